@@ -1,0 +1,91 @@
+# make         .venv/bin/loadstone and .venv/bin/loadstone-engine, and RocksDB in the local Maven repository
+# make demo    a first experiment on this machine
+# make test    everything that CI runs
+# make bench   side by side with other tools
+# make soak    the tests that take minutes to hours
+# make docs    the generated files in docs/
+# make clean   removes what make made, not results/
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv/bin
+
+# The RocksDB builds that are fetched: the engine's default, and the one in YCSB 0.17.0's own binding. 11.0.4 to 11.8.1
+# come without a jar per system. The jar named linux64 has the libraries of every Linux from some 6.x on (aarch64,
+# riscv64 …); 5.11.3 is for x86-64 and ppc64le only.
+ROCKSDB_VERSIONS ?= 10.10.1 $(if $(filter x86_64,$(shell uname -m)),5.11.3)
+MAVEN_REPOSITORY ?= $(HOME)/.m2/repository
+ROCKSDB := $(MAVEN_REPOSITORY)/org/rocksdb/rocksdbjni
+ROCKSDB_JARS := $(foreach version,$(ROCKSDB_VERSIONS),$(ROCKSDB)/$(version)/rocksdbjni-$(version)-linux64.jar)
+
+# rustup leaves cargo here; a shell that has not read its profile since does not know.
+ifeq ($(shell command -v cargo),)
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+endif
+
+# CI clones afresh each time: what cargo has built outlives the clone. Incremental builds never pay there.
+ifeq ($(CI),true)
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loadstone/target
+export CARGO_INCREMENTAL := 0
+LOCKED := --locked
+endif
+ENGINE := $(or $(CARGO_TARGET_DIR),target)/release/loadstone-engine
+
+PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
+
+.PHONY: all prerequisites build engine rocksdb demo test bench soak docs clean
+
+all: engine rocksdb
+
+prerequisites:
+	@PYTHON=$(PYTHON) bash scripts/prerequisites.sh
+
+# Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds,
+# and its own build of the engine then finds everything built.
+build: prerequisites
+	cargo build --release --package loadstone-engine $(LOCKED)
+
+$(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build
+	test -x $(VENV)/python || $(PYTHON) -m venv .venv
+	$(VENV)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+# `install` puts a new file in the old one's place, so an engine that is running is left alone.
+engine: build $(VENV)/.installed
+	@cmp --silent $(ENGINE) $(VENV)/loadstone-engine || install $(ENGINE) $(VENV)/loadstone-engine
+
+rocksdb: prerequisites $(ROCKSDB_JARS)
+
+$(ROCKSDB)/%.jar:
+	mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(MAVEN_REPOSITORY) \
+	    dependency:get -Dartifact=org.rocksdb:rocksdbjni:$(*D):jar:linux64 -Dtransitive=false
+
+demo: all
+	$(VENV)/python -m loadstone.demo
+
+test: all
+	cargo fmt --all --check
+	$(VENV)/ruff check
+	$(VENV)/ruff format --check
+	$(VENV)/mypy $(PYTHON_SOURCES)
+	cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
+	cargo test --workspace $(LOCKED)
+	$(VENV)/pytest
+
+bench: all
+	$(VENV)/python benchmarks/run.py
+
+soak: all
+	$(VENV)/pytest -m soak
+
+docs: all
+	$(VENV)/loadstone-engine schema
+
+clean:
+	rm -rf .venv target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	find python tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,193 @@
+//! Which kind of operation stands at which index: dealt from seeded shuffles with exact quotas.
+//!
+//! YCSB draws each kind at random, so two runs of one workload do not do the same number of inserts, and nobody can say
+//! how many inserts come before operation i without counting them. Here every `deck` consecutive operations hold each
+//! kind exactly in proportion, in shuffled order, and "inserts before i" is a division and a table look-up.
+
+use crate::operation::Kind;
+use crate::random::{Draws, Purpose};
+
+/// All shuffles together hold about this many cards (1 byte each): they stay in the L2 cache.
+const CARDS: usize = 1 << 16;
+/// Proportions finer than one part in this many are rounded to it.
+const DECK_MAX: usize = 10_000;
+
+/// The deal of kinds to indices.
+#[derive(Debug)]
+pub struct Deal {
+    seed: u64,
+    deck: u64,
+    shuffles: u64,
+    kinds: Vec<Kind>,
+    quota: [u64; Kind::COUNT],
+    /// For the kinds that are counted: how many of it stand before each place of each shuffle.
+    before: [Vec<u16>; Kind::COUNT],
+}
+
+impl Deal {
+    /// A deal of `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.
+    /// `None` when no weight is positive.
+    pub fn new(seed: u64, weights: &[(Kind, f64)], counted: &[Kind]) -> Option<Self> {
+        let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
+        if !(total > 0.0 && total.is_finite()) {
+            return None;
+        }
+        let shares: Vec<(Kind, f64)> = weights.iter().map(|&(k, w)| (k, w.max(0.0) / total)).collect();
+        let deck = [100, 1_000, DECK_MAX]
+            .into_iter()
+            .find(|&d| shares.iter().all(|&(_, s)| (s * d as f64 - (s * d as f64).round()).abs() < 1e-6))
+            .unwrap_or(DECK_MAX);
+        let one = quotas(&shares, deck);
+        let mut quota = [0; Kind::COUNT];
+        for &(kind, n) in &one {
+            quota[kind as usize] += n as u64;
+        }
+        let shuffles = (CARDS / deck).max(4);
+        let mut kinds = Vec::with_capacity(shuffles * deck);
+        for shuffle in 0..shuffles {
+            let start = kinds.len();
+            for &(kind, n) in &one {
+                kinds.extend(std::iter::repeat_n(kind, n));
+            }
+            Draws::at(seed, shuffle as u64, Purpose::Deal).shuffle(&mut kinds[start..]);
+        }
+        let mut before: [Vec<u16>; Kind::COUNT] = Default::default();
+        for &kind in counted.iter().filter(|&&k| quota[k as usize] > 0) {
+            before[kind as usize] = running_counts(&kinds, deck, kind);
+        }
+        Some(Self { seed, deck: deck as u64, shuffles: shuffles as u64, kinds, quota, before })
+    }
+
+    #[inline]
+    fn place(&self, index: u64) -> usize {
+        let block = index / self.deck;
+        let shuffle = Draws::at(self.seed, block, Purpose::Deal).below(self.shuffles);
+        (shuffle * self.deck + index % self.deck) as usize
+    }
+
+    /// The kind of the operation at `index`.
+    #[inline]
+    pub fn kind(&self, index: u64) -> Kind {
+        self.kinds[self.place(index)]
+    }
+
+    /// How many operations of a counted `kind` have an index below `index`.
+    #[inline]
+    pub fn before(&self, kind: Kind, index: u64) -> u64 {
+        let quota = self.quota[kind as usize];
+        if quota == 0 {
+            return 0;
+        }
+        index / self.deck * quota + u64::from(self.before[kind as usize][self.place(index)])
+    }
+
+    /// Whether any operation of `kind` is dealt.
+    #[inline]
+    pub fn deals(&self, kind: Kind) -> bool {
+        self.quota[kind as usize] > 0
+    }
+
+    /// The index of the `nth` (from 0) operation of a counted `kind`; `None` if that kind is never dealt.
+    pub fn index_of(&self, kind: Kind, nth: u64) -> Option<u64> {
+        let quota = self.quota[kind as usize];
+        let block = nth.checked_div(quota)?;
+        let start = block * self.deck;
+        // Binary search: `before` grows by at most one from place to place.
+        let (mut low, mut high) = (start, start + self.deck - 1);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.before(kind, middle) <= nth {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        Some(low)
+    }
+}
+
+/// Whole numbers that sum to `deck` and stray least from `shares` (Hamilton's largest remainders).
+fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
+    let mut out: Vec<(Kind, usize)> =
+        shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();
+    let mut missing = deck.saturating_sub(out.iter().map(|&(_, n)| n).sum());
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    let rest = |i: usize| shares[i].1 * deck as f64 - (shares[i].1 * deck as f64 + 1e-9).floor();
+    order.sort_by(|&a, &b| rest(b).total_cmp(&rest(a)));
+    for i in order {
+        if missing == 0 {
+            break;
+        }
+        if shares[i].1 > 0.0 {
+            out[i].1 += 1;
+            missing -= 1;
+        }
+    }
+    out
+}
+
+fn running_counts(kinds: &[Kind], deck: usize, kind: Kind) -> Vec<u16> {
+    let mut seen = 0u16;
+    kinds
+        .iter()
+        .enumerate()
+        .map(|(place, &k)| {
+            if place % deck == 0 {
+                seen = 0;
+            }
+            let before = seen;
+            seen += u16::from(k == kind);
+            before
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload_d() -> Deal {
+        Deal::new(42, &[(Kind::Read, 0.95), (Kind::Insert, 0.05)], &[Kind::Insert]).unwrap()
+    }
+
+    #[test]
+    fn every_deck_holds_the_exact_quota() {
+        let deal = workload_d();
+        for block in 0..50 {
+            let inserts = (0..100).filter(|i| deal.kind(block * 100 + i) == Kind::Insert).count();
+            assert_eq!(inserts, 5);
+        }
+    }
+
+    #[test]
+    fn inserts_before_an_index_equal_a_count() {
+        let deal = workload_d();
+        let mut seen = 0;
+        for index in 0..20_000 {
+            assert_eq!(deal.before(Kind::Insert, index), seen, "index {index}");
+            if deal.kind(index) == Kind::Insert {
+                assert_eq!(deal.index_of(Kind::Insert, seen), Some(index));
+                seen += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn odd_proportions_are_rounded_to_a_ten_thousandth() {
+        let third = Deal::new(1, &[(Kind::Read, 2.0), (Kind::Update, 1.0)], &[]).unwrap();
+        let updates = (0..10_000).filter(|&i| third.kind(i) == Kind::Update).count();
+        assert_eq!(updates, 3_333);
+        assert!(Deal::new(1, &[(Kind::Read, 0.0)], &[]).is_none());
+        assert!(Deal::new(1, &[(Kind::Read, f64::NAN)], &[]).is_none());
+    }
+
+    #[test]
+    fn the_order_differs_between_decks_and_seeds() {
+        let kinds = |seed, block: u64| {
+            let deal = Deal::new(seed, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).unwrap();
+            (0..100).map(|i| deal.kind(block * 100 + i)).collect::<Vec<_>>()
+        };
+        assert_ne!(kinds(1, 0), kinds(1, 1));
+        assert_ne!(kinds(1, 0), kinds(2, 0));
+    }
+}

@@ -1,0 +1,305 @@
+//! Which record an operation touches, and the text of its key.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::random::Draws;
+use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
+
+/// After this many draws outside the records that exist, the draw is folded into them instead: a range with one record
+/// left must not hang the run.
+const REDRAWS: u32 = 64;
+
+/// How keys follow from record numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InsertOrder {
+    /// `user` + FNV hash of the number: neighbours scatter.
+    #[default]
+    Hashed,
+    /// `user` + the number.
+    Ordered,
+}
+
+/// How requests choose records; the names and defaults are YCSB's `requestdistribution`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
+pub enum KeyDistribution {
+    /// Every record alike.
+    Uniform,
+    /// One after the other, round and round.
+    Sequential,
+    /// YCSB's scrambled zipfian: 10^10 ranks hashed onto the records, whatever their number.
+    Zipfian,
+    /// Zipfian over recency: the last inserted record is the hottest.
+    Latest,
+    /// A share of the operations goes to a share of the records.
+    Hotspot {
+        /// Share of the records that is hot.
+        data_fraction: f64,
+        /// Share of the operations that goes there.
+        operation_fraction: f64,
+    },
+    /// Exponential over recency.
+    Exponential {
+        /// This share, in percent, of the operations …
+        percentile: f64,
+        /// … goes to this share of the records.
+        fraction: f64,
+    },
+    /// A zipfian that is one: rank r of the actual records has weight r^−θ.
+    TrueZipfian {
+        /// The exponent θ.
+        theta: f64,
+    },
+}
+
+impl KeyDistribution {
+    /// The true zipfian with YCSB's exponent.
+    pub const fn true_zipfian() -> Self {
+        Self::TrueZipfian { theta: THETA }
+    }
+}
+
+/// The records that exist for an operation: numbers `first..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Existing {
+    /// The lowest number not deleted.
+    pub first: u64,
+    /// The highest number surely inserted.
+    pub last: u64,
+}
+
+/// The range a chooser draws from: what YCSB calls insertstart and insertcount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First record number.
+    pub start: u64,
+    /// How many records.
+    pub count: u64,
+    /// Room for records that the run itself will insert; YCSB adds twice the expected number, for `zipfian` only.
+    pub growth: u64,
+}
+
+/// Chooses records.
+#[derive(Clone, Debug)]
+pub enum Chooser {
+    /// See [`KeyDistribution::Uniform`].
+    Uniform(Range),
+    /// See [`KeyDistribution::Sequential`].
+    Sequential(Range),
+    /// See [`KeyDistribution::Zipfian`].
+    Zipfian(Range, ScrambledZipfian),
+    /// See [`KeyDistribution::Latest`].
+    Latest(GrowingZipfian),
+    /// See [`KeyDistribution::Hotspot`]: the range, how many records are hot, the share of operations.
+    Hotspot(Range, u64, f64),
+    /// See [`KeyDistribution::Exponential`]: records per unit of the exponential.
+    Exponential(f64),
+    /// See [`KeyDistribution::TrueZipfian`].
+    TrueZipfian(Range, TrueZipfian),
+}
+
+impl Chooser {
+    /// A chooser over `range`; `records` is YCSB's recordcount.
+    pub fn new(distribution: &KeyDistribution, range: Range, records: u64) -> Self {
+        let range = Range { count: range.count.max(1), ..range };
+        match *distribution {
+            KeyDistribution::Uniform => Self::Uniform(range),
+            KeyDistribution::Sequential => Self::Sequential(range),
+            // YCSB's range end is inclusive, so the modulus is one more than there are records; the one past the end
+            // is drawn again. Hot keys depend on it.
+            KeyDistribution::Zipfian => Self::Zipfian(range, ScrambledZipfian::new(range.count + range.growth + 1)),
+            KeyDistribution::Latest => Self::Latest(GrowingZipfian::new(records)),
+            KeyDistribution::Hotspot { data_fraction, operation_fraction } => {
+                Self::Hotspot(range, (range.count as f64 * data_fraction) as u64, operation_fraction)
+            }
+            KeyDistribution::Exponential { percentile, fraction } => {
+                Self::Exponential(records as f64 * fraction / -(1.0 - percentile / 100.0).ln())
+            }
+            KeyDistribution::TrueZipfian { theta } => {
+                Self::TrueZipfian(range, TrueZipfian::new(range.count + range.growth, theta))
+            }
+        }
+    }
+
+    /// A record number within `existing`. `turn` counts the choices made before this one.
+    #[inline]
+    pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
+        let mut number = 0;
+        for _ in 0..REDRAWS {
+            match self.draw(turn, existing, draws) {
+                Some(n) if n >= existing.first && n <= existing.last => return n,
+                Some(n) => number = n,
+                None => {}
+            }
+        }
+        existing.first + number % (existing.last.saturating_sub(existing.first) + 1)
+    }
+
+    #[inline]
+    fn draw(&self, turn: u64, existing: Existing, draws: &mut Draws) -> Option<u64> {
+        match self {
+            Self::Uniform(range) => Some(range.start + draws.below(range.count)),
+            Self::Sequential(range) => Some(range.start + turn % range.count),
+            Self::Zipfian(range, zipfian) => Some(range.start + zipfian.next(draws)),
+            Self::Latest(zipfian) => Some(existing.last - zipfian.next(existing.last, draws)),
+            Self::Hotspot(range, hot, share) => {
+                let cold = range.count - (*hot).min(range.count);
+                let number = if (draws.next_f64() < *share && *hot > 0) || cold == 0 {
+                    draws.below(*hot)
+                } else {
+                    hot + draws.below(cold)
+                };
+                Some(range.start + number)
+            }
+            Self::Exponential(scale) => existing.last.checked_sub((draws.exponential() * scale) as u64),
+            Self::TrueZipfian(range, zipfian) => Some(range.start + zipfian.next(draws)),
+        }
+    }
+}
+
+/// YCSB's hash of a record number: FNV-1a over its 8 bytes, least significant first, then `Math.abs`.
+#[inline]
+pub const fn fnv(number: u64) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut rest = number;
+    let mut byte = 0;
+    while byte < 8 {
+        hash = (hash ^ (rest & 0xff)).wrapping_mul(0x0000_0100_0000_01b3);
+        rest >>= 8;
+        byte += 1;
+    }
+    (hash as i64).unsigned_abs()
+}
+
+/// Writes the key of a record: `user`, zeros up to `zero_padding` digits, the number or its hash.
+#[inline]
+pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_padding: usize) {
+    let number = match order {
+        InsertOrder::Hashed => fnv(number),
+        InsertOrder::Ordered => number,
+    };
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.clear();
+    out.extend_from_slice(b"user");
+    for _ in digits.len() - at..zero_padding {
+        out.push(b'0');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+
+    fn key(number: u64, order: InsertOrder, padding: usize) -> String {
+        let mut out = Vec::new();
+        write_key(&mut out, number, order, padding);
+        String::from_utf8(out).unwrap()
+    }
+
+    /// Keys printed by YCSB 0.17.0's own classes.
+    #[test]
+    fn keys_are_ycsbs() {
+        for (number, hashed) in [
+            (0, "user6284781860667377211"),
+            (1, "user8517097267634966620"),
+            (2, "user1820151046732198393"),
+            (9, "user9105318085603802964"),
+            (100, "user879817313296471393"),
+            (255, "user8064062821143829734"),
+            (256, "user2056600594528442646"),
+            (65_536, "user3733039891711757428"),
+            (1_000_000, "user1011632231655643464"),
+            (2_147_483_648, "user5860980763039959109"),
+            (9_999_999_999, "user3605131173811637474"),
+            (u64::MAX, "user8289690350564177859"),
+        ] {
+            assert_eq!(key(number, InsertOrder::Hashed, 1), hashed);
+        }
+        assert_eq!(key(0, InsertOrder::Hashed, 25), "user0000006284781860667377211");
+        assert_eq!(key(100, InsertOrder::Hashed, 25), "user0000000879817313296471393");
+        assert_eq!(key(0, InsertOrder::Ordered, 1), "user0");
+        assert_eq!(key(999, InsertOrder::Ordered, 8), "user00000999");
+        assert_eq!(key(123_456_789, InsertOrder::Ordered, 8), "user123456789");
+        assert_eq!(key(9, InsertOrder::Ordered, 20), "user00000000000000000009");
+    }
+
+    const THOUSAND: Range = Range { start: 0, count: 1_000, growth: 0 };
+    const ALL: Existing = Existing { first: 0, last: 999 };
+
+    /// Shares over a million choices from 1,000 records.
+    fn shares(distribution: &KeyDistribution) -> Vec<f64> {
+        let chooser = Chooser::new(distribution, THOUSAND, 1_000);
+        let mut counts = vec![0f64; 1_000];
+        for index in 0..1_000_000 {
+            counts[chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key)) as usize] += 1e-6;
+        }
+        counts
+    }
+
+    fn sorted(mut shares: Vec<f64>) -> Vec<f64> {
+        shares.sort_by(|a, b| b.total_cmp(a));
+        shares
+    }
+
+    /// Four standard errors of a share over a million draws.
+    fn assert_share(got: f64, expected: f64, what: &str) {
+        assert!((got - expected).abs() < 4.0 * (expected / 1e6).sqrt() + 2e-5, "{what}: {got} against {expected}");
+    }
+
+    /// The shares that 20 million draws of YCSB's own generator showed.
+    #[test]
+    fn zipfian_is_as_flat_as_ycsbs() {
+        let by_key = shares(&KeyDistribution::Zipfian);
+        assert_share(by_key[144], 0.038_58, "hottest");
+        assert_share(by_key[610], 0.019_95, "second");
+        let by_rank = sorted(by_key);
+        assert_share(by_rank[..10].iter().sum(), 0.126, "top 10");
+        assert!((by_rank[..100].iter().sum::<f64>() - 0.29).abs() < 2e-3);
+    }
+
+    #[test]
+    fn the_other_distributions_are_ycsbs() {
+        let uniform = shares(&KeyDistribution::Uniform);
+        assert!(uniform.iter().all(|&s| (s - 0.001).abs() < 0.000_2));
+        let hot = shares(&KeyDistribution::Hotspot { data_fraction: 0.2, operation_fraction: 0.8 });
+        assert_share(hot[..200].iter().sum(), 0.8, "hot records");
+        assert_share(hot[0], 0.004, "one hot record");
+        let latest = shares(&KeyDistribution::Latest);
+        assert_share(latest[999], 0.129_4, "latest, last");
+        assert_share(latest[998], 0.065_1, "latest, before last");
+        assert!(latest[0] == 0.0, "YCSB never chooses record 0 here");
+        let exponential = shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
+        let mean: f64 = exponential.iter().enumerate().map(|(n, s)| s * (999 - n) as f64).sum();
+        // 286.1 less the tail that is drawn again.
+        assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
+        let sequential = shares(&KeyDistribution::Sequential);
+        assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
+        let zipf = sorted(shares(&KeyDistribution::true_zipfian()));
+        assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
+        // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, puts 0.696 there.
+        assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
+    }
+
+    #[test]
+    fn a_range_with_one_record_left_does_not_hang() {
+        for distribution in [KeyDistribution::Uniform, KeyDistribution::Zipfian, KeyDistribution::Sequential] {
+            let chooser = Chooser::new(&distribution, THOUSAND, 1_000);
+            let only = Existing { first: 777, last: 777 };
+            assert_eq!(chooser.choose(0, only, &mut Draws::at(1, 1, Purpose::Key)), 777);
+        }
+    }
+}

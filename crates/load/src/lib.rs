@@ -1,0 +1,24 @@
+//! What load is: operations, their pace, their keys and values, and the meter that counts them.
+//!
+//! Nothing here knows a store, a socket, a thread or a clock. Every operation is a pure function of (seed, index);
+//! every due time is arithmetic on the index; every histogram merges exactly. That makes a run replayable, splittable
+//! into segments without talk, and testable in simulated time.
+
+pub mod core;
+pub mod deal;
+pub mod java;
+pub mod keys;
+pub mod meter;
+pub mod operation;
+pub mod pace;
+pub mod random;
+pub mod row;
+pub mod segment;
+pub mod status;
+pub mod values;
+pub mod zipf;
+
+pub use operation::{Check, Kind, Operation, Selection, Workload};
+pub use row::{Row, Wanted};
+pub use segment::Segment;
+pub use status::Status;

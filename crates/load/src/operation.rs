@@ -1,0 +1,157 @@
+//! One operation: what is asked of the store, in buffers that are used again for the next one.
+
+use crate::row::{Row, Wanted};
+
+/// The kinds of operation and of measured step. The names are YCSB's metric names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Reads one record.
+    Read,
+    /// Merges some fields into a record.
+    Update,
+    /// Writes a whole new record.
+    Insert,
+    /// Reads records in key order from a start key.
+    Scan,
+    /// Removes a record.
+    Delete,
+    /// Reads a record, then updates it; timed as one, and its two halves as themselves.
+    ReadModifyWrite,
+    /// Compares what was read with what must stand there (`dataintegrity`).
+    Verify,
+    /// Closes a session.
+    Cleanup,
+}
+
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 8;
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Read,
+        Self::Update,
+        Self::Insert,
+        Self::Scan,
+        Self::Delete,
+        Self::ReadModifyWrite,
+        Self::Verify,
+        Self::Cleanup,
+    ];
+
+    /// YCSB's name of the metric.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "READ",
+            Self::Update => "UPDATE",
+            Self::Insert => "INSERT",
+            Self::Scan => "SCAN",
+            Self::Delete => "DELETE",
+            Self::ReadModifyWrite => "READ-MODIFY-WRITE",
+            Self::Verify => "VERIFY",
+            Self::Cleanup => "CLEANUP",
+        }
+    }
+}
+
+/// Which fields of a record are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// All of them (YCSB passes `null`).
+    #[default]
+    All,
+    /// One, by its place in the workload's list of field names.
+    One(usize),
+    /// These; time-series queries put their clauses here, as YCSB does.
+    Names(Vec<String>),
+}
+
+impl Selection {
+    /// As names, given the workload's list.
+    #[inline]
+    pub fn wanted<'a>(&'a self, names: &'a [String]) -> Wanted<'a> {
+        match self {
+            Self::All => Wanted::All,
+            Self::One(i) => names.get(*i).map_or(Wanted::All, |name| Wanted::One(name.as_bytes())),
+            Self::Names(names) => Wanted::Names(names),
+        }
+    }
+}
+
+/// One operation. The workload fills it, the driver performs it, the next one overwrites it: no allocation once its
+/// buffers have grown to the workload's size.
+#[derive(Debug)]
+pub struct Operation {
+    /// Its number in the whole trial.
+    pub index: u64,
+    /// What is done.
+    pub kind: Kind,
+    /// The key's text.
+    pub key: Vec<u8>,
+    /// The record number behind the key.
+    pub record: u64,
+    /// The fields to write, for insert, update and read-modify-write.
+    pub row: Row,
+    /// The fields to read, for read, scan and read-modify-write.
+    pub selection: Selection,
+    /// How many records a scan wants.
+    pub scan_count: usize,
+}
+
+impl Default for Operation {
+    fn default() -> Self {
+        Self {
+            index: 0,
+            kind: Kind::Read,
+            key: Vec::with_capacity(32),
+            record: 0,
+            row: Row::default(),
+            selection: Selection::All,
+            scan_count: 0,
+        }
+    }
+}
+
+/// Operations as a pure function of their index.
+pub trait Workload: Send + Sync {
+    /// Fills `operation` with the one at `index`.
+    fn fill(&self, index: u64, operation: &mut Operation);
+
+    /// How many operations there are in all; `None`: no end of their own.
+    fn operations(&self) -> Option<u64>;
+
+    /// Names of the fields, for [`Selection::One`].
+    fn field_names(&self) -> &[String];
+
+    /// Compares what was read with what must stand there; `None` when this workload does not check.
+    fn verify(&self, _operation: &Operation, _read: &Row) -> Option<Check> {
+        None
+    }
+
+    /// For a read that found nothing: the number (from 0) of the insert that was to write it, when a run-phase insert
+    /// was to.
+    fn insert_number(&self, _record: u64) -> Option<u64> {
+        None
+    }
+
+    /// For an insert of the run phase: its number among the inserts.
+    fn insert_of(&self, operation: &Operation) -> Option<u64> {
+        self.insert_number(operation.record).filter(|_| operation.kind == Kind::Insert)
+    }
+
+    /// The index of the operation that performs the insert of this number.
+    fn index_of_insert(&self, _number: u64) -> Option<u64> {
+        None
+    }
+}
+
+/// The outcome of [`Workload::verify`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Every field is as it must be.
+    Right,
+    /// A field differs.
+    Wrong,
+    /// Nothing was read.
+    Empty,
+}

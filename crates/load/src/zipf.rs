@@ -1,0 +1,287 @@
+//! Zipfian draws: YCSB's, quirks included, and a true one beside it.
+//!
+//! YCSB follows Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994. Its *scrambled*
+//! variant always draws ranks from 10^10 items with a hard-coded zeta, whatever the record count, and hashes them onto
+//! the records, so its hottest key gets 3.78 % of the requests where zipf(0.99) over 1,000 keys would give it 12.94 %.
+//! Results are comparable with YCSB's only if that is kept, so it is; [`TrueZipfian`] is what the name promises.
+
+use crate::random::{Draws, mix};
+
+/// YCSB's exponent.
+pub const THETA: f64 = 0.99;
+/// Terms of zeta that are summed one by one; beyond, Euler and Maclaurin's formula is exact to 1e-12.
+const SUMMED: u64 = 128;
+
+/// Σ i^−θ for i = 1..n, in O(1) for large n by the Euler–Maclaurin formula (Knuth, TAOCP 1.2.11.2).
+pub fn zeta(n: u64, theta: f64) -> f64 {
+    let sum = |to: u64| (1..=to).map(|i| (i as f64).powf(-theta)).sum::<f64>();
+    if n <= SUMMED {
+        return sum(n);
+    }
+    let tail = Tail::new(theta);
+    sum(SUMMED) + tail.at(n as f64) - tail.at(SUMMED as f64)
+}
+
+/// The antiderivative side of Euler–Maclaurin for x^−θ, θ ≠ 1.
+#[derive(Clone, Copy, Debug)]
+struct Tail {
+    theta: f64,
+}
+
+impl Tail {
+    const fn new(theta: f64) -> Self {
+        Self { theta }
+    }
+
+    fn at(self, x: f64) -> f64 {
+        let power = x.powf(-self.theta);
+        x * power / (1.0 - self.theta) + power / 2.0 - self.theta * power / (12.0 * x)
+            + self.theta * (self.theta + 1.0) * (self.theta + 2.0) * power / (720.0 * x * x * x)
+    }
+}
+
+/// Gray's generator over ranks `0..items`, rank 0 the most frequent.
+#[derive(Clone, Copy, Debug)]
+pub struct Zipfian {
+    items: f64,
+    zetan: f64,
+    eta: f64,
+    alpha: f64,
+    second: f64,
+}
+
+impl Zipfian {
+    /// Over `items` ≥ 1 ranks with YCSB's exponent.
+    pub fn new(items: u64) -> Self {
+        Self::with_zeta(items, items, zeta(items, THETA))
+    }
+
+    /// With a zeta known already, and with `eta_items` in eta's formula: YCSB's growing generator leaves it at the
+    /// number it was made with.
+    fn with_zeta(items: u64, eta_items: u64, zetan: f64) -> Self {
+        let second = 1.0 + 0.5f64.powf(THETA);
+        let eta = (1.0 - (2.0 / eta_items as f64).powf(1.0 - THETA)) / (1.0 - second / zetan);
+        Self { items: items as f64, zetan, eta, alpha: 1.0 / (1.0 - THETA), second }
+    }
+
+    /// The rank at quantile `u` in `[0, 1)`.
+    #[inline]
+    pub fn rank(&self, u: f64) -> u64 {
+        let uz = u * self.zetan;
+        if uz < 1.0 {
+            return 0;
+        }
+        if uz < self.second {
+            return 1;
+        }
+        (self.items * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64
+    }
+}
+
+/// YCSB's scrambled zipfian over `0..items`.
+#[derive(Clone, Copy, Debug)]
+pub struct ScrambledZipfian {
+    inner: Zipfian,
+    items: u64,
+}
+
+impl ScrambledZipfian {
+    const INNER_ITEMS: u64 = 10_000_000_001;
+    /// YCSB's constant for 10^10 items.
+    const INNER_ZETA: f64 = 26.469_028_201_783_02;
+
+    /// Scatters ranks over `items` ≥ 1 places.
+    pub fn new(items: u64) -> Self {
+        Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ITEMS, Self::INNER_ZETA), items: items.max(1) }
+    }
+
+    /// The next place.
+    #[inline]
+    pub fn next(&self, draws: &mut Draws) -> u64 {
+        crate::keys::fnv(self.inner.rank(draws.next_f64())) % self.items
+    }
+}
+
+/// YCSB's `latest`: a zipfian over a number of items that grows while the run inserts.
+#[derive(Clone, Copy, Debug)]
+pub struct GrowingZipfian {
+    made_with: u64,
+    /// zeta up to `SUMMED` less the formula's value there, so that zeta(n) costs one power.
+    offset: f64,
+    tail: Tail,
+}
+
+impl GrowingZipfian {
+    /// Made with `items` ≥ 1.
+    pub fn new(items: u64) -> Self {
+        let tail = Tail::new(THETA);
+        let items = items.max(1);
+        Self { made_with: items, offset: zeta(SUMMED, THETA) - tail.at(SUMMED as f64), tail }
+    }
+
+    /// A rank in `0..items`, for the number of items there are now.
+    #[inline]
+    pub fn next(&self, items: u64, draws: &mut Draws) -> u64 {
+        let items = items.max(1);
+        let zetan = if items <= SUMMED { zeta(items, THETA) } else { self.offset + self.tail.at(items as f64) };
+        Zipfian::with_zeta(items, self.made_with, zetan).rank(draws.next_f64()).min(items - 1)
+    }
+}
+
+/// An exact zipf(θ) over `0..items`, scattered by a bijection, for any θ > 0.
+///
+/// Rejection-inversion: Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// distributions", ACM TOMACS 6(3), 1996.
+#[derive(Clone, Copy, Debug)]
+pub struct TrueZipfian {
+    items: u64,
+    theta: f64,
+    from: f64,
+    to: f64,
+    squeeze: f64,
+    bits: u32,
+}
+
+impl TrueZipfian {
+    /// Over `items` ≥ 1 places with exponent `theta` > 0.
+    pub fn new(items: u64, theta: f64) -> Self {
+        let items = items.max(1);
+        let mut made = Self { items, theta, from: 0.0, to: 0.0, squeeze: 0.0, bits: 0 };
+        made.from = made.integral(1.5) - 1.0;
+        made.to = made.integral(items as f64 + 0.5);
+        made.squeeze = 2.0 - made.inverse(made.integral(2.5) - made.height(2.0));
+        // An even number of bits, so that the Feistel network has equal halves.
+        made.bits = (64 - (items - 1).leading_zeros()).next_multiple_of(2).max(2);
+        made
+    }
+
+    fn height(&self, x: f64) -> f64 {
+        (-self.theta * x.ln()).exp()
+    }
+
+    /// ∫ x^−θ, written so that θ → 1 is smooth.
+    fn integral(&self, x: f64) -> f64 {
+        let log = x.ln();
+        let scaled = (1.0 - self.theta) * log;
+        log * if scaled.abs() > 1e-8 { scaled.exp_m1() / scaled } else { 1.0 + scaled / 2.0 }
+    }
+
+    fn inverse(&self, y: f64) -> f64 {
+        let scaled = (y * (1.0 - self.theta)).max(-1.0);
+        (y * if scaled.abs() > 1e-8 { scaled.ln_1p() / scaled } else { 1.0 - scaled / 2.0 }).exp()
+    }
+
+    /// A rank, 0 the most frequent.
+    pub fn rank(&self, draws: &mut Draws) -> u64 {
+        loop {
+            let u = self.to + draws.next_f64() * (self.from - self.to);
+            let x = self.inverse(u);
+            let k = x.round().clamp(1.0, self.items as f64);
+            if k - x <= self.squeeze || u >= self.integral(k + 0.5) - self.height(k) {
+                return k as u64 - 1;
+            }
+        }
+    }
+
+    /// The next place: a rank, scattered.
+    pub fn next(&self, draws: &mut Draws) -> u64 {
+        let rank = self.rank(draws);
+        self.scatter(rank)
+    }
+
+    /// A bijection on `0..items`: a four-round Feistel network, walked until it lands inside (Black & Rogaway 2002).
+    fn scatter(&self, rank: u64) -> u64 {
+        let half = self.bits / 2;
+        let mask = (1u64 << half) - 1;
+        let mut place = rank;
+        loop {
+            let (mut left, mut right) = (place >> half, place & mask);
+            for round in 1..=4u64 {
+                (left, right) = (right, left ^ (mix(right ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & mask));
+            }
+            place = left << half | right;
+            if place < self.items {
+                return place;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-11 * b.abs()
+    }
+
+    /// Internals of YCSB's own generator, printed by it.
+    #[test]
+    fn internals_are_ycsbs() {
+        for (n, zetan, eta) in [
+            (10, 2.956_107_516_510_363_6, 0.032_489_973_618_745_19),
+            (100, 5.294_568_831_377_164, 0.053_579_742_993_047_15),
+            (1_000, 7.728_953_217_284_729, 0.074_806_086_707_898_05),
+            (1_000_000, 15.391_849_746_037_371, 0.136_291_333_409_310_1),
+        ] {
+            let zipfian = Zipfian::new(n);
+            assert!(close(zipfian.zetan, zetan), "{n}: {} {zetan}", zipfian.zetan);
+            assert!((zipfian.eta - eta).abs() < 1e-10, "{n}: {} {eta}", zipfian.eta);
+        }
+    }
+
+    #[test]
+    fn ranks_of_quantiles_are_ycsbs() {
+        let inner = ScrambledZipfian::new(1).inner;
+        for (u, rank) in [
+            (0.03, 0),
+            (0.0378, 1),
+            (0.0567, 1),
+            (0.06, 2),
+            (0.1, 6),
+            (0.25, 296),
+            (0.5, 134_552),
+            (0.75, 42_924_421),
+            (0.9, 1_170_869_537),
+            (0.99, 8_086_205_587),
+            (0.999_999, 9_999_787_803),
+        ] {
+            assert_eq!(inner.rank(u), rank, "u = {u}");
+        }
+    }
+
+    #[test]
+    fn hot_places_are_ycsbs() {
+        let places = |items| (0..10).map(|rank| crate::keys::fnv(rank) % items).collect::<Vec<_>>();
+        assert_eq!(places(1_001), [144, 610, 213, 679, 10, 545, 942, 476, 436, 902]);
+        assert_eq!(
+            places(1_000_001),
+            [801_320, 216_074, 971_811, 386_565, 464_295, 49_540, 293_804, 879_050, 407_915, 822_670]
+        );
+    }
+
+    #[test]
+    fn true_zipfian_has_the_shares_of_the_law() {
+        let zipfian = TrueZipfian::new(1_000, 0.99);
+        let mut counts = [0u32; 1_000];
+        for index in 0..1_000_000 {
+            counts[zipfian.rank(&mut Draws::at(9, index, Purpose::Key)) as usize] += 1;
+        }
+        for (rank, share) in [(0, 0.129_4), (1, 0.065_15), (2, 0.043_6), (99, 0.001_355)] {
+            let got = f64::from(counts[rank]) / 1e6;
+            let error = 4.0 * (share * (1.0 - share) / 1e6f64).sqrt() + 1e-4;
+            assert!((got - share).abs() < error, "rank {rank}: {got} against {share}");
+        }
+    }
+
+    #[test]
+    fn scattering_is_a_bijection() {
+        for items in [1, 2, 3, 10, 1_000, 1_025] {
+            let zipfian = TrueZipfian::new(items, 1.2);
+            let mut seen: Vec<u64> = (0..items).map(|rank| zipfian.scatter(rank)).collect();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..items).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Where files that were fetched or unpacked are kept, and every environment variable that stores read.
+
+use std::path::PathBuf;
+
+/// A shared object of RocksDB to load; `rocksdb.library` on the command line wins.
+pub const LOADSTONE_ROCKSDB: &str = "LOADSTONE_ROCKSDB";
+/// A shared object of HSE to load; `hse.library` on the command line wins.
+pub const LOADSTONE_HSE: &str = "LOADSTONE_HSE";
+/// The directory of unpacked libraries; default `$XDG_CACHE_HOME/loadstone`, else `~/.cache/loadstone`.
+pub const LOADSTONE_CACHE: &str = "LOADSTONE_CACHE";
+/// The local Maven repository; default `~/.m2/repository`.
+pub const LOADSTONE_MAVEN: &str = "LOADSTONE_MAVEN";
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The path in an environment variable that is set and not empty.
+pub fn from_environment(name: &str) -> Option<PathBuf> {
+    variable(name)
+}
+
+fn home() -> PathBuf {
+    variable("HOME").unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// Our cache.
+pub fn directory() -> PathBuf {
+    variable(LOADSTONE_CACHE)
+        .or_else(|| variable("XDG_CACHE_HOME").map(|base| base.join("loadstone")))
+        .unwrap_or_else(|| home().join(".cache").join("loadstone"))
+}
+
+/// The local Maven repository.
+pub fn maven_repository() -> PathBuf {
+    variable(LOADSTONE_MAVEN).unwrap_or_else(|| home().join(".m2").join("repository"))
+}

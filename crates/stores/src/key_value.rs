@@ -1,0 +1,184 @@
+//! Embedded key-value engines: what they must do, and the store and session that all of them share.
+//!
+//! A record is one value in YCSB's stored form; a table is the engine's own kind of table. Update reads, merges and
+//! writes without a lock, as YCSB's own bindings do: two clients that update one record at once may lose one update.
+
+use std::sync::Arc;
+
+use loadstone_load::{Row, Status, Wanted};
+
+use crate::error::{Failure, StoreError};
+use crate::options::Options;
+use crate::promise::Promise;
+use crate::session::{Drive, Rows, Session, Store};
+
+/// An embedded engine with one open table.
+pub trait KeyValue: Send + Sync + Sized + 'static {
+    /// What one client keeps between its operations (an iterator, a read buffer); `()` for most.
+    type Client: Default;
+
+    /// See [`Store::open`].
+    fn open(options: &Options) -> Result<Self, StoreError>;
+
+    /// See [`Store::promise`].
+    fn promise(&self) -> Promise;
+
+    /// Hands the value of `key` to `found`; `false` if there is none.
+    fn get(&self, client: &mut Self::Client, key: &[u8], found: impl FnMut(&[u8])) -> Result<bool, Failure>;
+
+    /// Writes a value; on return it has the durability asked for.
+    fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// Removes a key, if it is there.
+    fn remove(&self, client: &mut Self::Client, key: &[u8]) -> Result<(), Failure>;
+
+    /// Hands up to `count` keys and values to `found`, in byte order of the keys, from `from` (inclusive) on.
+    fn scan(
+        &self,
+        client: &mut Self::Client,
+        from: &[u8],
+        count: usize,
+        found: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Failure>;
+
+    /// See [`Store::settle`].
+    fn settle(&self) -> Result<(), StoreError>;
+
+    /// See [`Store::close`].
+    fn close(self) -> Result<(), StoreError>;
+}
+
+/// The store over an engine.
+#[derive(Debug)]
+pub struct KeyValueStore<K>(Arc<K>);
+
+impl<K: KeyValue> Store for KeyValueStore<K> {
+    type Session = KeyValueSession<K>;
+    const DRIVE: Drive = Drive::Thread;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        Ok(Self(Arc::new(K::open(options)?)))
+    }
+
+    fn promise(&self) -> Promise {
+        self.0.promise()
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        Ok(KeyValueSession {
+            engine: Arc::clone(&self.0),
+            client: K::Client::default(),
+            merged: Vec::new(),
+            error: None,
+        })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        self.0.settle()
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        match Arc::try_unwrap(self.0) {
+            Ok(engine) => engine.close(),
+            Err(_) => Err(StoreError::failed("a session is still in use, so the store was not closed cleanly")),
+        }
+    }
+}
+
+/// One client of an engine.
+#[derive(Debug)]
+pub struct KeyValueSession<K: KeyValue> {
+    engine: Arc<K>,
+    client: K::Client,
+    merged: Vec<u8>,
+    error: Option<String>,
+}
+
+impl<K: KeyValue> KeyValueSession<K> {
+    #[inline]
+    fn done(&mut self, result: Result<(), Failure>) -> Status {
+        match result {
+            Ok(()) => Status::Ok,
+            Err(failure) => {
+                self.error = Some(failure.message);
+                failure.status
+            }
+        }
+    }
+
+    fn read_now(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
+        row.clear();
+        let mut shape = Ok(());
+        let found = self.engine.get(&mut self.client, key, |stored| shape = row.read(stored, wanted))?;
+        if !found {
+            return Err(Failure::new(Status::NotFound, not_found(key)));
+        }
+        shape.map_err(|error| Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))))
+    }
+
+    fn scan_now(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
+        rows.clear();
+        let mut shape = Ok(());
+        self.engine.scan(&mut self.client, key, count, |key, stored| {
+            if let Err(error) = rows.push(key).read(stored, wanted) {
+                shape = Err(Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))));
+            }
+        })?;
+        shape
+    }
+
+    fn update_now(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
+        let merged = &mut self.merged;
+        let mut shape = Ok(());
+        let found = self.engine.get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
+        if !found {
+            return Err(Failure::new(Status::NotFound, not_found(key)));
+        }
+        shape.map_err(|error| Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))))?;
+        self.engine.put(&mut self.client, key, merged)
+    }
+}
+
+fn text(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}
+
+fn not_found(key: &[u8]) -> String {
+    format!("no record with key {}", text(key))
+}
+
+impl<K: KeyValue> Session for KeyValueSession<K> {
+    #[inline]
+    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+        let result = self.read_now(key, wanted, row);
+        self.done(result)
+    }
+
+    #[inline]
+    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+        let result = self.scan_now(key, count, wanted, rows);
+        self.done(result)
+    }
+
+    #[inline]
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        let result = self.engine.put(&mut self.client, key, row.bytes());
+        self.done(result)
+    }
+
+    #[inline]
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        let result = self.update_now(key, row);
+        self.done(result)
+    }
+
+    #[inline]
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        let result = self.engine.remove(&mut self.client, key);
+        self.done(result)
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}

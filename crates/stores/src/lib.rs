@@ -1,0 +1,19 @@
+//! Stores: how each system is reached.
+//!
+//! One trait pair ([`Store`], [`Session`]), one file per store. An embedded engine implements the smaller
+//! [`KeyValue`](key_value::KeyValue) and gets both from [`KeyValueStore`](key_value::KeyValueStore), so that reading,
+//! merging and scanning are the same code, and the same cost, for all of them.
+
+pub mod cache;
+pub mod error;
+pub mod key_value;
+pub mod null;
+pub mod options;
+pub mod promise;
+pub mod rocksdb;
+pub mod session;
+
+pub use error::{Failure, StoreError};
+pub use options::{Durability, Options};
+pub use promise::Promise;
+pub use session::{Drive, Rows, Session, Store};

@@ -1,0 +1,99 @@
+//! What a store is opened with.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::error::StoreError;
+
+/// What a write survives once it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Durability {
+    /// Nothing is promised: a crash of the process may lose it.
+    None,
+    /// The end of the process: the operating system has it.
+    #[default]
+    Os,
+    /// The end of the machine: the device has it.
+    Device,
+}
+
+impl Durability {
+    /// Parses `none`, `os` or `device`.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::None, Self::Os, Self::Device].into_iter().find(|d| d.name() == text)
+    }
+
+    /// `none`, `os` or `device`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Os => "os",
+            Self::Device => "device",
+        }
+    }
+}
+
+/// What a store is opened with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The store's own properties (`rocksdb.dir` …).
+    pub properties: BTreeMap<String, String>,
+    /// What writes must survive. A store that has no such level takes the next stronger one and says so.
+    pub durability: Durability,
+    /// The table (column family, database, keyspace) of all operations.
+    pub table: String,
+    /// Whether a missing database may be made: a load makes one, a run needs one.
+    pub create: bool,
+    /// How many sessions there will be.
+    pub clients: usize,
+}
+
+impl Options {
+    /// A property that is set and not blank.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.properties.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// The directory named by a property that must be set.
+    pub fn directory(&self, name: &str) -> Result<PathBuf, StoreError> {
+        self.get(name).map(PathBuf::from).ok_or_else(|| {
+            StoreError::usage(format!("{name} is not set")).hint(format!("add -p {name}=DIRECTORY"))
+        })
+    }
+
+    /// A size in bytes, with an optional K, M, G or T (powers of 1,024).
+    pub fn bytes(&self, name: &str, default: u64) -> Result<u64, StoreError> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        let (digits, shift) = match text.as_bytes()[text.len() - 1].to_ascii_uppercase() {
+            b'K' => (&text[..text.len() - 1], 10),
+            b'M' => (&text[..text.len() - 1], 20),
+            b'G' => (&text[..text.len() - 1], 30),
+            b'T' => (&text[..text.len() - 1], 40),
+            _ => (text, 0),
+        };
+        digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
+            StoreError::usage(format!("{name} must be a number of bytes, got \"{text}\""))
+                .hint("write 1073741824 or 1G")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_bytes_with_a_suffix() {
+        let bytes = |text: &str| {
+            let properties = BTreeMap::from([("size".to_owned(), text.to_owned())]);
+            Options { properties, ..Options::default() }.bytes("size", 7)
+        };
+        assert_eq!(bytes("64"), Ok(64));
+        assert_eq!(bytes("2k"), Ok(2_048));
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        assert_eq!(bytes(" "), Ok(7));
+        for bad in ["1.5G", "many", "-1", "99999999T"] {
+            assert!(bytes(bad).unwrap_err().usage, "{bad}");
+        }
+    }
+}

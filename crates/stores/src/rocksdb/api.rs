@@ -1,0 +1,142 @@
+//! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time: the functions that a store needs, no more.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::path::Path;
+
+use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+
+use crate::error::StoreError;
+
+/// An opaque object of RocksDB.
+pub type Ptr = *mut c_void;
+/// Where a call puts its error text.
+pub type Errptr = *mut *mut c_char;
+
+macro_rules! api {
+    (
+        required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
+        optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
+    ) => {
+        /// The resolved functions, each by its name without `rocksdb_`. Kept with the library they point into.
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        pub struct Api {
+            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
+            $(pub $opt: Option<unsafe extern "C" fn($($oarg),*) $(-> $oret)?>,)*
+            _library: Library,
+        }
+
+        impl Api {
+            fn resolve(library: Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the signatures are those of c.h, unchanged since 5.11.
+                unsafe {
+                    Ok(Self {
+                        $($name: *library.get(concat!("rocksdb_", stringify!($name), "\0").as_bytes())?,)*
+                        $($opt: library.get(concat!("rocksdb_", stringify!($opt), "\0").as_bytes()).ok().map(|s| *s),)*
+                        _library: library,
+                    })
+                }
+            }
+        }
+    };
+}
+
+api! {
+    required {
+        open_column_families: fn(Ptr, *const c_char, c_int, *const *const c_char, *const Ptr, *mut Ptr, Errptr) -> Ptr;
+        list_column_families: fn(Ptr, *const c_char, *mut usize, Errptr) -> *mut *mut c_char;
+        list_column_families_destroy: fn(*mut *mut c_char, usize);
+        column_family_handle_destroy: fn(Ptr);
+        close: fn(Ptr);
+        free: fn(*mut c_void);
+        options_create: fn() -> Ptr;
+        options_destroy: fn(Ptr);
+        options_set_create_if_missing: fn(Ptr, c_uchar);
+        options_set_create_missing_column_families: fn(Ptr, c_uchar);
+        options_increase_parallelism: fn(Ptr, c_int);
+        options_set_max_background_compactions: fn(Ptr, c_int);
+        options_optimize_level_style_compaction: fn(Ptr, u64);
+        options_set_info_log_level: fn(Ptr, c_int);
+        get_options_from_string: fn(Ptr, *const c_char, Ptr, Errptr);
+        readoptions_create: fn() -> Ptr;
+        readoptions_destroy: fn(Ptr);
+        writeoptions_create: fn() -> Ptr;
+        writeoptions_destroy: fn(Ptr);
+        writeoptions_set_sync: fn(Ptr, c_uchar);
+        writeoptions_disable_WAL: fn(Ptr, c_int);
+        flushoptions_create: fn() -> Ptr;
+        flushoptions_destroy: fn(Ptr);
+        get_pinned_cf: fn(Ptr, Ptr, Ptr, *const c_char, usize, Errptr) -> Ptr;
+        pinnableslice_value: fn(Ptr, *mut usize) -> *const c_char;
+        pinnableslice_destroy: fn(Ptr);
+        put_cf: fn(Ptr, Ptr, Ptr, *const c_char, usize, *const c_char, usize, Errptr);
+        delete_cf: fn(Ptr, Ptr, Ptr, *const c_char, usize, Errptr);
+        create_iterator_cf: fn(Ptr, Ptr, Ptr) -> Ptr;
+        iter_destroy: fn(Ptr);
+        iter_seek: fn(Ptr, *const c_char, usize);
+        iter_next: fn(Ptr);
+        iter_valid: fn(Ptr) -> c_uchar;
+        iter_key: fn(Ptr, *mut usize) -> *const c_char;
+        iter_value: fn(Ptr, *mut usize) -> *const c_char;
+        iter_get_error: fn(Ptr, Errptr);
+        property_value_cf: fn(Ptr, Ptr, *const c_char) -> *mut c_char;
+    }
+    optional {
+        flush_cf: fn(Ptr, Ptr, Ptr, Errptr);
+        wait_for_compact: fn(Ptr, Ptr, Errptr);
+        wait_for_compact_options_create: fn() -> Ptr;
+        wait_for_compact_options_destroy: fn(Ptr);
+        create_default_env: fn() -> Ptr;
+        load_latest_options: fn(*const c_char, Ptr, bool, Ptr, *mut Ptr, *mut usize, *mut *mut *mut c_char,
+            *mut *mut Ptr, Errptr);
+    }
+}
+
+impl Api {
+    /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called.
+    pub fn load(path: &Path) -> Result<Self, StoreError> {
+        // SAFETY: loading runs the object's initialisers; it is the file that the user or the cache named.
+        let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
+        library.and_then(Self::resolve).map_err(|error| {
+            StoreError::failed(format!("cannot load RocksDB from {}: {error}", path.display()))
+                .hint("it must be a shared object for this processor that exports RocksDB's C API")
+        })
+    }
+
+    /// Calls a function that reports through an error pointer; its text becomes the `Err`.
+    pub fn call<T>(&self, call: impl FnOnce(Errptr) -> T) -> Result<T, String> {
+        let mut error: *mut c_char = std::ptr::null_mut();
+        let value = call(&raw mut error);
+        if error.is_null() {
+            return Ok(value);
+        }
+        // SAFETY: RocksDB set it to a NUL-terminated text of its own allocation, to be given back to `rocksdb_free`.
+        unsafe {
+            let text = CStr::from_ptr(error).to_string_lossy().into_owned();
+            (self.free)(error.cast());
+            Err(text)
+        }
+    }
+
+    /// The text of a property of a column family.
+    ///
+    /// # Safety
+    /// `db` and `family` must be open.
+    pub unsafe fn property(&self, db: Ptr, family: Ptr, name: &CStr) -> Option<String> {
+        // SAFETY: as required of the caller; the text is ours to free.
+        unsafe {
+            let text = (self.property_value_cf)(db, family, name.as_ptr());
+            if text.is_null() {
+                return None;
+            }
+            let value = CStr::from_ptr(text).to_string_lossy().into_owned();
+            (self.free)(text.cast());
+            Some(value)
+        }
+    }
+}
+
+/// A path or name for C.
+pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, StoreError> {
+    CString::new(text).map_err(|_| StoreError::usage("a path or name holds a NUL byte"))
+}

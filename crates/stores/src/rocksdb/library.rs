@@ -1,0 +1,93 @@
+//! Finding RocksDB's shared object.
+//!
+//! Every `org.rocksdb:rocksdbjni:<version>:jar:<platform>` on Maven Central holds a shared object that exports the whole
+//! C API and needs no JVM, so the build that a Java service ships is the build that is measured here.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cache;
+use crate::error::StoreError;
+use crate::options::Options;
+
+/// The newest version that we pin.
+pub const NEWEST: &str = "10.10.1";
+/// The version that YCSB 0.17.0's binding uses.
+pub const YCSB: &str = "5.11.3";
+
+/// Platform as the jars' classifiers and their members name it.
+const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
+
+/// Where the shared object was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// The file.
+    pub path: PathBuf,
+    /// Its version, when the place tells it.
+    pub version: Option<String>,
+}
+
+/// Looks a library up: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, our cache, the local Maven
+/// repository. A `rocksdb.version` skips the variable, since that names a file and not a version.
+pub fn find(options: &Options) -> Result<Library, StoreError> {
+    let wanted = options.get("rocksdb.version");
+    if let Some(path) = options.get("rocksdb.library") {
+        return existing(PathBuf::from(path), "rocksdb.library");
+    }
+    if wanted.is_none()
+        && let Some(path) = cache::from_environment(cache::LOADSTONE_ROCKSDB)
+    {
+        return existing(path, cache::LOADSTONE_ROCKSDB);
+    }
+    let version = wanted.unwrap_or(NEWEST);
+    if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
+        return Err(StoreError::usage(format!("rocksdb.version must be a version such as {NEWEST}, got \"{version}\"")));
+    }
+    let member = format!("librocksdbjni-{PLATFORM}.so");
+    let cached = cache::directory().join("rocksdb").join(version).join(&member);
+    if !cached.is_file() {
+        let artifact = cache::maven_repository().join("org/rocksdb/rocksdbjni").join(version);
+        let jar = artifact.join(format!("rocksdbjni-{version}-{PLATFORM}.jar"));
+        if !jar.is_file() {
+            return Err(missing(version, &cached, &jar));
+        }
+        unpack(&jar, &member, &cached).map_err(|error| {
+            StoreError::failed(format!("cannot unpack {member} from {}: {error}", jar.display()))
+                .hint(format!("delete {} and fetch it again", jar.display()))
+        })?;
+    }
+    Ok(Library { path: cached, version: Some(version.to_owned()) })
+}
+
+fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
+    if path.is_file() {
+        return Ok(Library { path, version: None });
+    }
+    Err(StoreError::usage(format!("no file {} ({source})", path.display()))
+        .hint("name a librocksdb.so or librocksdbjni-*.so"))
+}
+
+fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
+    StoreError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
+        format!(
+            "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{PLATFORM}, \
+             or set rocksdb.library"
+        ),
+    )
+}
+
+/// Unpacks one member of a jar; the target appears whole or not at all, whoever else unpacks it.
+fn unpack(jar: &Path, member: &str, target: &Path) -> io::Result<()> {
+    let mut archive = zip::ZipArchive::new(File::open(jar)?).map_err(io::Error::other)?;
+    let mut packed = archive.by_name(member).map_err(io::Error::other)?;
+    let directory = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let partial = directory.join(format!("{member}.{}.partial", std::process::id()));
+    let written = File::create(&partial).and_then(|mut file| io::copy(&mut packed, &mut file));
+    if let Err(error) = written.and_then(|_| fs::rename(&partial, target)) {
+        let _ = fs::remove_file(&partial);
+        return Err(error);
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The two traits of a store.
+
+use std::future::Future;
+
+use loadstone_load::{Row, Status, Wanted};
+
+use crate::error::StoreError;
+use crate::options::Options;
+use crate::promise::Promise;
+
+/// Who drives a store's sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// A thread per client: calls block, futures are always ready.
+    Thread,
+    /// A few executors, many clients each: calls wait for a network.
+    Task,
+    /// Calls neither block nor wait; threads for a few clients, executors for many.
+    Either,
+}
+
+/// A system, opened.
+pub trait Store: Send + Sync + Sized + 'static {
+    /// One client's way to it.
+    type Session: Session;
+    /// Who drives its sessions.
+    const DRIVE: Drive;
+
+    /// Opens it. Called once per trial.
+    fn open(options: &Options) -> Result<Self, StoreError>;
+
+    /// What it promises.
+    fn promise(&self) -> Promise;
+
+    /// A session, made on the thread that will use it.
+    fn session(&self) -> Result<Self::Session, StoreError>;
+
+    /// Waits until it is idle: buffers written, compactions done. Called outside the measured window.
+    fn settle(&self) -> Result<(), StoreError>;
+
+    /// Closes it cleanly. Sessions are gone by then.
+    fn close(self) -> Result<(), StoreError>;
+}
+
+/// One client's way to a store. Keys are bytes, rows are fields with names.
+///
+/// Every method may be called again after any status. A failure's own words are kept until [`last_error`] takes them.
+///
+/// [`last_error`]: Session::last_error
+pub trait Session {
+    /// Reads one record into `row` (cleared first).
+    fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status>;
+
+    /// Reads up to `count` records in key order, from `key` on.
+    fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> impl Future<Output = Status>;
+
+    /// Writes a whole record.
+    fn insert(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status>;
+
+    /// Merges fields into a record: read, merge, write. `NotFound` if there is none.
+    fn update(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status>;
+
+    /// Removes a record; `Ok` also when there was none.
+    fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status>;
+
+    /// The words of the last failure, if it has not been taken.
+    fn last_error(&mut self) -> Option<String>;
+
+    /// Closes the session; what it held back is written.
+    fn cleanup(&mut self) -> impl Future<Output = Status> {
+        std::future::ready(Status::Ok)
+    }
+}
+
+/// The records of a scan, in buffers that are used again.
+#[derive(Debug, Default)]
+pub struct Rows {
+    entries: Vec<(Vec<u8>, Row)>,
+    len: usize,
+}
+
+impl Rows {
+    /// Forgets the records, keeps the buffers.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds a record with this key and hands out its (empty) row.
+    #[inline]
+    pub fn push(&mut self, key: &[u8]) -> &mut Row {
+        if self.len == self.entries.len() {
+            self.entries.push((Vec::with_capacity(key.len()), Row::default()));
+        }
+        let (own, row) = &mut self.entries[self.len];
+        self.len += 1;
+        own.clear();
+        own.extend_from_slice(key);
+        row.clear();
+        row
+    }
+
+    /// Keys and rows, in the order of the scan.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Row)> {
+        self.entries[..self.len].iter().map(|(key, row)| (key.as_slice(), row))
+    }
+}

@@ -1,0 +1,94 @@
+"""The command `loadstone`. The doors of older tools become the engine at once; everything else is the lab's.
+
+A door starts as fast as Python does: this module imports what only some commands need where they need it.
+"""
+
+import sys
+
+from loadstone import __version__, engine
+from loadstone.errors import LoadstoneError
+
+# The engine's subcommands that a user types; it parses their arguments itself.
+ENGINE_COMMANDS = {
+    "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data",
+    "trial": "one trial: its spec on standard input, its events on standard output",
+}
+LAB_COMMANDS = {
+    "demo": "a first experiment on this machine",
+}
+
+
+def main() -> int:
+    """Runs the command in `sys.argv` and returns the exit status: 0, 1 for a failed run, 2 for bad usage."""
+    try:
+        return run(sys.argv[1:])
+    except LoadstoneError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line, without the program's name."""
+    if not arguments:
+        return bad_usage("a command is missing", "`loadstone --help` lists the commands")
+    command, rest = arguments[0], arguments[1:]
+    if command in ENGINE_COMMANDS:
+        engine.replace_process(arguments)
+    if command == "demo":
+        return run_demo(rest)
+    if command in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if command in ("-V", "--version"):
+        print(f"loadstone {__version__}")
+        return 0
+    return unknown(command)
+
+
+def run_demo(arguments: list[str]) -> int:
+    """Runs the module `loadstone.demo` as `python -m` would."""
+    import runpy
+
+    sys.argv[1:] = arguments
+    runpy.run_module("loadstone.demo", run_name="__main__", alter_sys=True)
+    return 0
+
+
+def unknown(command: str) -> int:
+    """Says that there is no such command or option, and which one was probably meant."""
+    import difflib
+
+    kind, known = ("option", ["--help", "--version"]) if command.startswith("-") else ("command", [*commands()])
+    near = difflib.get_close_matches(command, known, n=1)
+    advice = f'did you mean "{near[0]}"? ' if near else ""
+    return bad_usage(f'unknown {kind} "{command}"', f"{advice}`loadstone --help` lists the {kind}s")
+
+
+def bad_usage(message: str, hint: str) -> int:
+    """Reports a command line that makes no sense; returns the exit status for that."""
+    print(LoadstoneError(message, hint), file=sys.stderr)
+    return 2
+
+
+def commands() -> dict[str, str]:
+    """Every command and what it does."""
+    return {**ENGINE_COMMANDS, **LAB_COMMANDS}
+
+
+def usage() -> str:
+    """The help text, without its last line end."""
+    listed = "\n".join(f"  {name:<10}{what}" for name, what in commands().items())
+    return f"""\
+Loadstone: which data store, configuration or size holds my load, by how much, and can I trust the answer?
+
+usage: loadstone <command> [arguments]
+
+commands:
+{listed}
+
+options:
+  -h, --help     this text
+  -V, --version  the version
+
+environment:
+  {engine.VARIABLE}  the engine to run instead of the one installed"""

@@ -1,0 +1,79 @@
+"""Where the engine is, the Rust process that drives the load.
+
+`loadstone ycsb` and its like are this module and an exec, so the top imports only what Python has loaded anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from loadstone.errors import LoadstoneError
+
+TYPE_CHECKING = False  # typing's own constant costs the import of typing
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+NAME = "loadstone-engine"
+VARIABLE = "LOADSTONE_ENGINE"
+
+
+def find() -> str:
+    """The engine's path: what LOADSTONE_ENGINE says, else the one installed with this package, else one on PATH.
+
+    Raises LoadstoneError when there is none, or when LOADSTONE_ENGINE names something that can't be run.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        if is_program(named):
+            return named
+        raise LoadstoneError(
+            f"no program at {named} ({VARIABLE})",
+            f"name an executable file, or unset {VARIABLE} to use the one installed",
+        )
+    path = beside() or on_path()
+    if path is None:
+        raise LoadstoneError(
+            f"{NAME} not found beside {sys.argv[0]} nor on PATH",
+            f"build it with `make`, install it with `pip install .`, or name it in {VARIABLE}",
+        )
+    return path
+
+
+def replace_process(arguments: list[str]) -> NoReturn:
+    """Becomes the engine, run with `arguments`. Raises LoadstoneError when there is none or it can't be run."""
+    path = find()
+    try:
+        os.execv(path, [path, *arguments])
+    except OSError as error:
+        raise LoadstoneError(
+            f"cannot run {path}: {error.strerror}", "the file may be damaged or built for another machine; run `make`"
+        ) from error
+
+
+def beside() -> str | None:
+    """The engine in the directory of the running script, of the interpreter, or of this interpreter's scripts."""
+    # Python names no script "-c" or "", which would mean the working directory here.
+    programs = [program for program in (sys.argv[0], sys.executable) if os.sep in program]
+    for program in programs:
+        path = os.path.join(os.path.dirname(os.path.abspath(program)), NAME)
+        if is_program(path):
+            return path
+    import sysconfig  # 10 ms, only spent when the engine is in neither
+
+    path = os.path.join(sysconfig.get_path("scripts"), NAME)
+    return path if is_program(path) else None
+
+
+def on_path() -> str | None:
+    """The first engine on PATH."""
+    for directory in os.get_exec_path():
+        path = os.path.join(directory, NAME)
+        if is_program(path):
+            return path
+    return None
+
+
+def is_program(path: str) -> bool:
+    """Whether `path` is a file that this user may execute."""
+    return os.path.isfile(path) and os.access(path, os.X_OK)
