@@ -15,11 +15,12 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 VENV := .venv/bin
 
-# The RocksDB builds that are fetched: the engine's default, and the one in YCSB 0.17.0's own binding. 11.0.4 to 11.8.1
-# come without a jar per system. The jar named linux64 has the libraries of every Linux from some 6.x on (aarch64,
-# riscv64 …); 5.11.3 is for x86-64 and ppc64le only.
+# The RocksDB builds that are fetched: the engine's default, and the one of YCSB 0.17.0's own binding. 10.10.1 is the
+# last line with a jar that is not for every system at once (11.0.4 to 11.8.1 have none). That jar, though named linux64,
+# carries the library of every Linux architecture; 5.11.3 has none for aarch64.
 ROCKSDB_VERSIONS ?= 10.10.1 $(if $(filter x86_64,$(shell uname -m)),5.11.3)
-MAVEN_REPOSITORY ?= $(HOME)/.m2/repository
+# Where the engine looks too.
+MAVEN_REPOSITORY := $(or $(LOADSTONE_MAVEN),$(HOME)/.m2/repository)
 ROCKSDB := $(MAVEN_REPOSITORY)/org/rocksdb/rocksdbjni
 ROCKSDB_JARS := $(foreach version,$(ROCKSDB_VERSIONS),$(ROCKSDB)/$(version)/rocksdbjni-$(version)-linux64.jar)
 
@@ -62,8 +63,9 @@ engine: build $(VENV)/.installed
 rocksdb: prerequisites $(ROCKSDB_JARS)
 
 $(ROCKSDB)/%.jar:
-	mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(MAVEN_REPOSITORY) \
-	    dependency:get -Dartifact=org.rocksdb:rocksdbjni:$(*D):jar:linux64 -Dtransitive=false
+	mvn --quiet --batch-mode dependency:get -Dmaven.repo.local=$(MAVEN_REPOSITORY) -Dtransitive=false \
+	    -Dartifact=org.rocksdb:rocksdbjni:$(*D):jar:linux64 \
+	|| { echo "hint: \`make ROCKSDB_VERSIONS=\` goes without RocksDB" >&2; exit 1; }
 
 demo: all
 	$(VENV)/python -m loadstone.demo

@@ -261,6 +261,10 @@ impl Workload for CoreRun {
         &self.shape.names
     }
 
+    fn verifies(&self) -> bool {
+        self.shape.spec.integrity
+    }
+
     fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
         if !self.shape.spec.integrity {
             return None;

@@ -4,8 +4,7 @@
 //! a record reach a binding (and its serialised bytes) in `java.util.HashMap` order, and metrics and return codes are
 //! reported in `java.util.concurrent.ConcurrentHashMap` order.
 //!
-//! Source: the classes of those names in OpenJDK (8 to 25 agree on everything here), compared with real runs of JDK 17
-//! on random key sets. Not modelled: bins that Java turns into trees, which needs a ninth key in one bin of a table of
+//! Source: the classes of those names in `OpenJDK`, compared with real runs of JDK 17 on random key sets. Not modelled: bins that Java turns into trees, which needs a ninth key in one bin of a table of
 //! at least 64 bins; there the order within that bin may differ. Below 64 bins Java enlarges the table instead, and so
 //! do we.
 
@@ -127,7 +126,10 @@ fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let (low, mut high): (Vec<_>, Vec<_>) = bins
         .drain(..)
-        .map(|bin| bin.into_iter().partition::<Vec<usize>, _>(|&key| hashes[key] & bit == 0))
+        .map(|bin| {
+            bin.into_iter()
+                .partition::<Vec<usize>, _>(|&key| hashes[key] & bit == 0)
+        })
         .unzip();
     *bins = low;
     bins.append(&mut high);
@@ -139,9 +141,20 @@ fn transfer(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let is_high = |key: usize| hashes[key] & bit != 0;
     let half = |bin: &[usize], high: bool| -> Vec<usize> {
-        let last_run = (1..bin.len()).rev().find(|&at| is_high(bin[at]) != is_high(bin[at - 1])).unwrap_or(0);
+        let last_run = (1..bin.len())
+            .rev()
+            .find(|&at| is_high(bin[at]) != is_high(bin[at - 1]))
+            .unwrap_or(0);
         let (head, tail) = bin.split_at(last_run);
-        head.iter().rev().chain(tail).copied().filter(|&key| is_high(key) == high).collect()
+        head.iter()
+            .rev()
+            .chain(tail)
+            .copied()
+            .filter(|&key| is_high(key) == high)
+            .collect()
     };
-    *bins = [false, true].iter().flat_map(|&high| bins.iter().map(move |bin| half(bin, high))).collect();
+    *bins = [false, true]
+        .iter()
+        .flat_map(|&high| bins.iter().map(move |bin| half(bin, high)))
+        .collect();
 }

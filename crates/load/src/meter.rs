@@ -168,26 +168,40 @@ impl Reading {
     }
 }
 
-/// The histograms of one measure (say, service time in ns) by kind of operation and status.
-#[derive(Debug, Default)]
-pub struct Table {
-    grids: [[OnceLock<Grid>; Status::COUNT]; Kind::COUNT],
+/// Something for each kind of operation and status, made when the first is counted: no later one allocates.
+#[derive(Debug)]
+pub struct Table<T = Grid> {
+    cells: [[OnceLock<T>; Status::COUNT]; Kind::COUNT],
 }
 
-impl Table {
-    /// Counts one value. The first of each kind and status makes its grid; no later one allocates.
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { cells: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())) }
+    }
+}
+
+impl<T> Table<T> {
+    /// The cell of a kind and status; `make` makes it.
     #[inline]
-    pub fn record(&self, kind: Kind, status: Status, value: u64) {
-        self.grids[kind as usize][status as usize].get_or_init(Grid::default).record(value);
+    pub fn cell(&self, kind: Kind, status: Status, make: impl FnOnce() -> T) -> &T {
+        self.cells[kind as usize][status as usize].get_or_init(make)
     }
 
-    /// The grids in use.
-    pub fn used(&self) -> impl Iterator<Item = (Kind, Status, &Grid)> {
+    /// The cells in use.
+    pub fn used(&self) -> impl Iterator<Item = (Kind, Status, &T)> {
         Kind::ALL.into_iter().flat_map(move |kind| {
             Status::ALL
                 .into_iter()
-                .filter_map(move |status| self.grids[kind as usize][status as usize].get().map(|g| (kind, status, g)))
+                .filter_map(move |status| self.cells[kind as usize][status as usize].get().map(|cell| (kind, status, cell)))
         })
+    }
+}
+
+impl Table {
+    /// Counts one value in a table of histograms.
+    #[inline]
+    pub fn record(&self, kind: Kind, status: Status, value: u64) {
+        self.cell(kind, status, Grid::default).record(value);
     }
 }
 

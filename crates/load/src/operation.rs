@@ -3,7 +3,7 @@
 use crate::row::{Row, Wanted};
 
 /// The kinds of operation and of measured step. The names are YCSB's metric names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Reads one record.
@@ -18,6 +18,11 @@ pub enum Kind {
     Delete,
     /// Reads a record, then updates it; timed as one, and its two halves as themselves.
     ReadModifyWrite,
+    /// Whether reads are checked at all; asked once per read, before the clock is read for the check.
+    fn verifies(&self) -> bool {
+        false
+    }
+
     /// Compares what was read with what must stand there (`dataintegrity`).
     Verify,
     /// Closes a session.
@@ -122,6 +127,11 @@ pub trait Workload: Send + Sync {
 
     /// Names of the fields, for [`Selection::One`].
     fn field_names(&self) -> &[String];
+
+    /// Whether reads are checked at all; asked once per read, before the clock is read for the check.
+    fn verifies(&self) -> bool {
+        false
+    }
 
     /// Compares what was read with what must stand there; `None` when this workload does not check.
     fn verify(&self, _operation: &Operation, _read: &Row) -> Option<Check> {

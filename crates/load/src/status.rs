@@ -1,7 +1,7 @@
 //! How an operation ended.
 
 /// The outcome of an operation. Names and the first nine meanings are YCSB's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Status {
     /// Done.

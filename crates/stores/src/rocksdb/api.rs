@@ -19,7 +19,7 @@ macro_rules! api {
     ) => {
         /// The resolved functions, each by its name without `rocksdb_`. Kept with the library they point into.
         #[derive(Debug)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, non_snake_case)]
         pub struct Api {
             $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
             $(pub $opt: Option<unsafe extern "C" fn($($oarg),*) $(-> $oret)?>,)*

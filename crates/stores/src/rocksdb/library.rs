@@ -16,7 +16,9 @@ pub const NEWEST: &str = "10.10.1";
 /// The version that YCSB 0.17.0's binding uses.
 pub const YCSB: &str = "5.11.3";
 
-/// Platform as the jars' classifiers and their members name it.
+/// The classifier of the jars. There is none for aarch64: its library is a second member of the same jar.
+const CLASSIFIER: &str = "linux64";
+/// The platform as the members of a jar name it.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
 
 /// Where the shared object was found.
@@ -48,7 +50,7 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
     let cached = cache::directory().join("rocksdb").join(version).join(&member);
     if !cached.is_file() {
         let artifact = cache::maven_repository().join("org/rocksdb/rocksdbjni").join(version);
-        let jar = artifact.join(format!("rocksdbjni-{version}-{PLATFORM}.jar"));
+        let jar = artifact.join(format!("rocksdbjni-{version}-{CLASSIFIER}.jar"));
         if !jar.is_file() {
             return Err(missing(version, &cached, &jar));
         }
@@ -71,7 +73,7 @@ fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
 fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
     StoreError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
         format!(
-            "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{PLATFORM}, \
+            "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}, \
              or set rocksdb.library"
         ),
     )

@@ -1,0 +1,143 @@
+//! The timer of many clients on one executor: one timerfd, one heap of due times.
+//!
+//! The executor's own timers tick in milliseconds, which is as long as the lateness that we call `generator-limited`;
+//! a timerfd wakes to the microsecond. Clients wait in a heap; the kernel is told of the earliest only.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use tokio::io::unix::AsyncFd;
+
+use crate::clock::{Clock, Monotonic, Timer};
+
+struct Wait {
+    ns: u64,
+    waker: Waker,
+}
+
+impl PartialEq for Wait {
+    fn eq(&self, other: &Self) -> bool {
+        self.ns == other.ns
+    }
+}
+impl Eq for Wait {}
+impl PartialOrd for Wait {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Wait {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.ns.cmp(&other.ns)
+    }
+}
+
+struct Inner {
+    fd: AsyncFd<OwnedFd>,
+    waits: RefCell<BinaryHeap<Reverse<Wait>>>,
+    armed_ns: Cell<u64>,
+}
+
+/// A timer for the clients of one executor.
+#[derive(Clone)]
+pub struct Alarm(Rc<Inner>);
+
+/// Longest time without a look at whether the trial was stopped.
+const SLICE_NS: u64 = 20_000_000;
+
+impl Alarm {
+    /// An alarm on the executor that runs now, and its task, which must be spawned there.
+    pub fn new() -> io::Result<(Self, impl Future<Output = ()>)> {
+        // SAFETY: a fresh descriptor, owned from here on.
+        let fd = unsafe {
+            let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        let inner = Inner { fd: AsyncFd::new(fd)?, waits: RefCell::default(), armed_ns: Cell::new(u64::MAX) };
+        let alarm = Self(Rc::new(inner));
+        let ringing = alarm.clone();
+        Ok((alarm, async move { ringing.ring().await }))
+    }
+
+    async fn ring(&self) {
+        loop {
+            let Ok(mut ready) = self.0.fd.readable().await else { return };
+            let mut expirations = 0u64;
+            // SAFETY: a timerfd reads as one u64.
+            unsafe { libc::read(self.0.fd.as_raw_fd(), (&raw mut expirations).cast(), 8) };
+            ready.clear_ready();
+            self.0.armed_ns.set(u64::MAX);
+            let now = Monotonic.now_ns();
+            let mut waits = self.0.waits.borrow_mut();
+            while waits.peek().is_some_and(|wait| wait.0.ns <= now) {
+                if let Some(Reverse(wait)) = waits.pop() {
+                    wait.waker.wake();
+                }
+            }
+            if let Some(Reverse(next)) = waits.peek() {
+                self.arm(next.ns);
+            }
+        }
+    }
+
+    fn arm(&self, ns: u64) {
+        if ns >= self.0.armed_ns.get() {
+            return;
+        }
+        self.0.armed_ns.set(ns);
+        let value = libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+        };
+        let setting =
+            libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        // SAFETY: the descriptor is a timerfd, the struct lives through the call.
+        unsafe {
+            libc::timerfd_settime(
+                self.0.fd.as_raw_fd(),
+                libc::TFD_TIMER_ABSTIME,
+                &raw const setting,
+                std::ptr::null_mut(),
+            );
+        }
+    }
+}
+
+impl Clock for Alarm {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        Monotonic.now_ns()
+    }
+}
+
+impl Timer for Alarm {
+    async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
+        let mut waiting_for = 0;
+        poll_fn(|context| {
+            let now = self.now_ns();
+            if now >= ns || stopped() {
+                return Poll::Ready(());
+            }
+            if now >= waiting_for {
+                waiting_for = ns.min(now + SLICE_NS);
+                self.0.waits.borrow_mut().push(Reverse(Wait { ns: waiting_for, waker: context.waker().clone() }));
+                self.arm(waiting_for);
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    async fn turn(&self) {
+        tokio::task::yield_now().await;
+    }
+}

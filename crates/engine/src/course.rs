@@ -1,0 +1,184 @@
+//! What the clients of a segment share while they run: which operation is next, which count, and when to stop.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use loadstone_load::{Kind, Segment, Status};
+
+/// Kept on cache lines of its own: every client of every thread writes it once per operation.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Alone<T>(T);
+
+/// The course of a segment.
+#[derive(Debug)]
+pub struct Course {
+    segment: Segment,
+    next_step: Alone<AtomicU64>,
+    limit_step: Alone<AtomicU64>,
+    /// Operations from this index on are measured; `u64::MAX` while warming up.
+    measured_from: AtomicU64,
+    /// Operations due at or after this are not sent, ns.
+    end_ns: AtomicU64,
+    stopped: AtomicBool,
+    /// Why the course was stopped, when a client stopped it.
+    reason: OnceLock<String>,
+    /// The first words of each kind of failure.
+    words: [[OnceLock<String>; Status::COUNT]; Kind::COUNT],
+}
+
+impl Course {
+    /// A course of a segment with at most `steps` operations of its own.
+    pub fn new(segment: Segment, steps: u64) -> Self {
+        Self {
+            segment,
+            next_step: Alone::default(),
+            limit_step: Alone(AtomicU64::new(steps)),
+            measured_from: AtomicU64::new(0),
+            end_ns: AtomicU64::new(u64::MAX),
+            stopped: AtomicBool::new(false),
+            reason: OnceLock::new(),
+            words: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())),
+        }
+    }
+
+    /// The index of the next operation for whoever asks; `None` at the end.
+    #[inline]
+    pub fn claim(&self) -> Option<u64> {
+        // The limit is read first, so that clients that find the end leave the counter where it is.
+        if self.next_step.0.load(Ordering::Relaxed) >= self.limit_step.0.load(Ordering::Relaxed) {
+            return None;
+        }
+        let step = self.next_step.0.fetch_add(1, Ordering::Relaxed);
+        (step < self.limit_step.0.load(Ordering::Relaxed)).then(|| self.segment.index(step))
+    }
+
+    /// How many operations have been claimed.
+    pub fn claimed(&self) -> u64 {
+        self.next_step.0.load(Ordering::Relaxed)
+    }
+
+    /// Which share of the trial this is.
+    pub fn segment(&self) -> Segment {
+        self.segment
+    }
+
+    /// Whether the operation at `index` counts.
+    #[inline]
+    pub fn measures(&self, index: u64) -> bool {
+        index >= self.measured_from.load(Ordering::Relaxed)
+    }
+
+    /// Nothing counts until [`Course::measure`].
+    pub fn warm_up(&self) {
+        self.measured_from.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Ends the warm-up: what is claimed from now on counts, and `steps` more operations of this segment are the limit.
+    pub fn measure(&self, steps: Option<u64>) {
+        let step = self.claimed();
+        if let Some(steps) = steps {
+            self.limit_step.0.store(step.saturating_add(steps), Ordering::Relaxed);
+        }
+        self.measured_from.store(self.segment.index(step), Ordering::Relaxed);
+    }
+
+    /// Ends the warm-up of an open loop where arithmetic says: at the first index due after it.
+    pub fn measure_from_index(&self, index: u64, limit_steps: u64) {
+        self.limit_step.0.store(limit_steps, Ordering::Relaxed);
+        self.measured_from.store(index, Ordering::Relaxed);
+    }
+
+    /// Operations due at or after `ns` are not sent.
+    pub fn end_at(&self, ns: u64) {
+        self.end_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// Whether an operation due then is beyond the end.
+    #[inline]
+    pub fn beyond_end(&self, due_ns: u64) -> bool {
+        due_ns >= self.end_ns.load(Ordering::Relaxed)
+    }
+
+    /// No further operation is sent.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.limit_step.0.store(0, Ordering::Relaxed);
+    }
+
+    /// The same, with a reason that ends up in the summary. The first one counts.
+    pub fn stop_because(&self, reason: impl FnOnce() -> String) {
+        self.reason.get_or_init(reason);
+        self.stop();
+    }
+
+    /// Whether it was stopped.
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Why a client stopped it.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+
+    /// Keeps the words of the first failure of a kind and status.
+    pub fn keep_words(&self, kind: Kind, status: Status, words: impl FnOnce() -> Option<String>) {
+        let cell = &self.words[kind as usize][status as usize];
+        if cell.get().is_none()
+            && let Some(words) = words()
+        {
+            cell.get_or_init(|| words);
+        }
+    }
+
+    /// The words kept.
+    pub fn words(&self, kind: Kind, status: Status) -> Option<&str> {
+        self.words[kind as usize][status as usize].get().map(String::as_str)
+    }
+}
+
+/// When each recent insert of the run phase was acknowledged.
+///
+/// A read that finds nothing and was sent before the acknowledgement of its record's insert is `NOT_YET`, neither a
+/// success nor the store's failure. One store per insert, read only by reads that found nothing.
+#[derive(Debug)]
+pub struct Acks {
+    done_ns: Vec<AtomicU64>,
+}
+
+/// Far more than any sensible number of clients has under way; YCSB's own window is 2^20.
+const ACKS: usize = 1 << 16;
+
+impl Acks {
+    /// Nothing acknowledged.
+    pub fn new() -> Self {
+        let mut done_ns = Vec::with_capacity(ACKS);
+        done_ns.resize_with(ACKS, || AtomicU64::new(u64::MAX));
+        Self { done_ns }
+    }
+
+    /// Insert `number` begins.
+    #[inline]
+    pub fn begin(&self, number: u64) {
+        self.done_ns[number as usize % ACKS].store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Insert `number` was acknowledged.
+    #[inline]
+    pub fn done(&self, number: u64, ns: u64) {
+        self.done_ns[number as usize % ACKS].store(ns, Ordering::Release);
+    }
+
+    /// Whether insert `number` was acknowledged before `ns`.
+    pub fn before(&self, number: u64, ns: u64) -> bool {
+        self.done_ns[number as usize % ACKS].load(Ordering::Acquire) <= ns
+    }
+}
+
+impl Default for Acks {
+    fn default() -> Self {
+        Self::new()
+    }
+}

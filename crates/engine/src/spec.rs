@@ -1,0 +1,236 @@
+//! The TrialSpec: what `loadstone-engine trial` reads, and what every door translates its arguments into.
+
+use std::collections::BTreeMap;
+
+use loadstone_load::Segment;
+use loadstone_load::core::CoreSpec;
+use loadstone_load::pace::{Pace, PaceSpec};
+use loadstone_load::time_series::TimeSeriesSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+use crate::sink::Sink;
+
+/// The version of this format.
+pub const VERSION: u32 = 1;
+
+/// One trial, or one segment of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrialSpec {
+    /// Version of the format: 1.
+    pub spec: u32,
+    /// The store and how it is opened.
+    pub store: StoreSpec,
+    /// Whether records are loaded or a workload is run on them.
+    pub phase: Phase,
+    /// What is done.
+    pub workload: WorkloadSpec,
+    /// Clients of the whole trial; a segment runs its share.
+    pub clients: u64,
+    /// When operations are sent.
+    pub pace: PaceSpec,
+    /// When the trial ends.
+    pub until: Until,
+    /// Seconds before measuring starts.
+    #[serde(default)]
+    pub warmup_seconds: f64,
+    /// Which share of the trial this engine runs.
+    #[serde(default)]
+    pub segment: Segment,
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// What a failed insert leads to.
+    #[serde(default)]
+    pub inserts: InsertSpec,
+    /// Burn the processor while waiting for a due time.
+    #[serde(default)]
+    pub spin: bool,
+    /// Executors for stores that are not driven by a thread per client; 0: one per processor.
+    #[serde(default)]
+    pub executors: u64,
+    /// What is recorded.
+    pub sinks: Vec<Sink>,
+    /// How often an interval is reported, ms.
+    pub interval_ms: u64,
+    /// The load stops when stdin is silent for this long, ms; no lease if absent.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
+    /// The load starts when `start_at` comes on stdin, and not at once.
+    #[serde(default)]
+    pub wait_for_start: bool,
+    /// Wait until the store is idle before ending.
+    #[serde(default)]
+    pub settle: bool,
+}
+
+/// A store and how it is opened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoreSpec {
+    /// Its name.
+    pub name: String,
+    /// Its own properties.
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
+    /// What writes must survive.
+    #[serde(default)]
+    pub durability: DurabilitySpec,
+}
+
+/// What a write survives once acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DurabilitySpec {
+    /// Nothing is promised.
+    None,
+    /// The end of the process.
+    #[default]
+    Os,
+    /// The end of the machine.
+    Device,
+}
+
+impl From<DurabilitySpec> for loadstone_stores::Durability {
+    fn from(spec: DurabilitySpec) -> Self {
+        match spec {
+            DurabilitySpec::None => Self::None,
+            DurabilitySpec::Os => Self::Os,
+            DurabilitySpec::Device => Self::Device,
+        }
+    }
+}
+
+/// The phase of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Records are inserted.
+    Load,
+    /// The workload runs on them.
+    Run,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum WorkloadSpec {
+    /// YCSB's `CoreWorkload`.
+    Core(CoreSpec),
+    /// YCSB's `TimeSeriesWorkload`.
+    TimeSeries(TimeSeriesSpec),
+}
+
+impl WorkloadSpec {
+    /// The table of all operations.
+    pub fn table(&self) -> &str {
+        match self {
+            Self::Core(core) => &core.table,
+            Self::TimeSeries(series) => &series.table,
+        }
+    }
+}
+
+/// When a trial ends: at the first of both; at least one must be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// Measured operations of the whole trial.
+    #[serde(default)]
+    pub operations: Option<u64>,
+    /// Seconds of measuring.
+    #[serde(default)]
+    pub seconds: Option<f64>,
+}
+
+/// What a failed insert leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InsertSpec {
+    /// Further attempts (`core_workload_insertion_retry_limit`).
+    pub retries: u64,
+    /// Mean sleep before each, seconds (`core_workload_insertion_retry_interval`).
+    pub retry_seconds: f64,
+    /// Whether a load goes on after an insert that failed for good (`core_workload_insertion_keep_going_on_error`).
+    pub keep_going: bool,
+}
+
+impl Default for InsertSpec {
+    fn default() -> Self {
+        Self { retries: 0, retry_seconds: 3.0, keep_going: false }
+    }
+}
+
+impl TrialSpec {
+    /// Reads a spec. Errors name the place.
+    pub fn parse(text: &str) -> Result<Self, EngineError> {
+        // The version is looked at first: a newer spec has fields that we cannot name.
+        let version = serde_json::from_str::<serde_json::Value>(text).ok().and_then(|v| v.get("spec")?.as_u64());
+        if let Some(version) = version.filter(|&v| v != u64::from(VERSION)) {
+            return Err(EngineError::usage(format!("the TrialSpec has version {version}, this engine reads {VERSION}"))
+                .hint("use the loadstone and loadstone-engine of one installation"));
+        }
+        let spec: Self = serde_json::from_str(text).map_err(|error| {
+            EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
+                .hint("loadstone-engine schema trial-spec prints the form")
+        })?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Refuses what cannot be run.
+    pub fn check(&self) -> Result<(), EngineError> {
+        let refuse = |message: String| Err(EngineError::usage(message));
+        if self.segment.n == 0 || self.segment.k >= self.segment.n {
+            return refuse(format!("segment {}/{} is no share", self.segment.k, self.segment.n));
+        }
+        if self.clients == 0 {
+            return Err(EngineError::usage("threadcount must be at least 1, got 0").hint("use -threads 1"));
+        }
+        if self.segment.share(self.clients) == 0 {
+            return refuse(format!("{} clients cannot be split into {} segments", self.clients, self.segment.n));
+        }
+        if self.until.operations.is_none() && self.until.seconds.is_none() {
+            return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
+                .hint("set operationcount or maxexecutiontime"));
+        }
+        let time = |name: &str, seconds: f64| {
+            if seconds.is_finite() && (0.0..=1e9).contains(&seconds) {
+                Ok(())
+            } else {
+                Err(EngineError::usage(format!("{name} must be a number of seconds, got {seconds}")))
+            }
+        };
+        time("until.seconds", self.until.seconds.unwrap_or(0.0))?;
+        time("warmup_seconds", self.warmup_seconds)?;
+        time("inserts.retry_seconds", self.inserts.retry_seconds)?;
+        if self.interval_ms == 0 {
+            return refuse("interval_ms must be at least 1".to_owned());
+        }
+        if let WorkloadSpec::Core(core) = &self.workload {
+            check_core(core)?;
+        }
+        Pace::new(&self.pace, self.seed).map_err(EngineError::usage)?;
+        Ok(())
+    }
+}
+
+fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
+    let end = core.insert_start.checked_add(core.insert_count);
+    if end.is_none_or(|end| end > core.records.max(core.insert_count)) && core.insert_start > 0 {
+        return Err(EngineError::usage(format!(
+            "insertstart + insertcount = {} + {} is beyond recordcount = {}",
+            core.insert_start, core.insert_count, core.records
+        ))
+        .hint("recordcount is the number of records after the whole load"));
+    }
+    if core.integrity && !matches!(core.field_length, loadstone_load::values::Length::Constant { .. }) {
+        return Err(EngineError::usage("dataintegrity needs fieldlengthdistribution=constant")
+            .hint("the expected value follows from the field's length"));
+    }
+    if core.field_count == 0 {
+        return Err(EngineError::usage("fieldcount must be at least 1, got 0"));
+    }
+    Ok(())
+}

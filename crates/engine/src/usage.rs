@@ -1,0 +1,38 @@
+//! What the engine itself uses: CPU, memory, device bytes.
+
+use std::fs;
+
+/// CPU time of this process so far, ns: user, then system.
+pub fn cpu_ns() -> [u64; 2] {
+    let usage = rusage();
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    [ns(usage.ru_utime), ns(usage.ru_stime)]
+}
+
+/// Peak resident memory of this process, bytes.
+pub fn memory_max() -> u64 {
+    rusage().ru_maxrss as u64 * 1_024
+}
+
+fn rusage() -> libc::rusage {
+    // SAFETY: the kernel fills the struct, all-zero is a valid one.
+    unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    }
+}
+
+/// Resident memory of this process now, bytes; 0 where /proc does not say.
+pub fn memory() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
+    // SAFETY: a plain question.
+    pages.unwrap_or(0u64) * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
+}
+
+/// Bytes that this process caused to be read from and written to devices so far (`/proc/self/io`).
+pub fn device_bytes() -> [u64; 2] {
+    let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
+    [value("read_bytes:"), value("write_bytes:")]
+}
