@@ -62,7 +62,9 @@ impl Alarm {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        let inner = Inner { fd: AsyncFd::new(fd)?, waits: RefCell::default(), armed_ns: Cell::new(u64::MAX) };
+        // SAFETY: the descriptor stays open as long as the `AsyncFd` that owns it.
+        let fd = unsafe { AsyncFd::register(fd)? };
+        let inner = Inner { fd, waits: RefCell::default(), armed_ns: Cell::new(u64::MAX) };
         let alarm = Self(Rc::new(inner));
         let ringing = alarm.clone();
         Ok((alarm, async move { ringing.ring().await }))

@@ -1,6 +1,5 @@
 //! What the driver itself costs: the trial's own operations on the null store, for a moment, before the trial.
 
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use loadstone_load::{Segment, Workload};
@@ -11,6 +10,7 @@ use crate::clock::ThreadTimer;
 use crate::course::Course;
 use crate::sink::Sink;
 use crate::tape::Tape;
+use crate::workers::block_on;
 
 /// Operations per probe.
 const OPERATIONS: u64 = 2_000;
@@ -35,8 +35,7 @@ pub fn driver_ns<W: Workload>(workload: &W, seed: u64) -> f64 {
         let timer = ThreadTimer::default();
         let mut session = NullSession;
         let start = Instant::now();
-        let mut future = std::pin::pin!(drive(&common, &timer, &mut session, &tape));
-        while future.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending {}
+        block_on(drive(&common, &timer, &mut session, &tape));
         best = best.min(start.elapsed().as_nanos() as f64 / operations as f64);
     }
     best

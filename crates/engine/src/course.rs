@@ -71,6 +71,7 @@ impl Course {
 
     /// Nothing counts until [`Course::measure`].
     pub fn warm_up(&self) {
+        self.limit_step.0.store(u64::MAX, Ordering::Relaxed);
         self.measured_from.store(u64::MAX, Ordering::Relaxed);
     }
 

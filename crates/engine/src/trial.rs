@@ -4,7 +4,6 @@
 //! observer (the events of `trial`, or a door's printer). It never stands in a client's way.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -103,6 +102,8 @@ pub struct Closed<'a> {
     pub settle: Option<Duration>,
     /// Whether the store is driven by threads (embedded) or by executors.
     pub embedded: bool,
+    /// Whether a rate was set.
+    pub open: bool,
 }
 
 /// Sees a trial run.
@@ -155,7 +156,7 @@ pub fn run<S: Store, W: Workload + 'static>(
     let crew = Crew::hire(job, clients)?;
     observer.ready(&Opened { spec, promise: &promise, clients, driver_ns, connect: connecting.elapsed() });
     let mut conductor = Conductor { spec, course: &course, pace: pace.as_deref(), crew, driver_ns };
-    let (end, all_home) = conductor.conduct(controls, observer, &keep, S::DRIVE == loadstone_stores::Drive::Thread);
+    let (end, all_home) = conductor.conduct(controls, observer, &*keep, S::DRIVE == loadstone_stores::Drive::Thread);
     if all_home {
         if let Ok(store) = Arc::try_unwrap(keep) {
             store.close()?;
@@ -202,7 +203,6 @@ impl Conductor<'_> {
         if end.is_none() && measure_ns > start_ns {
             end = self.warm_up(start_ns, measure_ns, controls);
         }
-        let warmed = totals(self.crew.tapes()).done;
         let (cpu, device) = (usage::cpu_ns(), usage::device_bytes());
         let start_unix_ns = unix_ns().saturating_sub(clock.now_ns().saturating_sub(measure_ns));
         let end_ns = self.spec.until.seconds.map(|s| measure_ns.saturating_add(seconds_ns(s)));
@@ -240,7 +240,6 @@ impl Conductor<'_> {
             settling.elapsed()
         });
         let moment = Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) };
-        let _ = warmed;
         observer.end(&Closed {
             measured_ns: moment.totals.last_done_ns.saturating_sub(measure_ns),
             moment,
@@ -252,6 +251,7 @@ impl Conductor<'_> {
             driver_ns: self.driver_ns,
             settle,
             embedded,
+            open: self.pace.is_some(),
         });
         (end, all_home)
     }
@@ -342,12 +342,4 @@ impl TrialSpec {
         };
         self.phase == Phase::Load || only_inserts
     }
-}
-
-/// A flag that a signal handler may set.
-pub type Flag = Arc<AtomicBool>;
-
-/// Whether it is set.
-pub fn is_set(flag: &Flag) -> bool {
-    flag.load(Ordering::Relaxed)
 }

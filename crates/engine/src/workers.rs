@@ -1,6 +1,6 @@
 //! The crew: the threads that drive clients. Each is either one client's own thread or an executor of many.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -210,7 +210,7 @@ struct Worker<S, W> {
     clients: u64,
 }
 
-impl<S: Store, W: Workload> Worker<S, W> {
+impl<S: Store, W: Workload + 'static> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
         let Self { job, tape, gate, working, connected, .. } = self;
@@ -285,7 +285,7 @@ impl<S: Store, W: Workload> Worker<S, W> {
 
 /// Runs a future whose parts are always ready. A store that says its calls block and then waits is a defect of that
 /// store; it is waited for with naps rather than hung on.
-fn block_on<F: Future>(future: F) -> F::Output {
+pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
@@ -294,10 +294,4 @@ fn block_on<F: Future>(future: F) -> F::Output {
         }
         std::thread::sleep(Duration::from_micros(50));
     }
-}
-
-/// A counter for names of things made in this process.
-pub fn unique() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -71,6 +71,9 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
 /// Iteration order of a `new java.util.concurrent.ConcurrentHashMap<>()` after putting `keys` in the order given, by
 /// one thread (threads that collide on its size counter may put off an enlargement).
 ///
+/// Keys that share a bin come in the order they were first put: of YCSB's metrics UPDATE, INSERT, VERIFY, READ-FAILED
+/// and READ-MODIFY-WRITE-FAILED do, and so do READ and UPDATE-FAILED. So give metrics in the order of first use.
+///
 /// Returns indices into `keys`; a key given twice appears once, as its first index.
 #[must_use]
 pub fn concurrent_hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
@@ -157,4 +160,182 @@ fn transfer(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
         .iter()
         .flat_map(|&high| bins.iter().map(move |bin| half(bin, high)))
         .collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_hash_as_in_java() {
+        // As JDK 17 printed them; the second is a well-known text whose hash is Integer.MIN_VALUE.
+        assert_eq!(string_hash(""), 0);
+        assert_eq!(string_hash("polygenelubricants"), i32::MIN);
+        assert_eq!(
+            string_hash("e\u{e9}\u{1d4b3}"),
+            5_005_122,
+            "two units outside the basic plane"
+        );
+        assert_eq!(string_hash("user6284781860667377211:field0"), 1_106_546_143);
+        assert_eq!(string_hash("Aa"), string_hash("BB"));
+    }
+
+    #[test]
+    fn a_hash_goes_on_where_it_stopped() {
+        let text = "user6284781860667377211:field0:-56807877:2032869390";
+        for cut in 0..=text.len() {
+            assert_eq!(
+                hash_ascii(string_hash(&text[..cut]), &text.as_bytes()[cut..]),
+                string_hash(text)
+            );
+        }
+        assert_eq!(
+            hash_ascii(0, &[b'e', 0xe9]),
+            string_hash("e\u{e9}"),
+            "bytes are ISO-8859-1"
+        );
+    }
+
+    /// The value of dataintegrity=true: the text grows by `:`, then by its own hash with that colon.
+    #[test]
+    fn hashes_of_growing_texts_make_the_integrity_values_of_ycsb() {
+        let mut text = "user6284781860667377211:field9:".to_owned();
+        let mut hash = string_hash(&text);
+        while text.len() < 50 {
+            let more = format!("{hash}:");
+            hash = hash_ascii(hash, more.as_bytes());
+            text += &more;
+        }
+        assert_eq!(&text[..50], "user6284781860667377211:field9:-56807598:-11004408");
+    }
+
+    fn fields(count: usize) -> Vec<String> {
+        (0..count).map(|field| format!("field{field}")).collect()
+    }
+
+    #[test]
+    fn ten_fields_iterate_as_in_a_ycsb_record() {
+        assert_eq!(hash_map_order(&fields(10)), [1, 0, 7, 6, 9, 8, 3, 2, 5, 4]);
+    }
+
+    #[test]
+    fn maps_grow_at_their_own_moment_and_order() {
+        // HashMap doubles with the 13th key, ConcurrentHashMap with the 12th and turning parts of bins around.
+        let hash_map = [
+            19, 17, 18, 22, 23, 20, 21, 26, 27, 24, 25, 28, 29, 11, 12, 1, 0, 10, 15, 16, 13, 14, 7, 6, 9, 8, 3, 2, 5,
+            4,
+        ];
+        let mut concurrent = hash_map;
+        concurrent.swap(16, 17);
+        assert_eq!(hash_map_order(&fields(30)), hash_map);
+        assert_eq!(concurrent_hash_map_order(&fields(30)), concurrent);
+    }
+
+    #[test]
+    fn colliding_keys_enlarge_a_small_table() {
+        let keys: Vec<&str> = "AaAa BBBB AaBB BBAa a q A Q c s C S e u E".split(' ').collect();
+        assert_eq!(
+            hash_map_order(&keys),
+            [4, 6, 8, 10, 12, 14, 5, 7, 9, 11, 13, 0, 1, 2, 3]
+        );
+        assert_eq!(
+            concurrent_hash_map_order(&keys),
+            [6, 4, 10, 8, 12, 14, 5, 7, 9, 11, 13, 0, 1, 2, 3]
+        );
+        let nine_equal_hashes =
+            "AaAaAaAa AaAaAaBB AaAaBBAa AaAaBBBB AaBBAaAa AaBBAaBB AaBBBBAa x AaBBBBBB z BBAaAaAa y";
+        let keys: Vec<&str> = nine_equal_hashes.split(' ').collect();
+        let order = [0, 1, 2, 3, 4, 5, 6, 8, 10, 7, 11, 9];
+        assert_eq!(hash_map_order(&keys), order);
+        assert_eq!(concurrent_hash_map_order(&keys), order);
+    }
+
+    #[test]
+    fn a_key_put_twice_stands_once() {
+        assert_eq!(hash_map_order(&["b", "a", "b"]), [1, 0]);
+        assert_eq!(concurrent_hash_map_order(&["b", "a", "b"]), [1, 0]);
+        assert!(hash_map_order::<&str>(&[]).is_empty() && concurrent_hash_map_order::<&str>(&[]).is_empty());
+    }
+
+    fn metrics(names: &str) -> String {
+        let names: Vec<&str> = names.split(' ').collect();
+        concurrent_hash_map_order(&names)
+            .into_iter()
+            .map(|index| names[index])
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    #[test]
+    fn metrics_are_reported_in_the_order_of_real_runs() {
+        assert_eq!(metrics("INSERT CLEANUP"), "CLEANUP INSERT");
+        assert_eq!(metrics("READ UPDATE CLEANUP"), "READ CLEANUP UPDATE");
+        assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
+        assert_eq!(metrics("SCAN INSERT CLEANUP"), "CLEANUP INSERT SCAN");
+        assert_eq!(
+            metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"),
+            "READ READ-MODIFY-WRITE CLEANUP UPDATE"
+        );
+        // Keys of one bin in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
+        assert_eq!(
+            metrics("READ UPDATE READ-MODIFY-WRITE UPDATE-FAILED READ-FAILED CLEANUP"),
+            "READ UPDATE-FAILED READ-MODIFY-WRITE CLEANUP UPDATE READ-FAILED"
+        );
+    }
+
+    #[test]
+    fn thirteen_metrics_have_grown_the_table() {
+        let mut names: Vec<&str> = "READ READ-FAILED UPDATE UPDATE-FAILED SCAN SCAN-FAILED INSERT INSERT-FAILED \
+            READ-MODIFY-WRITE READ-MODIFY-WRITE-FAILED VERIFY VERIFY-FAILED CLEANUP"
+            .split(' ')
+            .collect();
+        assert_eq!(
+            concurrent_hash_map_order(&names),
+            [8, 11, 1, 10, 7, 0, 3, 5, 12, 9, 6, 2, 4]
+        );
+        names.reverse();
+        assert_eq!(
+            concurrent_hash_map_order(&names),
+            [4, 1, 2, 11, 5, 9, 12, 7, 0, 10, 6, 3, 8]
+        );
+    }
+
+    /// `site.ycsb.Status` of YCSB 0.17.0: name, `hashCode()` as JDK 17 printed it, description.
+    const STATUSES: &str = "\
+OK 975615059 The operation completed successfully.
+ERROR -306229504 The operation failed.
+NOT_FOUND -945631943 The requested record was not found.
+NOT_IMPLEMENTED 402466344 The operation is not implemented for the current binding.
+UNEXPECTED_STATE -1925370251 The operation reported success, but the result was not as expected.
+BAD_REQUEST 1225150720 The request was not valid.
+FORBIDDEN -640598601 The operation is forbidden.
+SERVICE_UNAVAILABLE 2100225815 Dependant service for the current binding is not available.
+BATCHED_OK -270038898 The operation has been batched by the binding to be executed later.";
+
+    #[test]
+    fn statuses_are_reported_in_the_order_of_their_hashes() {
+        let (mut names, mut hashes) = (Vec::new(), Vec::new());
+        for line in STATUSES.lines() {
+            let parts: Vec<&str> = line.splitn(3, ' ').collect();
+            let hash = fields_hash(&[string_hash(parts[2]), string_hash(parts[0])]);
+            assert_eq!(hash.to_string(), parts[1], "{line}");
+            names.push(parts[0]);
+            hashes.push(hash);
+        }
+        let order = |names: &[&str], hashes: &[i32]| {
+            let order = concurrent_hash_map_order_by_hash(hashes).into_iter();
+            order.map(|index| names[index]).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            order(&names, &hashes),
+            "OK NOT_IMPLEMENTED BAD_REQUEST FORBIDDEN UNEXPECTED_STATE SERVICE_UNAVAILABLE BATCHED_OK NOT_FOUND ERROR"
+        );
+        // Three pairs share a bin and swap when the second of them happens first.
+        names.reverse();
+        hashes.reverse();
+        assert_eq!(
+            order(&names, &hashes),
+            "NOT_IMPLEMENTED OK FORBIDDEN BAD_REQUEST UNEXPECTED_STATE BATCHED_OK SERVICE_UNAVAILABLE NOT_FOUND ERROR"
+        );
+    }
 }

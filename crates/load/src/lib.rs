@@ -15,6 +15,7 @@ pub mod random;
 pub mod row;
 pub mod segment;
 pub mod status;
+pub mod time_series;
 pub mod values;
 pub mod zipf;
 

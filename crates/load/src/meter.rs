@@ -154,6 +154,12 @@ impl Reading {
         self.sum
     }
 
+    /// The buckets in use: lowest and highest value, and how many values, in rising order.
+    pub fn used(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let each = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        each.map(|(at, &n)| (lowest(at), lowest(at + 1) - 1, n))
+    }
+
     /// As a standard HDR histogram: same buckets, so nothing is rounded again.
     pub fn histogram(&self) -> Histogram<u64> {
         let mut histogram = match Histogram::new_with_bounds(1, VALUE_MAX, 3) {

@@ -18,11 +18,6 @@ pub enum Kind {
     Delete,
     /// Reads a record, then updates it; timed as one, and its two halves as themselves.
     ReadModifyWrite,
-    /// Whether reads are checked at all; asked once per read, before the clock is read for the check.
-    fn verifies(&self) -> bool {
-        false
-    }
-
     /// Compares what was read with what must stand there (`dataintegrity`).
     Verify,
     /// Closes a session.

@@ -5,11 +5,16 @@
 //! merging and scanning are the same code, and the same cost, for all of them.
 
 pub mod cache;
+mod embedded;
 pub mod error;
+pub mod fjall;
+pub mod hse;
 pub mod key_value;
+pub mod lmdb;
 pub mod null;
 pub mod options;
 pub mod promise;
+pub mod redb;
 pub mod rocksdb;
 pub mod session;
 

@@ -19,7 +19,11 @@ pub const YCSB: &str = "5.11.3";
 /// The classifier of the jars. There is none for aarch64: its library is a second member of the same jar.
 const CLASSIFIER: &str = "linux64";
 /// The platform as the members of a jar name it.
-const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
+const PLATFORM: &str = if cfg!(target_arch = "aarch64") {
+    "linux-aarch64"
+} else {
+    "linux64"
+};
 
 /// Where the shared object was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +47,14 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
         return existing(path, cache::LOADSTONE_ROCKSDB);
     }
     let version = wanted.unwrap_or(NEWEST);
-    if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
-        return Err(StoreError::usage(format!("rocksdb.version must be a version such as {NEWEST}, got \"{version}\"")));
+    if !version
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+        || version.starts_with('.')
+    {
+        return Err(StoreError::usage(format!(
+            "rocksdb.version must be a version such as {NEWEST}, got \"{version}\""
+        )));
     }
     let member = format!("librocksdbjni-{PLATFORM}.so");
     let cached = cache::directory().join("rocksdb").join(version).join(&member);
@@ -59,7 +69,10 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
                 .hint(format!("delete {} and fetch it again", jar.display()))
         })?;
     }
-    Ok(Library { path: cached, version: Some(version.to_owned()) })
+    Ok(Library {
+        path: cached,
+        version: Some(version.to_owned()),
+    })
 }
 
 fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
@@ -71,12 +84,15 @@ fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
 }
 
 fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
-    StoreError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
-        format!(
-            "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}, \
+    StoreError::failed(format!(
+        "RocksDB {version} is neither at {} nor at {}",
+        cached.display(),
+        jar.display()
+    ))
+    .hint(format!(
+        "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}, \
              or set rocksdb.library"
-        ),
-    )
+    ))
 }
 
 /// Unpacks one member of a jar; the target appears whole or not at all, whoever else unpacks it.

@@ -63,7 +63,9 @@ impl RocksDbEngine {
             let list = api
                 .call(|error| (api.list_column_families)(settings.database(), path.as_ptr(), &raw mut len, error))
                 .map_err(|text| cannot_open(directory, &text))?;
-            let names = (0..len).map(|i| CStr::from_ptr(*list.add(i)).to_string_lossy().into_owned()).collect();
+            let names = (0..len)
+                .map(|i| CStr::from_ptr(*list.add(i)).to_string_lossy().into_owned())
+                .collect();
             (api.list_column_families_destroy)(list, len);
             Ok(names)
         }
@@ -82,7 +84,9 @@ impl RocksDbEngine {
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        let Some(flush_cf) = self.api.flush_cf else { return Ok(()) };
+        let Some(flush_cf) = self.api.flush_cf else {
+            return Ok(());
+        };
         // SAFETY: database and handle are open.
         unsafe {
             let options = (self.api.flushoptions_create)();
@@ -94,7 +98,9 @@ impl RocksDbEngine {
 
     fn number(&self, property: &CStr) -> u64 {
         // SAFETY: database and handle are open.
-        unsafe { self.api.property(self.db, self.table, property) }.and_then(|text| text.parse().ok()).unwrap_or(0)
+        unsafe { self.api.property(self.db, self.table, property) }
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
     }
 }
 
@@ -119,8 +125,12 @@ impl KeyValue for RocksDbEngine {
         let directory = options.directory("rocksdb.dir")?;
         let found = library::find(options)?;
         if !options.create && !directory.join("CURRENT").exists() {
-            return Err(StoreError::failed(format!("no RocksDB database in {}", directory.display()))
-                .hint(format!("load one first: loadstone ycsb load rocksdb -p rocksdb.dir={}", directory.display())));
+            return Err(
+                StoreError::failed(format!("no RocksDB database in {}", directory.display())).hint(format!(
+                    "load one first: loadstone ycsb load rocksdb -p rocksdb.dir={}",
+                    directory.display()
+                )),
+            );
         }
         fs::create_dir_all(&directory)
             .map_err(|error| StoreError::failed(format!("cannot make {}: {error}", directory.display())))?;
@@ -131,7 +141,10 @@ impl KeyValue for RocksDbEngine {
             names.push(options.table.clone());
         }
         let path = c_text(directory.as_os_str().as_bytes())?;
-        let c_names = names.iter().map(|name| c_text(name.as_str())).collect::<Result<Vec<_>, _>>()?;
+        let c_names = names
+            .iter()
+            .map(|name| c_text(name.as_str()))
+            .collect::<Result<Vec<_>, _>>()?;
         let name_ptrs: Vec<*const c_char> = c_names.iter().map(|name| name.as_ptr()).collect();
         let family_options: Vec<Ptr> = names.iter().map(|name| settings.family(name)).collect();
         let mut handles: Vec<Ptr> = vec![std::ptr::null_mut(); names.len()];
@@ -157,7 +170,10 @@ impl KeyValue for RocksDbEngine {
             }
         };
         let families: Vec<(String, Ptr)> = names.into_iter().zip(handles).collect();
-        let table = families.iter().find(|(name, _)| *name == options.table).map_or(std::ptr::null_mut(), |f| f.1);
+        let table = families
+            .iter()
+            .find(|(name, _)| *name == options.table)
+            .map_or(std::ptr::null_mut(), |f| f.1);
         // SAFETY: plain constructors and setters.
         let (read_options, write_options) = unsafe {
             let write_options = (api.writeoptions_create)();
@@ -193,7 +209,10 @@ impl KeyValue for RocksDbEngine {
             .fact("version", self.version.as_str())
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.number(c"rocksdb.block-cache-capacity").to_string())
-            .fact("compression", settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()))
+            .fact(
+                "compression",
+                settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()),
+            )
     }
 
     #[inline]
@@ -226,7 +245,16 @@ impl KeyValue for RocksDbEngine {
         unsafe {
             self.api.call(|error| {
                 let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
-                (self.api.put_cf)(self.db, self.write_options, self.table, k, key.len(), v, value.len(), error);
+                (self.api.put_cf)(
+                    self.db,
+                    self.write_options,
+                    self.table,
+                    k,
+                    key.len(),
+                    v,
+                    value.len(),
+                    error,
+                );
             })
         }
         .map_err(Failure::from_text)
@@ -243,13 +271,7 @@ impl KeyValue for RocksDbEngine {
         .map_err(Failure::from_text)
     }
 
-    fn scan(
-        &self,
-        (): &mut (),
-        from: &[u8],
-        count: usize,
-        mut found: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), Failure> {
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
         // SAFETY: key and value of a valid iterator stay until it moves; it is destroyed before we return.
         unsafe {
@@ -299,7 +321,10 @@ impl KeyValue for RocksDbEngine {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Err(StoreError::failed(format!("RocksDB still compacts after {} s", SETTLE_MAX.as_secs())))
+        Err(StoreError::failed(format!(
+            "RocksDB still compacts after {} s",
+            SETTLE_MAX.as_secs()
+        )))
     }
 
     fn close(self) -> Result<(), StoreError> {

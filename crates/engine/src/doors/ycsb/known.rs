@@ -1,0 +1,172 @@
+//! Every property that the YCSB door knows, with its default and meaning: the source of the did-you-mean, of the warnings
+//! and of docs/reference/ycsb-properties.md.
+
+/// A property.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Its name.
+    pub name: &'static str,
+    /// Its default, as text.
+    pub default: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Who brought it.
+    pub source: Source,
+}
+
+/// Who brought a property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// YCSB 0.17.0, same meaning.
+    Ycsb,
+    /// YCSB 0.17.0; accepted, and without effect here for the reason in its meaning.
+    YcsbIdle,
+    /// Loadstone.
+    Extension,
+}
+
+const fn ycsb(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+    Known { name, default, meaning, source: Source::Ycsb }
+}
+const fn idle(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+    Known { name, default, meaning, source: Source::YcsbIdle }
+}
+const fn ours(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+    Known { name, default, meaning, source: Source::Extension }
+}
+
+/// The properties of the client and of the workloads.
+#[rustfmt::skip]
+pub const KNOWN: &[Known] = &[
+    // Client
+    ycsb("workload", "site.ycsb.workloads.CoreWorkload", "class of the workload: CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"),
+    ycsb("db", "", "class of the binding; the store's name on the command line wins"),
+    ycsb("recordcount", "0", "records in the table: what a load writes and a run chooses from"),
+    ycsb("operationcount", "0", "operations of a run, over all clients; 0: no limit"),
+    ycsb("insertcount", "recordcount - insertstart", "records this load writes, and the width of the range a run chooses from"),
+    ycsb("insertstart", "0", "first record number"),
+    ycsb("threadcount", "1", "clients"),
+    ycsb("target", "0", "operations per second over all clients; 0: closed loop"),
+    ycsb("maxexecutiontime", "0", "seconds of measuring; 0: no limit"),
+    idle("dotransactions", "true", "the word load or run on the command line decides"),
+    ycsb("status", "false", "print the status while running (-s)"),
+    ycsb("status.interval", "10", "seconds between status lines"),
+    ycsb("label", "", "text before each status line (-l)"),
+    ycsb("exporter", "text", "TextMeasurementsExporter, JSONMeasurementsExporter or JSONArrayMeasurementsExporter, or text, json, jsonarray"),
+    ycsb("exportfile", "stdout", "file of the report"),
+    ycsb("measurementtype", "hdrhistogram", "hdrhistogram, histogram, timeseries, raw, hdrhistogram+histogram or hdrhistogram+raw"),
+    ycsb("measurement.interval", "op", "op: from sending; intended: from the due time; both"),
+    idle("measurement.trackjvm", "false", "there is no JVM to track; a JVM store reports its own"),
+    ycsb("measurement.histogram.verbose", "false", "print every bucket"),
+    ycsb("hdrhistogram.percentiles", "50,95,99", "percentiles of the report (YCSB: 95,99)"),
+    ycsb("hdrhistogram.fileoutput", "false", "write PREFIX + METRIC.hdr"),
+    ycsb("hdrhistogram.output.path", "", "that prefix; a directory needs its slash"),
+    ycsb("histogram.buckets", "1000", "buckets of 1 ms"),
+    ycsb("timeseries.granularity", "1000", "length of a unit, ms"),
+    ycsb("measurement.raw.output_file", "stdout", "file of the raw operations; appended to"),
+    ycsb("measurement.raw.no_summary", "false", "print no summary of raw operations"),
+    ycsb("reportlatencyforeacherror", "false", "a metric per status instead of one X-FAILED"),
+    ycsb("latencytrackederrors", "", "statuses with a metric of their own"),
+    ycsb("spin.sleep", "false", "burn the processor while waiting for a due time"),
+    idle("debug", "false", "has no effect here"),
+    idle("test", "false", "has no effect here"),
+    // CoreWorkload
+    ycsb("table", "usertable", "the table"),
+    ycsb("fieldcount", "10", "fields of a record"),
+    ycsb("fieldnameprefix", "field", "names are this and a number"),
+    ycsb("fieldlength", "100", "bytes of a field; the upper end of uniform and zipfian"),
+    ycsb("minfieldlength", "1", "lower end of uniform and zipfian, bytes"),
+    ycsb("fieldlengthdistribution", "constant", "constant, uniform, zipfian or histogram"),
+    ycsb("fieldlengthhistogram", "hist.txt", "file of that histogram"),
+    ycsb("readallfields", "true", "read all fields, or one"),
+    ycsb("writeallfields", "false", "update all fields, or one"),
+    ycsb("dataintegrity", "false", "values follow from key and field; reads are checked"),
+    ycsb("readproportion", "0.95", "share of reads"),
+    ycsb("updateproportion", "0.05", "share of updates"),
+    ycsb("insertproportion", "0", "share of inserts"),
+    ycsb("scanproportion", "0", "share of scans"),
+    ycsb("readmodifywriteproportion", "0", "share of read-modify-writes"),
+    ycsb("requestdistribution", "uniform", "uniform, zipfian, latest, hotspot, sequential, exponential; or truezipfian"),
+    ycsb("zeropadding", "1", "least digits of a key's number"),
+    ycsb("insertorder", "hashed", "hashed; anything else: ordered"),
+    ycsb("minscanlength", "1", "shortest scan, records"),
+    ycsb("maxscanlength", "1000", "longest scan, records"),
+    ycsb("scanlengthdistribution", "uniform", "uniform or zipfian"),
+    ycsb("hotspotdatafraction", "0.2", "share of the records that is hot"),
+    ycsb("hotspotopnfraction", "0.8", "share of the operations that goes there"),
+    ycsb("exponential.percentile", "95", "percent of the operations …"),
+    ycsb("exponential.frac", "0.8571428571", "… that go to this share of the records"),
+    ycsb("core_workload_insertion_retry_limit", "0", "further attempts of a failed insert"),
+    ycsb("core_workload_insertion_retry_interval", "3", "mean seconds before each"),
+    ycsb("core_workload_insertion_keep_going_on_error", "false", "a load goes on after an insert that failed for good"),
+    // ConstantOccupancyWorkload
+    ycsb("disksize", "100000000", "bytes of storage (ConstantOccupancyWorkload)"),
+    ycsb("storageages", "10", "how often it is written over (ConstantOccupancyWorkload)"),
+    ycsb("occupancy", "0.9", "share of it in use (ConstantOccupancyWorkload)"),
+    // TimeSeriesWorkload
+    ycsb("timestampunits", "SECONDS", "unit of timestamps (TimeSeriesWorkload, as all down to downsamplinginterval)"),
+    ycsb("timestampinterval", "60", "units between two time steps"),
+    ycsb("timestampkey", "YCSBTS", "field of the timestamp"),
+    ycsb("valuekey", "YCSBV", "field of the value"),
+    ycsb("tagcount", "4", "tags of a series"),
+    ycsb("tagcardinality", "1, 2, 4, 8", "values of each tag"),
+    ycsb("tagkeylength", "8", "letters of a tag's name"),
+    ycsb("tagvaluelength", "8", "letters of a tag's value"),
+    ycsb("tagpairdelimiter", "=", "between name and value in queries"),
+    ycsb("deletedelimiter", ":", "between the two timestamps of a delete"),
+    ycsb("randomwritetimestamporder", "false", "write time steps in random order"),
+    ycsb("randomtimeseriesorder", "true", "walk the series in random order"),
+    ycsb("valuetype", "floats", "floats, integers or mixed"),
+    ycsb("sparsity", "0.0", "share of points that is left out"),
+    ycsb("delayedseries", "0.10", "share of the series that comes late"),
+    ycsb("delayedintervals", "5", "by how many time steps at most"),
+    ycsb("querytimespan", "0", "length of a query, units"),
+    ycsb("queryrandomtimespan", "false", "draw that length"),
+    ycsb("querytimespandelimiter", ",", "between the two timestamps of a query"),
+    ycsb("groupbyfunction", "", "function of a group-by query"),
+    ycsb("groupbykey", "YCSBGB", "its clause"),
+    ycsb("groupbykeys", "", "tags to group by"),
+    ycsb("downsamplingfunction", "", "function of a downsampled query"),
+    ycsb("downsamplingkey", "YCSBDS", "its clause"),
+    ycsb("downsamplinginterval", "0", "its interval, units"),
+    // Extensions
+    ours("deleteproportion", "0", "share of deletes; they remove the oldest records"),
+    ours("seed", "drawn", "everything random follows from it"),
+    ours("warmuptime", "0", "seconds before measuring"),
+    ours("arrival", "uniform", "spacing of due times: uniform or poisson"),
+    ours("rate.ramp", "", "FROM:TO:SECONDS: a rate that moves, then stays at TO"),
+    ours("rate.steps", "", "RATE:SECONDS,RATE:SECONDS: a staircase; the last rate stays"),
+    ours("segment", "0/1", "k/n: run the k-th of n shares"),
+    ours("durability", "os", "what writes survive: none, os (the process's end) or device (the machine's)"),
+    ours("zipfian.theta", "0.99", "exponent of truezipfian"),
+    ours("insertlag", "2 x threadcount", "how many inserts behind the newest requests stay"),
+    ours("executors", "processors", "executors, for stores that are not driven by a thread per client"),
+    ours("settle", "false", "wait until the store is idle before ending"),
+    ours("failures.tolerated", "0", "share of failed operations that still exits 0"),
+];
+
+/// The properties of each store.
+#[rustfmt::skip]
+pub const STORES: &[(&str, &[&str])] = &[
+    ("rocksdb", &["rocksdb.dir", "rocksdb.version", "rocksdb.library", "rocksdb.optionsfile", "rocksdb.options"]),
+    ("lmdb", &["lmdb.dir", "lmdb.mapsize"]),
+    ("fjall", &["fjall.dir", "fjall.cachesize"]),
+    ("redb", &["redb.dir", "redb.cachesize"]),
+    ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.mpool_name", "hse.params", "hse.config_path"]),
+    ("null", &[]),
+];
+
+/// Whether the door or this store knows a property.
+pub fn knows(name: &str, store: &str) -> bool {
+    KNOWN.iter().any(|known| known.name == name) || of_store(store).contains(&name)
+}
+
+/// A store's own properties.
+pub fn of_store(store: &str) -> &'static [&'static str] {
+    STORES.iter().find(|(own, _)| *own == store).map_or(&[], |(_, names)| *names)
+}
+
+/// All names that would be known with this store.
+pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|known| known.name).chain(of_store(store).iter().copied())
+}

@@ -1,0 +1,286 @@
+//! From the tapes to YCSB's metrics: which names there are, in which order, with which figures.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use loadstone_load::java::concurrent_hash_map_order;
+use loadstone_load::meter::{Reading, Table};
+use loadstone_load::{Kind, Status};
+
+use super::config::{Interval, Reporting};
+use crate::sink::YcsbTable;
+use crate::tape::Tape;
+
+/// One of YCSB's measurements, added up over all workers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// `hdrhistogram`, µs.
+    Hdr(Reading),
+    /// `histogram`.
+    Histogram(Buckets),
+    /// `timeseries`.
+    Series(Series),
+    /// `raw`.
+    Raw(Raw),
+}
+
+/// Exact sums, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moments {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// The least; `i64::MAX` of none, as YCSB prints it.
+    pub min: u64,
+    /// The greatest.
+    pub max: u64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { count: 0, sum: 0, min: i64::MAX as u64, max: 0 }
+    }
+}
+
+impl Moments {
+    fn add(&mut self, (count, sum, min, max): (u64, u64, u64, u64)) {
+        if count > 0 {
+            *self = Self {
+                count: self.count + count,
+                sum: self.sum + sum,
+                min: self.min.min(min),
+                max: self.max.max(max),
+            };
+        }
+    }
+
+    /// The mean; NaN of none.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+}
+
+/// 1-ms buckets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Buckets {
+    /// One per ms, the overflow last.
+    pub counts: Vec<u64>,
+    /// Sums.
+    pub moments: Moments,
+    /// Sum of squares, µs².
+    pub squares: u64,
+}
+
+/// Means over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// By unit of the wall clock: count and sum.
+    pub units: BTreeMap<u64, (u64, u64)>,
+    /// Sums.
+    pub moments: Moments,
+}
+
+/// Every operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Raw {
+    /// Unix ms and µs, by time.
+    pub points: Vec<(u64, u64)>,
+    /// Sums.
+    pub moments: Moments,
+}
+
+impl Measure {
+    /// How many operations.
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Hdr(reading) => reading.count(),
+            Self::Histogram(Buckets { moments, .. }) | Self::Series(Series { moments, .. }) => moments.count,
+            Self::Raw(raw) => raw.moments.count,
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Hdr(mine), Self::Hdr(theirs)) => mine.merge(&theirs),
+            (Self::Histogram(mine), Self::Histogram(theirs)) => {
+                if mine.counts.len() < theirs.counts.len() {
+                    mine.counts.resize(theirs.counts.len(), 0);
+                }
+                mine.counts.iter_mut().zip(&theirs.counts).for_each(|(a, b)| *a += b);
+                mine.squares += theirs.squares;
+                add_moments(&mut mine.moments, theirs.moments);
+            }
+            (Self::Series(mine), Self::Series(theirs)) => {
+                for (unit, (count, sum)) in theirs.units {
+                    let own = mine.units.entry(unit).or_default();
+                    *own = (own.0 + count, own.1 + sum);
+                }
+                add_moments(&mut mine.moments, theirs.moments);
+            }
+            (Self::Raw(mine), Self::Raw(theirs)) => {
+                mine.points.extend(theirs.points);
+                mine.points.sort_by_key(|&(ms, _)| ms);
+                add_moments(&mut mine.moments, theirs.moments);
+            }
+            // All tapes have the same sinks.
+            _ => {}
+        }
+    }
+}
+
+fn add_moments(mine: &mut Moments, theirs: Moments) {
+    mine.add((theirs.count, theirs.sum, theirs.min, theirs.max));
+}
+
+/// A metric of the report: READ, UPDATE-FAILED, Intended-READ …
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name, without the `Hdr`, `Bucket` or `Raw` of combined types.
+    pub name: String,
+    /// One measure, or two for a combined type.
+    pub measures: Vec<Measure>,
+    /// How often each status was returned, in YCSB's order.
+    pub returns: Vec<(Status, u64)>,
+}
+
+/// The order in which YCSB's `ConcurrentHashMap` of statuses lists them; those it does not know come last.
+const STATUS_ORDER: [Status; Status::COUNT] = [
+    Status::Timeout,
+    Status::Ok,
+    Status::NotImplemented,
+    Status::BadRequest,
+    Status::Forbidden,
+    Status::UnexpectedState,
+    Status::ServiceUnavailable,
+    Status::BatchedOk,
+    Status::NotFound,
+    Status::Error,
+    Status::NotYet,
+    Status::NoSpace,
+];
+
+/// The metrics that the tapes hold now, in YCSB's order.
+pub fn metrics(tapes: &[Arc<Tape>], reporting: &Reporting) -> Vec<Metric> {
+    let (op, intended) = match reporting.interval {
+        Interval::Op => (true, false),
+        Interval::Intended => (false, true),
+        Interval::Both => (true, true),
+    };
+    let mut all = Vec::new();
+    if op {
+        all.extend(series(tapes, reporting, "", false));
+    }
+    if intended {
+        // Without a rate an operation's intended start is its start.
+        all.extend(series(tapes, reporting, if op { "Intended-" } else { "" }, true));
+    }
+    all
+}
+
+fn series(tapes: &[Arc<Tape>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
+    // By name: a measure per sink.
+    let mut found: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
+    let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
+    let sinks = tapes.first().map_or(0, |tape| tape.ycsb.len());
+    for tape in tapes {
+        for (sink, ycsb) in tape.ycsb.iter().enumerate() {
+            let table = if intended { ycsb.intended.as_ref().unwrap_or(&ycsb.op) } else { &ycsb.op };
+            for (kind, status, measure) in cells(table) {
+                let name = format!("{prefix}{}", metric_name(kind, status, reporting));
+                if sink == 0 && !matches!(kind, Kind::Cleanup | Kind::ReadModifyWrite) {
+                    *returns.entry(kind).or_default().entry(status).or_default() += measure.count();
+                }
+                let slots = found.entry(name).or_insert_with(|| vec![None; sinks]);
+                match &mut slots[sink] {
+                    Some(own) => own.merge(measure),
+                    slot => *slot = Some(measure),
+                }
+            }
+        }
+    }
+    // Where every operation of a kind failed, YCSB still lists the kind, with nothing in it.
+    for kind in returns.keys() {
+        found.entry(format!("{prefix}{}", kind.name())).or_insert_with(|| vec![Some(empty(reporting)); sinks]);
+    }
+    let names: Vec<String> = found.keys().cloned().collect();
+    concurrent_hash_map_order(&names)
+        .into_iter()
+        .map(|i| {
+            let name = names[i].clone();
+            let of = returns.iter().find(|(kind, _)| name.strip_prefix(prefix) == Some(kind.name()));
+            // With both series, statuses stand in the plain one.
+            let plain = prefix.is_empty();
+            let counts = of.filter(|_| plain).map(|(_, counts)| counts);
+            Metric {
+                measures: found.remove(&name).unwrap_or_default().into_iter().flatten().collect(),
+                returns: STATUS_ORDER.iter().filter_map(|s| Some((*s, *counts?.get(s)?))).collect(),
+                name,
+            }
+        })
+        .collect()
+}
+
+fn metric_name(kind: Kind, status: Status, reporting: &Reporting) -> String {
+    // YCSB's checks are one series, whatever came out; its returns tell.
+    if status.is_ok() || kind == Kind::Verify {
+        return kind.name().to_owned();
+    }
+    let tracked = reporting.each_error || reporting.tracked.iter().any(|name| name == status.name());
+    if tracked || status == Status::NotYet {
+        format!("{}-{}", kind.name(), status.name())
+    } else {
+        format!("{}-FAILED", kind.name())
+    }
+}
+
+fn empty(reporting: &Reporting) -> Measure {
+    use crate::sink::Sink;
+    match reporting.sinks.first() {
+        Some(Sink::YcsbHistogram { buckets }) => {
+            Measure::Histogram(Buckets { counts: vec![0; buckets + 1], ..Buckets::default() })
+        }
+        Some(Sink::YcsbSeries { .. }) => Measure::Series(Series::default()),
+        Some(Sink::YcsbRaw) => Measure::Raw(Raw::default()),
+        _ => Measure::Hdr(Reading::default()),
+    }
+}
+
+fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
+    fn each<T>(table: &Table<T>, read: impl Fn(&T) -> Measure) -> Vec<(Kind, Status, Measure)> {
+        table.used().map(|(kind, status, cell)| (kind, status, read(cell))).collect()
+    }
+    let moments = |cell: &crate::sink::Moments| {
+        let mut own = Moments::default();
+        own.add(cell.get());
+        own
+    };
+    match table {
+        YcsbTable::Hdr(table) => each(table, |grid| {
+            let mut reading = Reading::default();
+            reading.add(grid);
+            Measure::Hdr(reading)
+        }),
+        YcsbTable::Histogram(_, table) => each(table, |cell| {
+            Measure::Histogram(Buckets {
+                counts: cell.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+                moments: moments(&cell.moments),
+                squares: cell.squares.load(Ordering::Relaxed),
+            })
+        }),
+        YcsbTable::Series(_, table) => each(table, |cell| {
+            let mut units: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+            for &(unit, count, sum) in &*cell.units.lock().unwrap_or_else(PoisonError::into_inner) {
+                let own = units.entry(unit).or_default();
+                *own = (own.0 + count, own.1 + sum);
+            }
+            Measure::Series(Series { units, moments: moments(&cell.moments) })
+        }),
+        YcsbTable::Raw(table) => each(table, |cell| {
+            let points = cell.points.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Measure::Raw(Raw { points, moments: moments(&cell.moments) })
+        }),
+    }
+}

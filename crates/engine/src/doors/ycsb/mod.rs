@@ -1,0 +1,69 @@
+//! The YCSB door: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
+
+mod args;
+mod bindings;
+mod config;
+mod export;
+pub mod known;
+mod hdr_file;
+mod measure;
+mod number;
+mod printer;
+mod properties;
+mod props;
+mod report;
+mod shell;
+mod status;
+pub mod suggest;
+mod time_series;
+mod translate;
+
+use std::sync::mpsc::Receiver;
+
+use args::{Args, Command, USAGE};
+use export::Export;
+use printer::Printer;
+use props::Props;
+
+use crate::dispatch;
+use crate::error::EngineError;
+use crate::output::{err, out};
+use crate::trial::{Control, End};
+
+/// Runs the door. Returns the exit code.
+pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) || words.is_empty() {
+        out(USAGE);
+        return Ok(if words.is_empty() { 2 } else { 0 });
+    }
+    let args = Args::parse(words)?;
+    let props = Props::gather(&args)?;
+    let translated = translate::translate(&args, &props)?;
+    for warning in &translated.warnings {
+        err(&format!("warning: {warning}\n"));
+    }
+    if args.print_spec {
+        let spec = serde_json::to_string(&translated.spec)
+            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
+        out(&format!("{spec}\n"));
+        return Ok(0);
+    }
+    if args.command == Command::Shell {
+        return shell::main(&translated.spec);
+    }
+    // Wherever the report goes must be writable before hours of load are put on a system.
+    let export = Export::prepare(&translated.reporting)?;
+    let mut printer = Printer::new(&translated, words, export);
+    let end = dispatch::run(&translated.spec, controls, &mut printer)?;
+    printer.exit_code(&end)
+}
+
+/// The exit code of an end, failures aside.
+fn code(end: &End) -> u8 {
+    match end {
+        End::Done => 0,
+        End::Stopped(why) if why == crate::signals::INTERRUPTED => 130,
+        End::Stopped(_) => 0,
+        End::Lease(_) | End::Failed(_) => 1,
+    }
+}

@@ -1,0 +1,176 @@
+//! Prints a run as YCSB does: banner, status lines, report; and what YCSB does not tell, on stderr.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use loadstone_load::{Kind, Status};
+
+use super::config::Reporting;
+use super::export::Export;
+use super::measure::{Metric, metrics};
+use super::report::{self, Overall};
+use super::status::{Progress, StatusLine, local_time};
+use super::translate::Translated;
+use super::{code, hdr_file};
+use crate::clock::unix_ns;
+use crate::error::EngineError;
+use crate::notes;
+use crate::output::err;
+use crate::spec::{Phase, TrialSpec};
+use crate::trial::{Closed, End, Moment, Observer, Opened};
+
+/// Sees a run and prints it.
+#[derive(Debug)]
+pub struct Printer<'a> {
+    spec: &'a TrialSpec,
+    reporting: &'a Reporting,
+    tolerated: f64,
+    export: Export,
+    status: StatusLine,
+    hdr_files: Option<hdr_file::HdrFiles>,
+    /// What went wrong while writing.
+    trouble: Option<EngineError>,
+    failed: BTreeMap<(Kind, Status), u64>,
+    done: u64,
+    words: Vec<String>,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer; prints YCSB's banner.
+    pub fn new(translated: &'a Translated, words: &[String], export: Export) -> Self {
+        let reporting = &translated.reporting;
+        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", words.join(" "), env!("CARGO_PKG_VERSION")));
+        err("Loading workload...\n");
+        Self {
+            spec: &translated.spec,
+            reporting,
+            tolerated: translated.tolerated,
+            export,
+            status: StatusLine::default(),
+            hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
+            trouble: None,
+            failed: BTreeMap::new(),
+            done: 0,
+            words: Vec::new(),
+        }
+    }
+
+    fn status_line(&mut self, moment: &Moment<'_>) {
+        let metrics = metrics(moment.tapes, self.reporting);
+        if let Some(files) = &mut self.hdr_files {
+            files.interval(&metrics, moment);
+        }
+        if self.reporting.status_seconds.is_none() {
+            return;
+        }
+        let ms = |ns: u64| ns / 1_000_000;
+        let progress = Progress {
+            elapsed_ms: ms(moment.interval_ns.1.saturating_sub(moment.start_ns)),
+            interval_ms: ms(moment.interval_ns.1.saturating_sub(moment.interval_ns.0)),
+            done: moment.totals.measured,
+            of: moment.operations,
+        };
+        let line = self.status.next(&local_time(unix_ns() / 1_000_000), progress, &metrics, self.reporting);
+        err(&format!("{line}\n"));
+    }
+
+    fn keep_failures(&mut self, metrics: &[Metric], closed: &Closed<'_>) {
+        let course = closed.moment.course;
+        for metric in metrics {
+            for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
+                let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
+                self.failed.insert((kind, *status), *count);
+                let words = course.words(kind, *status).map(|words| format!("; the first: {words}")).unwrap_or_default();
+                self.words.push(format!("{count} x {} returned {}{words}", kind.name(), status.name()));
+            }
+        }
+    }
+
+    /// The exit code, after saying why it is not 0.
+    pub fn exit_code(mut self, end: &End) -> Result<u8, EngineError> {
+        if let Some(trouble) = self.trouble.take() {
+            return Err(trouble);
+        }
+        for words in &self.words {
+            err(&format!("warning: {words}\n"));
+        }
+        let what = if self.spec.phase == Phase::Load { "load" } else { "run" };
+        match end {
+            End::Failed(why) => {
+                let left = self.spec.until.operations.unwrap_or(0);
+                let loaded = self.done;
+                return Err(EngineError::failed(format!("the {what} stopped after {loaded} of {left}: {why}")).hint(
+                    "set core_workload_insertion_retry_limit to try again, or \
+                     core_workload_insertion_keep_going_on_error=true to go on",
+                ));
+            }
+            End::Stopped(why) | End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
+            End::Done => {}
+        }
+        let failed: u64 = self.failed.values().sum();
+        if failed as f64 > self.tolerated * (self.done.max(1)) as f64 && code(end) == 0 {
+            return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
+                .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
+        }
+        Ok(code(end))
+    }
+}
+
+impl Observer for Printer<'_> {
+    fn ready(&mut self, opened: &Opened<'_>) {
+        let promise = opened.promise;
+        let mut line = format!("Store: {}", opened.spec.store.name);
+        for (name, value) in &promise.facts {
+            let _ = write!(line, ", {name} {value}");
+        }
+        err(&format!("{line}\n"));
+        let asked = loadstone_stores::Durability::from(opened.spec.store.durability);
+        let stronger = if promise.durability == asked {
+            String::new()
+        } else {
+            format!(" (asked for {}: this store has nothing between)", asked.name())
+        };
+        err(&format!("Writes survive: {}{stronger}: {}\n", survives(promise.durability), promise.how));
+        err(&format!("Seed: {}\n", opened.spec.seed));
+        err("Starting test.\n");
+    }
+
+    fn started(&mut self, moment: &Moment<'_>) {
+        self.status_line(moment);
+    }
+
+    fn interval(&mut self, moment: &Moment<'_>) {
+        self.status_line(moment);
+    }
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        self.status_line(&closed.moment);
+        let metrics = metrics(closed.moment.tapes, self.reporting);
+        self.done = closed.moment.totals.measured;
+        self.keep_failures(&metrics, closed);
+        if let Some(files) = self.hdr_files.take() {
+            self.trouble = files.finish().err();
+        }
+        let raw = report::raw_text(&metrics, self.reporting);
+        if !raw.is_empty() {
+            self.trouble = self.export.raw(&raw).err().or(self.trouble.take());
+        }
+        let overall = Overall { measured_ns: closed.measured_ns, succeeded: closed.moment.totals.succeeded };
+        let lines = report::lines(overall, &metrics, self.reporting);
+        let text = report::render(&lines, self.reporting.exporter);
+        self.trouble = self.export.report(&text).err().or(self.trouble.take());
+        for note in notes::of(closed) {
+            err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
+        }
+    }
+}
+
+/// What a durability level survives, in words.
+fn survives(durability: loadstone_stores::Durability) -> &'static str {
+    use loadstone_stores::Durability;
+    match durability {
+        Durability::None => "nothing (durability=none)",
+        Durability::Os => "the end of the process (durability=os)",
+        Durability::Device => "the end of the machine (durability=device)",
+    }
+}

@@ -1,0 +1,115 @@
+//! The properties of a run: where each was set, and strict readings of their values.
+
+use std::collections::BTreeMap;
+
+use super::args::Args;
+use super::properties::{self, Properties};
+use crate::error::EngineError;
+
+/// A property and where it was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    value: String,
+    origin: String,
+}
+
+/// All properties of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Props {
+    settings: BTreeMap<String, Setting>,
+    /// What the files' parser had to say.
+    pub warnings: Vec<String>,
+}
+
+impl Props {
+    /// Reads the files, then the command line over them.
+    pub fn gather(args: &Args) -> Result<Self, EngineError> {
+        let mut props = Self::default();
+        for file in &args.files {
+            let bytes = std::fs::read(file).map_err(|error| {
+                EngineError::usage(format!("cannot read {file}: {error}"))
+                    .hint("the core workloads are in workloads/, from workloada to workloadf")
+            })?;
+            let parsed = Properties::parse(&bytes, file).map_err(|error| EngineError::usage(error.to_string()))?;
+            props.warnings.extend(parsed.warnings);
+            for entry in parsed.entries {
+                let origin = format!("{file}:{}", entry.line);
+                props.settings.insert(entry.key, Setting { value: entry.value, origin });
+            }
+        }
+        for (name, value) in &args.properties {
+            let setting = Setting { value: value.clone(), origin: format!("-p {name}") };
+            props.settings.insert(name.clone(), setting);
+        }
+        Ok(props)
+    }
+
+    /// The value as it was written.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(|setting| setting.value.as_str())
+    }
+
+    /// The value without blanks around it; `None` if nothing is left. YCSB keeps trailing blanks and then cannot parse
+    /// its own numbers.
+    pub fn trimmed(&self, name: &str) -> Option<&str> {
+        self.get(name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// Text with a default.
+    pub fn text(&self, name: &str, default: &str) -> String {
+        self.trimmed(name).unwrap_or(default).to_owned()
+    }
+
+    /// Java's boolean: `true` in any case is true, everything else is false.
+    pub fn boolean(&self, name: &str, default: bool) -> bool {
+        self.trimmed(name).map_or(default, properties::java_boolean)
+    }
+
+    /// A whole number ≥ 0, or `None` if it is not set.
+    pub fn whole(&self, name: &str) -> Result<Option<u64>, EngineError> {
+        let Some(text) = self.trimmed(name) else { return Ok(None) };
+        let parsed = properties::java_long(text);
+        match parsed.map(u64::try_from) {
+            Some(Ok(number)) => Ok(Some(number)),
+            _ => Err(self.bad(name, "a whole number", text)),
+        }
+    }
+
+    /// A number, or the default.
+    pub fn real(&self, name: &str, default: f64) -> Result<f64, EngineError> {
+        let Some(text) = self.trimmed(name) else { return Ok(default) };
+        match properties::java_double(text).filter(|number| number.is_finite()) {
+            Some(number) => Ok(number),
+            None => Err(self.bad(name, "a number", text)),
+        }
+    }
+
+    /// The error for a value that is not what it must be.
+    pub fn bad(&self, name: &str, wanted: &str, got: &str) -> EngineError {
+        let origin = self.settings.get(name).map_or("", |setting| setting.origin.as_str());
+        let error = EngineError::usage(format!("{name} must be {wanted}, got \"{got}\" ({origin})"));
+        // Scientific notation and separators are what people write; say the number that they meant.
+        let plain: String = got.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+        match plain.parse::<f64>() {
+            Ok(number) if wanted == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
+                error.hint(format!("write {number:.0}"))
+            }
+            _ => error.hint(format!("change it, or leave {name} out for its default")),
+        }
+    }
+
+    /// Every name that was set.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.settings.keys().map(String::as_str)
+    }
+
+    /// Where a property was set.
+    pub fn origin(&self, name: &str) -> &str {
+        self.settings.get(name).map_or("", |setting| setting.origin.as_str())
+    }
+
+    /// Every property, for the store.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        self.settings.iter().map(|(name, setting)| (name.clone(), setting.value.clone())).collect()
+    }
+}

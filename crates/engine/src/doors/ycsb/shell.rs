@@ -1,0 +1,141 @@
+//! YCSB's shell: operations typed by hand.
+
+use std::io::BufRead;
+use std::time::Instant;
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::{Options, Rows, Session, Store};
+
+use crate::dispatch::{self, Visitor};
+use crate::error::EngineError;
+use crate::output::{err, out};
+use crate::spec::TrialSpec;
+use crate::workers::block_on;
+
+const HELP: &str = "\
+Commands:
+  read KEY [FIELD …]              read a record, or some of its fields
+  scan KEY COUNT [FIELD …]        read COUNT records in key order from KEY on
+  insert KEY NAME=VALUE …         write a whole record
+  update KEY NAME=VALUE …         merge fields into a record
+  delete KEY                      remove a record
+  table [NAME]                    tell the table, or open another
+  help
+  quit
+";
+
+/// Runs the shell on a store.
+pub fn main(spec: &TrialSpec) -> Result<u8, EngineError> {
+    let mut table = spec.workload.table().to_owned();
+    err(&format!("Loadstone shell on {}; \"help\" shows the commands\n", spec.store.name));
+    loop {
+        match dispatch::visit(&spec.store.name, Shell { spec, table: &table })?? {
+            Next::Quit => return Ok(0),
+            Next::Table(other) => table = other,
+        }
+    }
+}
+
+enum Next {
+    Quit,
+    Table(String),
+}
+
+struct Shell<'a> {
+    spec: &'a TrialSpec,
+    table: &'a str,
+}
+
+impl Visitor for Shell<'_> {
+    type Output = Result<Next, EngineError>;
+
+    fn visit<S: Store>(self) -> Self::Output {
+        let store = S::open(&Options {
+            properties: self.spec.store.properties.clone(),
+            durability: self.spec.store.durability.into(),
+            table: self.table.to_owned(),
+            create: true,
+            clients: 1,
+        })?;
+        let mut session = store.session()?;
+        let mut next = Next::Quit;
+        let stdin = std::io::stdin();
+        err("> ");
+        for line in stdin.lock().lines().map_while(Result::ok) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.first().copied() {
+                None => {}
+                Some("quit") => break,
+                Some("help") => out(HELP),
+                Some("table") => match words.get(1) {
+                    Some(name) => {
+                        next = Next::Table((*name).to_owned());
+                        break;
+                    }
+                    None => out(&format!("Using table \"{}\"\n", self.table)),
+                },
+                Some(_) => {
+                    let start = Instant::now();
+                    out(&answer(&mut session, &words));
+                    out(&format!("{} ms\n", start.elapsed().as_millis()));
+                }
+            }
+            err("> ");
+        }
+        drop(session);
+        store.close()?;
+        Ok(next)
+    }
+}
+
+fn answer<S: Session>(session: &mut S, words: &[&str]) -> String {
+    let key = words.get(1).map(|key| key.as_bytes());
+    let (mut row, mut rows) = (Row::default(), Rows::default());
+    let from = if words[0] == "scan" { 3 } else { 2 };
+    let names: Vec<String> = words.iter().skip(from).map(|&name| name.to_owned()).collect();
+    let wanted = if names.is_empty() { Wanted::All } else { Wanted::Names(&names) };
+    let status = match (words[0], key) {
+        ("read", Some(key)) => block_on(session.read(key, wanted, &mut row)),
+        ("scan", Some(key)) => match words.get(2).and_then(|count| count.parse().ok()) {
+            Some(count) => block_on(session.scan(key, count, wanted, &mut rows)),
+            None => return "error: scan takes a key and a number of records\n".to_owned(),
+        },
+        ("insert" | "update", Some(key)) => {
+            for word in &words[2..] {
+                match word.split_once('=') {
+                    Some((name, value)) => row.push(name.as_bytes(), value.as_bytes()),
+                    None => return format!("error: \"{word}\" is not NAME=VALUE\n"),
+                }
+            }
+            let status = if words[0] == "insert" {
+                block_on(session.insert(key, &row))
+            } else {
+                block_on(session.update(key, &row))
+            };
+            row.clear();
+            status
+        }
+        ("delete", Some(key)) => block_on(session.delete(key)),
+        ("read" | "scan" | "insert" | "update" | "delete", None) => {
+            return format!("error: {} takes a key\n", words[0]);
+        }
+        (other, _) => return format!("error: there is no command \"{other}\"; \"help\" shows them\n"),
+    };
+    let mut text = format!("Return code: {}\n", status.name());
+    if status != Status::Ok {
+        text.extend(session.last_error().map(|words| format!("{words}\n")));
+    }
+    text.push_str(&fields(&row));
+    for (key, row) in rows.iter() {
+        text.push_str(&format!("--------------------------------\nRecord {}\n", String::from_utf8_lossy(key)));
+        text.push_str(&fields(row));
+    }
+    text
+}
+
+fn fields(row: &Row) -> String {
+    row.fields()
+        .flatten()
+        .map(|(name, value)| format!("{}={}\n", String::from_utf8_lossy(name), String::from_utf8_lossy(value)))
+        .collect()
+}

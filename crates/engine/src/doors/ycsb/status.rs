@@ -1,0 +1,177 @@
+//! YCSB's status line.
+
+use std::collections::BTreeMap;
+
+use super::config::Reporting;
+use super::measure::{Measure, Metric};
+use super::number;
+use super::report::{HdrFigures, at_percentile, part_prefix};
+
+/// Writes status lines; remembers what the last one told.
+#[derive(Debug, Default)]
+pub struct StatusLine {
+    last: BTreeMap<String, Vec<Measure>>,
+    last_done: u64,
+}
+
+/// What a line tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// ms since the start.
+    pub elapsed_ms: u64,
+    /// ms since the last line.
+    pub interval_ms: u64,
+    /// Operations done.
+    pub done: u64,
+    /// Operations to do in all, if known.
+    pub of: Option<u64>,
+}
+
+impl StatusLine {
+    /// The line, without its end.
+    pub fn next(&mut self, time: &str, progress: Progress, metrics: &[Metric], reporting: &Reporting) -> String {
+        let Progress { elapsed_ms, interval_ms, done, of } = progress;
+        let mut line = format!("{}{time} {} sec: {done} operations; ", reporting.label, elapsed_ms / 1_000);
+        if done > 0 {
+            let current = 1_000.0 * (done - self.last_done.min(done)) as f64 / interval_ms as f64;
+            line.push_str(&format!("{} current ops/sec; ", number::decimal(current)));
+            let rate = 1_000.0 * done as f64 / elapsed_ms as f64;
+            let left = of.unwrap_or(done).saturating_sub(done);
+            // YCSB also estimates before anything is done: 106751991167300 days.
+            if left > 0 && rate > 0.0 {
+                line.push_str(&format!("est completion in {}", remaining((left as f64 / rate).ceil() as u64)));
+            }
+        }
+        for metric in metrics {
+            let earlier = self.last.get(&metric.name);
+            let parts: Vec<String> = metric
+                .measures
+                .iter()
+                .enumerate()
+                .map(|(at, measure)| {
+                    let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
+                    summary(&name, measure, earlier.and_then(|parts| parts.get(at)))
+                })
+                .collect();
+            line.push_str(&parts.join("\n"));
+            line.push(' ');
+        }
+        self.last = metrics.iter().map(|metric| (metric.name.clone(), metric.measures.clone())).collect();
+        self.last_done = done;
+        line
+    }
+}
+
+/// What came since the last line.
+fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
+    match (now, earlier) {
+        (Measure::Hdr(now), earlier) => {
+            let new = match earlier {
+                Some(Measure::Hdr(old)) => now.since(old),
+                _ => now.clone(),
+            };
+            let figures = HdrFigures::of(&new);
+            let at = |percentile| at_percentile(&new, percentile);
+            format!(
+                "[{name}: Count={}, Max={}, Min={}, Avg={}, 90={}, 99={}, 99.9={}, 99.99={}]",
+                figures.count,
+                figures.max,
+                figures.min,
+                number::decimal(figures.mean),
+                at(90.0),
+                at(99.0),
+                at(99.9),
+                at(99.99)
+            )
+        }
+        (Measure::Histogram(_) | Measure::Series(_), earlier) => {
+            let (count, sum) = window(now, earlier);
+            if count == 0 {
+                return String::new();
+            }
+            format!("[{name} AverageLatency(us)={}]", number::decimal(sum as f64 / count as f64))
+        }
+        (Measure::Raw(_), earlier) => {
+            let (count, sum) = window(now, earlier);
+            if count == 0 {
+                return String::new();
+            }
+            let mean = number::fixed2(sum as f64 / count as f64);
+            format!("{name} count: {count}, average latency(us): {mean}")
+        }
+    }
+}
+
+fn window(now: &Measure, earlier: Option<&Measure>) -> (u64, u64) {
+    let sums = |measure: &Measure| match measure {
+        Measure::Histogram(buckets) => (buckets.moments.count, buckets.moments.sum),
+        Measure::Series(series) => (series.moments.count, series.moments.sum),
+        Measure::Raw(raw) => (raw.moments.count, raw.moments.sum),
+        Measure::Hdr(reading) => (reading.count(), reading.sum()),
+    };
+    let (count, sum) = sums(now);
+    let (old_count, old_sum) = earlier.map_or((0, 0), sums);
+    (count - old_count, sum - old_sum)
+}
+
+/// YCSB's wording of a number of seconds, its singular included: `2 second ` but `12 seconds `.
+fn remaining(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    let mut text = String::new();
+    let mut part = |n: u64, unit: &str| {
+        if n > 0 {
+            text.push_str(&format!("{n} {unit}{} ", if n == 1 { "" } else { "s" }));
+        }
+    };
+    part(days, "day");
+    part(hours, "hour");
+    if days == 0 {
+        part(minutes, "minute");
+    }
+    if text.is_empty() {
+        let digits = seconds.to_string();
+        text = format!("{digits} {} ", if digits.len() == 1 { "second" } else { "seconds" });
+    }
+    text
+}
+
+/// `yyyy-MM-dd HH:mm:ss:SSS` of a Unix time in ms, local.
+pub fn local_time(unix_ms: u64) -> String {
+    let seconds = (unix_ms / 1_000) as libc::time_t;
+    // SAFETY: both structs are ours; localtime_r fills the second.
+    let time = unsafe {
+        let mut time = std::mem::zeroed::<libc::tm>();
+        libc::localtime_r(&raw const seconds, &raw mut time);
+        time
+    };
+    format!(
+        "{:04}-{:02}-{:02} {:02}:{:02}:{:02}:{:03}",
+        time.tm_year + 1_900,
+        time.tm_mon + 1,
+        time.tm_mday,
+        time.tm_hour,
+        time.tm_min,
+        time.tm_sec,
+        unix_ms % 1_000
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_worded_as_ycsb_words_them() {
+        for (seconds, text) in [
+            (0, "0 second "),
+            (2, "2 second "),
+            (12, "12 seconds "),
+            (60, "1 minute "),
+            (540, "9 minutes "),
+            (8_100, "2 hours 15 minutes "),
+            (86_400 * 2 + 3_600, "2 days 1 hour "),
+        ] {
+            assert_eq!(remaining(seconds), text);
+        }
+    }
+}

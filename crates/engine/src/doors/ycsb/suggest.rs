@@ -1,0 +1,186 @@
+//! "Did you mean …?" for words that nobody knows: properties, bindings, options.
+
+/// What users call a thing, and the property that it is called in YCSB. Without blanks, `_`, `-` and `.`, in lower case.
+const ALIASES: &[(&str, &str)] = &[
+    ("threads", "threadcount"),
+    ("clients", "threadcount"),
+    ("records", "recordcount"),
+    ("rows", "recordcount"),
+    ("operations", "operationcount"),
+    ("ops", "operationcount"),
+    ("opcount", "operationcount"),
+    ("fields", "fieldcount"),
+    ("columns", "fieldcount"),
+    ("valuesize", "fieldlength"),
+    ("fieldsize", "fieldlength"),
+    ("throughput", "target"),
+    ("rate", "target"),
+    ("duration", "maxexecutiontime"),
+    ("runtime", "maxexecutiontime"),
+    ("maxtime", "maxexecutiontime"),
+    ("distribution", "requestdistribution"),
+    ("percentiles", "hdrhistogram.percentiles"),
+    ("rmwproportion", "readmodifywriteproportion"),
+    ("interval", "status.interval"),
+];
+
+/// The word of `known` that `word` is most likely meant to be, if any is near; nothing if `word` is itself known.
+///
+/// Near is the same word in other case or with other `_`, `-` and `.` in it, then a common other name for it, then at
+/// most one slip in three letters (one in shorter words): a letter missing, too many, wrong, or two letters swapped.
+/// Among equally near words the first wins.
+pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = fold(word);
+    let alias = ALIASES
+        .iter()
+        .find(|(alias, _)| alias.chars().eq(wanted.iter().copied()));
+    let limit = (wanted.len() / 3).max(1);
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in known {
+        if candidate == word {
+            return None;
+        }
+        let distance = match distance(&wanted, &fold(candidate)) {
+            0 => 0,
+            _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
+            // An alias beats whatever else is near.
+            distance => distance + 1,
+        };
+        if distance <= limit + 1 && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+fn fold(word: &str) -> Vec<char> {
+    word.chars()
+        .filter(|c| !matches!(c, ' ' | '_' | '-' | '.'))
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter takes part in two slips.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let changed = above[j] + usize::from(a[i] != b[j]);
+            let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[&str] = &[
+        "threadcount",
+        "target",
+        "recordcount",
+        "operationcount",
+        "insertcount",
+        "insertstart",
+        "fieldcount",
+        "fieldlength",
+        "readproportion",
+        "readmodifywriteproportion",
+        "requestdistribution",
+        "maxexecutiontime",
+        "hdrhistogram.percentiles",
+        "status.interval",
+        "db",
+        "rocksdb.dir",
+    ];
+
+    fn suggest(word: &str) -> Option<&'static str> {
+        did_you_mean(word, KNOWN.iter().copied())
+    }
+
+    #[test]
+    fn slips_find_their_word() {
+        for (slip, word) in [
+            ("recordCount", "recordcount"),
+            ("record_count", "recordcount"),
+            ("record-counts", "recordcount"),
+            ("recrodcount", "recordcount"),
+            ("threadcuont", "threadcount"),
+            ("thread.count", "threadcount"),
+            ("opcount", "operationcount"),
+            ("hdrhistogram.percentile", "hdrhistogram.percentiles"),
+            ("rocksdb_dir", "rocksdb.dir"),
+            ("dB", "db"),
+        ] {
+            assert_eq!(suggest(slip), Some(word), "{slip}");
+        }
+    }
+
+    #[test]
+    fn other_names_find_their_word() {
+        for (name, word) in [
+            ("threads", "threadcount"),
+            ("Threads", "threadcount"),
+            ("max_time", "maxexecutiontime"),
+            ("percentiles", "hdrhistogram.percentiles"),
+            ("value-size", "fieldlength"),
+            ("throughput", "target"),
+        ] {
+            assert_eq!(suggest(name), Some(word), "{name}");
+        }
+        assert_eq!(
+            did_you_mean("threads", ["thread"].into_iter()),
+            Some("thread"),
+            "whose word is not known here"
+        );
+        assert!(
+            ALIASES
+                .iter()
+                .all(|(alias, _)| fold(alias).iter().copied().eq(alias.chars()))
+        );
+    }
+
+    #[test]
+    fn strangers_and_known_words_find_nothing() {
+        for word in ["", "cassandra.keyspace", "xyz", "recordcount", "table", "jdbc.url"] {
+            assert_eq!(suggest(word), None, "{word}");
+        }
+        assert_eq!(did_you_mean("anything", std::iter::empty()), None);
+    }
+
+    #[test]
+    fn the_nearest_wins_and_then_the_first() {
+        assert_eq!(suggest("insertcuont"), Some("insertcount"));
+        assert_eq!(did_you_mean("ab", ["abc", "abd"].into_iter()), Some("abc"));
+        assert_eq!(
+            did_you_mean("recordcont", ["recordcounts", "recordcount"].into_iter()),
+            Some("recordcount")
+        );
+    }
+
+    #[test]
+    fn distances_count_slips() {
+        let of = |a: &str, b: &str| distance(&fold(a), &fold(b));
+        for (a, b, slips) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("ab", "ba", 1),
+            ("abcd", "acbd", 1),
+        ] {
+            assert_eq!(of(a, b), slips, "{a} {b}");
+        }
+        assert_eq!(
+            (of("kitten", "sitting"), of("ca", "abc"), of("redis", "rdeis")),
+            (3, 3, 1)
+        );
+    }
+}

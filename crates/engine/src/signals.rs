@@ -1,0 +1,27 @@
+//! Ctrl-C and its kin: the first ends the load and prints what there is, the second ends the process.
+
+use std::sync::mpsc::Sender;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::trial::Control;
+
+/// The reason of an end by signal.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// Turns signals into controls from now on.
+pub fn listen(controls: Sender<Control>) {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    std::thread::spawn(move || {
+        let mut asked = false;
+        for _ in signals.forever() {
+            if asked {
+                // SAFETY: ends the process at once, which is what a second Ctrl-C asks for.
+                unsafe { libc::_exit(130) };
+            }
+            asked = true;
+            let _ = controls.send(Control::Stop(INTERRUPTED.to_owned()));
+        }
+    });
+}

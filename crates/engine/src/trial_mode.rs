@@ -1,0 +1,229 @@
+//! `loadstone-engine trial`: a TrialSpec and control lines in, events out.
+//!
+//! Stdin is a lease. The lab writes a line now and then; when stdin closes, or stays silent for longer than the lease, the
+//! load stops by itself, so a lab that dies cannot leave a fleet of engines hammering a system.
+
+use std::io::{BufRead, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::dispatch;
+use crate::error::EngineError;
+use crate::event::{Event, Interval, Ready, Summary, encode, outcomes};
+use crate::notes;
+use crate::spec::TrialSpec;
+use crate::tape::{Readings, merge, since};
+use crate::trial::{Closed, Control, End, Moment, Observer, Opened};
+use crate::usage;
+
+/// A control line.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlLine {
+    /// Start the load at this Unix time, ns.
+    StartAt(u64),
+    /// End it now.
+    Stop,
+    /// Nothing but a sign of life; any line is one.
+    Heartbeat,
+}
+
+/// Runs a trial from stdin to stdout. Returns the exit code.
+pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    let mut first = String::new();
+    let read = std::io::stdin().lock().read_line(&mut first);
+    read.map_err(|error| EngineError::usage(format!("cannot read the TrialSpec from stdin: {error}")))?;
+    if first.trim().is_empty() {
+        return Err(EngineError::usage("no TrialSpec on stdin")
+            .hint("write one as a line of JSON; loadstone-engine ycsb … --print-spec prints one"));
+    }
+    let spec = TrialSpec::parse(&first)?;
+    listen(spec.lease_ms.map(Duration::from_millis), signals.clone());
+    let mut printer = EventPrinter::new(std::io::stdout());
+    let end = dispatch::run(&spec, controls, &mut printer)?;
+    Ok(match end {
+        End::Done => 0,
+        End::Stopped(why) if why == crate::signals::INTERRUPTED => 130,
+        End::Stopped(_) => 0,
+        End::Lease(_) | End::Failed(_) => 1,
+    })
+}
+
+/// Reads control lines on a thread of its own and watches the lease on another.
+fn listen(lease: Option<Duration>, controls: Sender<Control>) {
+    let (alive, signs) = channel::<()>();
+    let from_lines = controls.clone();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            let _ = alive.send(());
+            let control = match serde_json::from_str::<ControlLine>(&line) {
+                Ok(ControlLine::StartAt(ns)) => Control::StartAt(ns),
+                Ok(ControlLine::Stop) => Control::Stop("control line".to_owned()),
+                Ok(ControlLine::Heartbeat) | Err(_) => continue,
+            };
+            let _ = from_lines.send(control);
+        }
+        // Dropping `alive` tells the watcher that stdin is closed.
+    });
+    std::thread::spawn(move || {
+        let Some(lease) = lease else {
+            while signs.recv().is_ok() {}
+            let _ = controls.send(Control::LeaseLost("stdin closed".to_owned()));
+            return;
+        };
+        loop {
+            let lost = match signs.recv_timeout(lease) {
+                Ok(()) => continue,
+                Err(RecvTimeoutError::Timeout) => format!("no sign of life for {} ms", lease.as_millis()),
+                Err(RecvTimeoutError::Disconnected) => "stdin closed".to_owned(),
+            };
+            let _ = controls.send(Control::LeaseLost(lost));
+            return;
+        }
+    });
+}
+
+/// Prints events, one line each, flushed at once.
+#[derive(Debug)]
+pub struct EventPrinter<O> {
+    out: O,
+    service: Readings,
+    response: Readings,
+    operations: u64,
+    succeeded: u64,
+    late: (u64, u64),
+    cpu: [u64; 2],
+}
+
+impl<O: Write> EventPrinter<O> {
+    /// A printer onto `out`.
+    pub fn new(out: O) -> Self {
+        Self {
+            out,
+            service: Readings::new(),
+            response: Readings::new(),
+            operations: 0,
+            succeeded: 0,
+            late: (0, 0),
+            cpu: [0; 2],
+        }
+    }
+
+    fn print(&mut self, event: &Event) {
+        // A reader that went away is noticed as a closed stdin too; an error here must not end the trial's teardown.
+        if let Ok(line) = serde_json::to_string(event) {
+            let _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
+        }
+    }
+}
+
+fn readings(moment: &Moment<'_>) -> (Readings, Readings) {
+    let service = merge(moment.tapes.iter().filter_map(|tape| tape.service.as_ref()));
+    let response = merge(moment.tapes.iter().filter_map(|tape| tape.response.as_ref()));
+    (service, response)
+}
+
+impl<O: Write> Observer for EventPrinter<O> {
+    fn ready(&mut self, opened: &Opened<'_>) {
+        let promise = opened.promise;
+        self.print(&Event::Ready(Ready {
+            events: 1,
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            store: opened.spec.store.name.clone(),
+            durability: promise.durability.name().to_owned(),
+            how: promise.how.clone(),
+            facts: promise.facts.iter().cloned().collect(),
+            clients: opened.clients,
+            driver_ns: opened.driver_ns,
+            connect_seconds: opened.connect.as_secs_f64(),
+        }));
+    }
+
+    fn started(&mut self, _moment: &Moment<'_>) {
+        self.cpu = usage::cpu_ns();
+    }
+
+    fn interval(&mut self, moment: &Moment<'_>) {
+        let (service, response) = readings(moment);
+        let totals = moment.totals;
+        let cpu = usage::cpu_ns();
+        let new = (since(&service, &self.service), since(&response, &self.response));
+        self.print(&Event::Interval(Interval {
+            start_ns: moment.interval_ns.0.saturating_sub(moment.start_ns),
+            length_ns: moment.interval_ns.1 - moment.interval_ns.0,
+            unix_ns: crate::clock::unix_ns(),
+            operations: totals.measured - self.operations,
+            succeeded: totals.succeeded - self.succeeded,
+            in_flight: totals.in_flight,
+            late_generator: totals.late_generator - self.late.0,
+            late_client: totals.late_client - self.late.1,
+            cpu_ns: [cpu[0].saturating_sub(self.cpu[0]), cpu[1].saturating_sub(self.cpu[1])],
+            memory_bytes: usage::memory(),
+            outcomes: outcomes(&new.0, &new.1),
+        }));
+        (self.operations, self.succeeded) = (totals.measured, totals.succeeded);
+        self.late = (totals.late_generator, totals.late_client);
+        (self.service, self.response, self.cpu) = (service, response, cpu);
+    }
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        if closed.moment.totals.measured > self.operations {
+            self.interval(&closed.moment);
+        }
+        for note in notes::of(closed) {
+            self.print(&Event::Note(note));
+        }
+        let summary = summary(closed);
+        self.print(&Event::Summary(summary));
+    }
+}
+
+/// The summary of a trial.
+pub fn summary(closed: &Closed<'_>) -> Summary {
+    let (service, response) = readings(&closed.moment);
+    let totals = closed.moment.totals;
+    let wait = |grid: fn(&crate::tape::Tape) -> &loadstone_load::meter::Grid| {
+        let mut reading = loadstone_load::meter::Reading::default();
+        closed.moment.tapes.iter().for_each(|tape| reading.add(grid(tape)));
+        (reading.count() > 0).then(|| encode(&reading))
+    };
+    let (end, reason) = match &closed.end {
+        End::Done => ("done", None),
+        End::Stopped(why) => ("stopped", Some(why.clone())),
+        End::Lease(why) => ("lease", Some(why.clone())),
+        End::Failed(why) => ("failed", Some(why.clone())),
+    };
+    let words = service
+        .keys()
+        .filter_map(|&(kind, status)| {
+            let words = closed.moment.course.words(kind, status)?;
+            Some((format!("{} {}", kind.name(), status.name()), words.to_owned()))
+        })
+        .collect();
+    Summary {
+        end: end.to_owned(),
+        reason,
+        profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+        start_unix_ns: closed.start_unix_ns,
+        measured_ns: closed.measured_ns,
+        operations: totals.measured,
+        succeeded: totals.succeeded,
+        warmup_operations: totals.done - totals.measured,
+        in_flight: totals.in_flight,
+        unsent: closed.unsent,
+        late_generator: totals.late_generator,
+        late_client: totals.late_client,
+        wait_client: wait(|tape| &tape.wait_client),
+        wait_generator: wait(|tape| &tape.wait_generator),
+        cpu_ns: closed.cpu_ns,
+        memory_bytes_max: usage::memory_max(),
+        device_bytes: closed.device_bytes,
+        settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
+        outcomes: outcomes(&service, &response),
+        words,
+    }
+}
+

@@ -1,0 +1,257 @@
+//! YCSB's `TimeSeriesWorkload` as a pure function of the operation's index.
+//!
+//! A point belongs to a series (a metric and a value for each tag) and has a timestamp. YCSB lets each thread own some
+//! metrics and walk through time with them; here write i is the point at position i of the grid of all series at all
+//! time steps, whoever performs it. Together the writes are those of YCSB: the same keys, tags, timestamps, field
+//! names and clauses, in the order of YCSB with one thread (checked against outputs of YCSB 0.17.0).
+//!
+//! What is different, and why:
+//!
+//! - Queries ask for points that the load wrote (`insertcount` of them, if that is less than `recordcount`), delayed
+//!   and sparse series included. YCSB asks for places of the undelayed, full grid, where it often finds nothing. With
+//!   `randomwritetimestamporder` YCSB reckons from the time that its thread happened to draw first.
+//! - `recordcount` below the number of series: the run uses the points that there are; YCSB's ends at its first query.
+//! - `randomtimeseriesorder` shuffles the order of writing and leaves each tag its values; YCSB's load and run draw
+//!   different values for a tag. It goes with `dataintegrity`, which YCSB refuses. The order, like that of
+//!   `randomwritetimestamporder` and the points left out by `sparsity`, does not depend on the seed: a run has another
+//!   one than its load. YCSB shuffles anew in every process.
+//! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB leaves some out.
+//! - Missing cardinalities are 1; in YCSB only the first of them, the others are 0 and end the run at its first query.
+//! - `sparsity` is the share of points that is missing, as YCSB documents it (exactly, in decks of 100 to 10,000
+//!   positions); YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and ends the run
+//!   where that is below 1.
+//! - `randomwritetimestamporder`: after `recordcount` ÷ series + 1 time steps the next as many follow; YCSB ends.
+//! - Updates draw one of the loaded time steps of the next series, from the first operation on; YCSB ends the whole
+//!   process at an update before the first full pass over the series. They are not counted as inserts: in YCSB an
+//!   update uses up a turn, and the point of that turn is never inserted.
+//! - `deleteproportion` is obeyed; YCSB never deletes. Deletes go through the points in the order of writing, oldest
+//!   first, and queries and updates stay ahead of them.
+//! - `groupbyfunction` works; YCSB fails when it starts. `groupbykeys` must be as many as tags, as YCSB meant.
+//! - Scans give the downsampling clause as reads do and as YCSB documents it (`YCSBDS=SUM300`); YCSB's scans give
+//!   `YCSBDS=SUM=300`.
+//! - `queryrandomtimespan` with `querytimespan` below `timestampinterval` asks for a span of 0; YCSB ends.
+//! - `dataintegrity` makes a value of the point's own timestamp, also for delayed points and updates, which YCSB writes
+//!   with the wrong one and then finds wrong. A read must return the very point that was asked for; YCSB takes any
+//!   point that is right in itself, and an empty one. It works with one tag or none; YCSB ends.
+//! - `valuetype=mixed`, as in YCSB's template, is `mixednumbers`; YCSB refuses it. `tagcount=0` is allowed.
+//! - There may be more clients than metrics.
+//! - Refused with a message: `readmodifywriteproportion` (YCSB's threads end at the first), names too short to be
+//!   different (YCSB gives several series one name), `delayedintervals=0` with delayed series (YCSB ends).
+//!
+//! As in YCSB: the run's inserts begin at the first point again; `querytimespan`, `delayedseries` and
+//! `downsamplinginterval` count in the unit of timestamps, seconds also for `timestampunits=minutes` and longer; the
+//! key is the metric alone, so a store that does not know time series keeps one record per metric.
+
+mod layout;
+mod shape;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use spec::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
+
+use crate::deal::Deal;
+use crate::keys::{Chooser, Existing, KeyDistribution, Range};
+use crate::operation::{Check, Kind, Operation, Workload};
+use crate::random::{Draws, Purpose};
+use crate::row::Row;
+use crate::values::Lengths;
+use crate::zipf::ScrambledZipfian;
+use layout::Point;
+use shape::Shape;
+
+/// The load phase: one insert per point.
+#[derive(Debug)]
+pub struct TimeSeriesLoad {
+    shape: Shape,
+}
+
+impl TimeSeriesLoad {
+    /// The load of a spec. Errors are one line for the user.
+    pub fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
+        Ok(Self { shape: Shape::new(spec, seed)? })
+    }
+}
+
+impl Workload for TimeSeriesLoad {
+    #[inline]
+    fn fill(&self, index: u64, operation: &mut Operation) {
+        let layout = &self.shape.layout;
+        let point = layout.point(layout.position(index));
+        operation.index = index;
+        operation.kind = Kind::Insert;
+        self.shape.set_key(operation, point);
+        self.shape.write_row(operation, point);
+    }
+
+    fn operations(&self) -> Option<u64> {
+        self.shape.spec.loads()
+    }
+
+    fn field_names(&self) -> &[String] {
+        &self.shape.names
+    }
+}
+
+/// The run phase.
+#[derive(Debug)]
+pub struct TimeSeriesRun {
+    shape: Shape,
+    deal: Deal,
+    /// Chooses the metrics of reads, by their place in the order of writing.
+    chooser: Chooser,
+    scan_length: Lengths,
+    loaded: Loaded,
+    /// How many time steps beyond its own a delete may reach.
+    delete_reach: u64,
+}
+
+/// The points that a run finds.
+#[derive(Clone, Copy, Debug)]
+struct Loaded {
+    points: u64,
+    /// The position after the last of them.
+    end: u64,
+    /// Complete time steps; 1 if there is none.
+    steps: u64,
+    /// Metrics that have points at each of these steps.
+    keys: u64,
+}
+
+impl TimeSeriesRun {
+    /// The run of a spec. Errors are one line for the user.
+    pub fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
+        spec.check_run()?;
+        let shape = Shape::new(spec, seed)?;
+        let (spec, layout) = (&shape.spec, &shape.layout);
+        let mix = spec.mix;
+        let weights = [
+            (Kind::Read, mix.read),
+            (Kind::Update, mix.update),
+            (Kind::Insert, mix.insert),
+            (Kind::Scan, mix.scan),
+            (Kind::Delete, mix.delete),
+        ];
+        let counted = [Kind::Read, Kind::Update, Kind::Insert, Kind::Delete];
+        let deal = Deal::new(seed, &weights, &counted)
+            .ok_or("one of the read, update, insert, scan and delete proportions must be above 0")?;
+        let points = spec.loaded();
+        let end = layout.position(points - 1) + 1;
+        let steps = end / layout.series();
+        let loaded = Loaded {
+            points,
+            end,
+            steps: steps.max(1),
+            keys: if steps == 0 { end.div_ceil(layout.per_key()) } else { spec.key_count },
+        };
+        let range = Range { start: 0, count: loaded.keys, growth: 0 };
+        let chooser = match spec.keys {
+            // Here the range's end is YCSB's own; the modulus is the number of metrics.
+            KeyDistribution::Zipfian => Chooser::Zipfian(range, ScrambledZipfian::new(loaded.keys)),
+            ref other => Chooser::new(other, range, loaded.keys),
+        };
+        let width = spec.width().unsigned_abs();
+        let span = if spec.query_span > 0 { spec.query_span / width + 1 } else { 0 };
+        // A delete of all values of a tag hits series that are less late than its own.
+        let lateness = if spec.group_by.is_some() { spec.delayed_intervals } else { 0 };
+        let delete_reach = span.saturating_add(lateness);
+        Ok(Self { deal, chooser, scan_length: Lengths::new(&spec.scan_length), loaded, delete_reach, shape })
+    }
+
+    /// The first time step that is not touched by the deletes before `index`, nor by the next few.
+    #[inline]
+    fn first_step(&self, index: u64) -> u64 {
+        if !self.deal.deals(Kind::Delete) {
+            return 0;
+        }
+        let gone = self.deal.before(Kind::Delete, index) + self.shape.spec.delete_lag;
+        let Some(last) = gone.checked_sub(1) else { return 0 };
+        let layout = &self.shape.layout;
+        let step = layout.position(last) / layout.series();
+        step.saturating_add(self.delete_reach).saturating_add(1).min(self.loaded.steps - 1)
+    }
+
+    /// A loaded time step.
+    #[inline]
+    fn step(&self, index: u64, draws: &mut Draws) -> u64 {
+        let first = self.first_step(index);
+        first + draws.below(self.loaded.steps - first)
+    }
+
+    /// A loaded point at a position in `from..to`, or the next if sparsity left none there.
+    #[inline]
+    fn pick(&self, from: u64, to: u64, draws: &mut Draws) -> Point {
+        let layout = &self.shape.layout;
+        let first = layout.before(from);
+        let choice = layout.before(to.min(self.loaded.end)).saturating_sub(first).max(1);
+        let nth = (first + draws.below(choice)).min(self.loaded.points - 1);
+        layout.point(layout.position(nth))
+    }
+
+    /// The point that the operation at `index` is about.
+    #[inline]
+    fn point(&self, kind: Kind, index: u64, draws: &mut Draws) -> Point {
+        let layout = &self.shape.layout;
+        let key = match kind {
+            Kind::Insert | Kind::Delete => return layout.point(layout.position(self.deal.before(kind, index))),
+            Kind::Update => {
+                let series = self.deal.before(kind, index) % layout.series().min(self.loaded.end);
+                let position = self.step(index, draws) * layout.series() + series;
+                return self.pick(position, position + 1, draws);
+            }
+            Kind::Scan => draws.below(self.loaded.keys),
+            _ => {
+                let all = Existing { first: 0, last: self.loaded.keys - 1 };
+                self.chooser.choose(self.deal.before(Kind::Read, index), all, draws)
+            }
+        };
+        let from = self.step(index, draws) * layout.series() + key * layout.per_key();
+        self.pick(from, from + layout.per_key(), draws)
+    }
+}
+
+impl Workload for TimeSeriesRun {
+    #[inline]
+    fn fill(&self, index: u64, operation: &mut Operation) {
+        let shape = &self.shape;
+        let kind = self.deal.kind(index);
+        operation.index = index;
+        operation.kind = kind;
+        let mut draws = Draws::at(shape.seed, index, Purpose::Key);
+        let point = self.point(kind, index, &mut draws);
+        if kind == Kind::Delete {
+            return shape.set_delete_key(operation, point, &mut draws);
+        }
+        shape.set_key(operation, point);
+        match kind {
+            Kind::Insert | Kind::Update => shape.write_row(operation, point),
+            Kind::Scan => {
+                operation.scan_count = self.scan_length.next(&mut draws);
+                shape.select(operation, point, &mut draws);
+            }
+            _ => shape.select(operation, point, &mut draws),
+        }
+    }
+
+    fn operations(&self) -> Option<u64> {
+        self.shape.spec.operations
+    }
+
+    fn field_names(&self) -> &[String] {
+        &self.shape.names
+    }
+
+    fn verifies(&self) -> bool {
+        self.shape.spec.integrity
+    }
+
+    fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
+        if !self.shape.spec.integrity || operation.kind != Kind::Read {
+            return None;
+        }
+        let mut draws = Draws::at(self.shape.seed, operation.index, Purpose::Key);
+        let point = self.point(Kind::Read, operation.index, &mut draws);
+        Some(self.shape.check(point, read))
+    }
+}

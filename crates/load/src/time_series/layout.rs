@@ -1,0 +1,173 @@
+//! Which points there are, and in which order they are written.
+//!
+//! A position is a place in the grid of all series at all time steps: step × series + place of the series. Every
+//! position is written once, in order; with sparsity, only those dealt.
+//!
+//! Nothing here depends on the trial's seed: a run has another seed than its load, and must find its points.
+
+use super::spec::TimeSeriesSpec;
+use crate::deal::Deal;
+use crate::operation::Kind;
+use crate::random::{Draws, Purpose};
+
+/// The seed of what belongs to the data and not to a trial.
+const DATA_SEED: u64 = 0x7469_6d65_7365_7269;
+
+/// One point of one series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Point {
+    /// The series: metric and tag values in mixed radix, the last tag fastest.
+    pub(super) series: u64,
+    /// When.
+    pub(super) timestamp: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// Series in all.
+    series: u64,
+    /// Series of one metric.
+    per_key: u64,
+    /// For each tag, how far apart the series of its neighbouring values are, and how many values there are.
+    tags: Vec<(u64, u64)>,
+    orders: Option<Orders>,
+    /// Deals the positions that are written as inserts.
+    sparse: Option<Deal>,
+    /// A shuffle of the time steps, repeated; empty: time goes forward.
+    steps: Vec<u32>,
+    start: i64,
+    width: i64,
+    interval: i64,
+    delayed_series: f64,
+    delayed_intervals: u64,
+}
+
+/// Shuffles of the metrics, and of each tag's values.
+#[derive(Debug)]
+struct Orders {
+    keys: Vec<u32>,
+    values: Vec<Vec<u32>>,
+}
+
+impl Orders {
+    fn new(key_count: u64, cards: &[u64]) -> Self {
+        let most = cards.iter().copied().max().unwrap_or(1);
+        let (keys, values) = (shuffled(key_count, 0), shuffled(most, 1));
+        // One order of the values for all tags, as in YCSB, but every tag keeps its own values.
+        let of_tag = |&card: &u64| values.iter().copied().filter(|&value| u64::from(value) < card).collect();
+        Self { keys, values: cards.iter().map(of_tag).collect() }
+    }
+}
+
+fn shuffled(count: u64, salt: u64) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (0..count as u32).collect();
+    Draws::at(DATA_SEED, salt, Purpose::Key).shuffle(&mut numbers);
+    numbers
+}
+
+impl Layout {
+    /// The layout of a spec that passed its check; `None` if sparsity leaves no point.
+    pub(super) fn new(spec: &TimeSeriesSpec) -> Option<Self> {
+        let cards = spec.cardinalities();
+        let mut per_key = 1;
+        let mut tags: Vec<(u64, u64)> = Vec::with_capacity(cards.len());
+        for &card in cards.iter().rev() {
+            tags.push((per_key, card));
+            per_key *= card;
+        }
+        tags.reverse();
+        let series = spec.key_count * per_key;
+        let sparse = if spec.sparsity > 0.0 {
+            let weights = [(Kind::Insert, 1.0 - spec.sparsity), (Kind::Delete, spec.sparsity)];
+            Some(Deal::new(DATA_SEED, &weights, &[Kind::Insert]).filter(|deal| deal.deals(Kind::Insert))?)
+        } else {
+            None
+        };
+        Some(Self {
+            series,
+            per_key,
+            tags,
+            orders: spec.random_series_order.then(|| Orders::new(spec.key_count, &cards)),
+            sparse,
+            steps: shuffled(spec.shuffled_steps(series), 2),
+            start: spec.start?,
+            width: spec.width(),
+            interval: i64::try_from(spec.interval).unwrap_or(i64::MAX),
+            delayed_series: spec.delayed_series,
+            delayed_intervals: spec.delayed_intervals,
+        })
+    }
+
+    pub(super) const fn series(&self) -> u64 {
+        self.series
+    }
+
+    pub(super) const fn per_key(&self) -> u64 {
+        self.per_key
+    }
+
+    /// The metric of a series.
+    #[inline]
+    pub(super) const fn key(&self, series: u64) -> u64 {
+        series / self.per_key
+    }
+
+    /// The value of a tag of a series.
+    #[inline]
+    pub(super) fn tag_value(&self, series: u64, tag: usize) -> u64 {
+        let (apart, card) = self.tags[tag];
+        series / apart % card
+    }
+
+    /// The position of the `nth` (from 0) point that is written.
+    #[inline]
+    pub(super) fn position(&self, nth: u64) -> u64 {
+        self.sparse.as_ref().and_then(|deal| deal.index_of(Kind::Insert, nth)).unwrap_or(nth)
+    }
+
+    /// How many points are written before `position`.
+    #[inline]
+    pub(super) fn before(&self, position: u64) -> u64 {
+        self.sparse.as_ref().map_or(position, |deal| deal.before(Kind::Insert, position))
+    }
+
+    /// The point at `position`.
+    #[inline]
+    pub(super) fn point(&self, position: u64) -> Point {
+        let series = self.series_at(position % self.series);
+        let time = self.time(position / self.series);
+        Point { series, timestamp: time.saturating_sub(self.delay(series)) }
+    }
+
+    #[inline]
+    fn series_at(&self, place: u64) -> u64 {
+        let Some(orders) = &self.orders else { return place };
+        let mut rest = place % self.per_key;
+        let mut series = u64::from(orders.keys[(place / self.per_key) as usize]) * self.per_key;
+        for (&(apart, _), values) in self.tags.iter().zip(&orders.values) {
+            series += u64::from(values[(rest / apart) as usize]) * apart;
+            rest %= apart;
+        }
+        series
+    }
+
+    #[inline]
+    fn time(&self, step: u64) -> i64 {
+        let shuffled = self.steps.len() as u64;
+        // YCSB shuffles from one step before the start on.
+        let step = match step.checked_rem(shuffled) {
+            None => step as i64,
+            Some(place) => (step - place + u64::from(self.steps[place as usize])) as i64 - 1,
+        };
+        self.start.saturating_add(step.saturating_mul(self.width))
+    }
+
+    /// How late a series is. YCSB counts intervals here without their unit: with minutes, seconds.
+    #[inline]
+    fn delay(&self, series: u64) -> i64 {
+        if series as f64 / self.series as f64 >= self.delayed_series {
+            return 0;
+        }
+        ((series % self.delayed_intervals) as i64).saturating_mul(self.interval)
+    }
+}

@@ -1,0 +1,235 @@
+//! The shape of what goes to the store: rows, query clauses, and the keys of deletes.
+
+use std::fmt::{self, Write};
+
+use super::layout::{Layout, Point};
+use super::spec::{TimeSeriesSpec, ValueType};
+use super::words::Words;
+use crate::java;
+use crate::operation::{Check, Operation, Selection};
+use crate::random::{Draws, Purpose};
+use crate::row::Row;
+
+/// Values that are doubles are below this.
+const FLOATS_END: f64 = 100_000.0;
+
+/// What both phases share.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) spec: TimeSeriesSpec,
+    pub(super) seed: u64,
+    pub(super) layout: Layout,
+    keys: Words,
+    values: Words,
+    tag_names: Vec<String>,
+    /// The fields of a row, in the order of their names.
+    cells: Vec<Cell>,
+    /// Their names.
+    pub(super) names: Vec<String>,
+    /// The clauses of a query that are always the same.
+    fixed_clauses: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Cell {
+    Tag(usize),
+    Timestamp,
+    Value,
+}
+
+impl Shape {
+    pub(super) fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
+        spec.check()?;
+        let layout = Layout::new(&spec).ok_or("sparsity leaves no point")?;
+        let words = Words::new(spec.tag_key_length);
+        let tag_names: Vec<String> = (0..spec.tag_count as u64).map(|tag| words.word(tag)).collect();
+        let mut fields: Vec<(String, Cell)> =
+            tag_names.iter().enumerate().map(|(tag, name)| (name.clone(), Cell::Tag(tag))).collect();
+        fields.push((spec.timestamp_key.clone(), Cell::Timestamp));
+        fields.push((spec.value_key.clone(), Cell::Value));
+        // The order of Java's TreeMap, in which bindings get them.
+        fields.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+        let (names, cells) = fields.into_iter().unzip();
+        let pair = &spec.tag_pair_delimiter;
+        let mut fixed_clauses = Vec::new();
+        if let Some(by) = &spec.group_by {
+            fixed_clauses.push(format!("{}{pair}{}", spec.group_by_key, by.function));
+        }
+        if let Some(down) = &spec.downsampling {
+            fixed_clauses.push(format!("{}{pair}{}{}", spec.downsampling_key, down.function, down.interval));
+        }
+        Ok(Self {
+            keys: Words::new(spec.key_length),
+            values: Words::new(spec.tag_value_length),
+            layout,
+            tag_names,
+            cells,
+            names,
+            fixed_clauses,
+            spec,
+            seed,
+        })
+    }
+
+    /// The metric as the key.
+    #[inline]
+    pub(super) fn set_key(&self, operation: &mut Operation, point: Point) {
+        operation.record = point.series;
+        operation.key.clear();
+        operation.key.resize(self.keys.length(), 0);
+        self.keys.fill(self.layout.key(point.series), &mut operation.key);
+    }
+
+    /// The point with its tags as a row.
+    #[inline]
+    pub(super) fn write_row(&self, operation: &mut Operation, point: Point) {
+        let row = &mut operation.row;
+        row.clear();
+        for (name, cell) in self.names.iter().zip(&self.cells) {
+            match *cell {
+                Cell::Tag(tag) => {
+                    let value = self.layout.tag_value(point.series, tag);
+                    row.push_with(name.as_bytes(), self.values.length(), |out| self.values.fill(value, out));
+                }
+                Cell::Timestamp => row.push(name.as_bytes(), &point.timestamp.to_be_bytes()),
+                Cell::Value => row.push(name.as_bytes(), &self.value(point, operation.index)),
+            }
+        }
+    }
+
+    #[inline]
+    fn value(&self, point: Point, index: u64) -> [u8; 8] {
+        if self.spec.integrity {
+            return self.checked_value(point).to_be_bytes();
+        }
+        let mut draws = Draws::at(self.seed, index, Purpose::Value);
+        let whole = match self.spec.value_type {
+            ValueType::Integers => true,
+            ValueType::Floats => false,
+            ValueType::MixedNumbers => draws.below(2) == 0,
+        };
+        if whole {
+            i64::from(draws.next_u64() as i32).to_be_bytes()
+        } else {
+            (draws.next_f64() * FLOATS_END).to_be_bytes()
+        }
+    }
+
+    /// YCSB's value under `dataintegrity`: the hash of the tags' names and values in order, xor the timestamp.
+    #[inline]
+    fn checked_value(&self, point: Point) -> i64 {
+        let mut hash = 0;
+        for (tag, name) in self.tag_names.iter().enumerate() {
+            hash = java::hash_ascii(hash, name.as_bytes());
+            let mut text = Hash(hash);
+            // A hash takes all that is written.
+            let _ = self.values.write(self.layout.tag_value(point.series, tag), &mut text);
+            hash = text.0;
+        }
+        i64::from(hash) ^ point.timestamp
+    }
+
+    /// Whether `read` is `point`, whole and nothing else.
+    pub(super) fn check(&self, point: Point, read: &Row) -> Check {
+        if read.is_empty() {
+            return Check::Empty;
+        }
+        let mut seen = 0;
+        for (name, value) in read.fields().flatten() {
+            let right = match self.names.iter().position(|n| n.as_bytes() == name).map(|field| self.cells[field]) {
+                Some(Cell::Tag(tag)) => self.values.number(value) == Some(self.layout.tag_value(point.series, tag)),
+                Some(Cell::Timestamp) => value == point.timestamp.to_be_bytes(),
+                Some(Cell::Value) => value == self.checked_value(point).to_be_bytes(),
+                None => false,
+            };
+            if !right {
+                return Check::Wrong;
+            }
+            seen += 1;
+        }
+        if seen == self.cells.len() { Check::Right } else { Check::Wrong }
+    }
+
+    /// The clauses of a query for `point`, in buffers that are used again.
+    #[inline]
+    pub(super) fn select(&self, operation: &mut Operation, point: Point, draws: &mut Draws) {
+        if !matches!(operation.selection, Selection::Names(_)) {
+            operation.selection = Selection::Names(Vec::new());
+        }
+        let Selection::Names(clauses) = &mut operation.selection else { return };
+        let tags = self.tag_names.len();
+        clauses.resize_with(tags + 1 + self.fixed_clauses.len(), String::new);
+        // A string takes all that is written.
+        for (tag, clause) in clauses[..tags].iter_mut().enumerate() {
+            clause.clear();
+            let _ = self.write_tag(clause, point, tag);
+        }
+        clauses[tags].clear();
+        let _ = self.write_time(&mut clauses[tags], point, draws);
+        for (clause, fixed) in clauses[tags + 1..].iter_mut().zip(&self.fixed_clauses) {
+            clause.clone_from(fixed);
+        }
+    }
+
+    /// The key of a delete: metric, tags and time in one.
+    #[inline]
+    pub(super) fn set_delete_key(&self, operation: &mut Operation, point: Point, draws: &mut Draws) {
+        self.set_key(operation, point);
+        // A vector takes all that is written.
+        let _ = self.write_delete(&mut Bytes(&mut operation.key), point, draws);
+    }
+
+    fn write_delete(&self, out: &mut impl Write, point: Point, draws: &mut Draws) -> fmt::Result {
+        for tag in 0..self.tag_names.len() {
+            out.write_str(&self.spec.delete_delimiter)?;
+            self.write_tag(out, point, tag)?;
+        }
+        out.write_str(&self.spec.delete_delimiter)?;
+        self.write_time(out, point, draws)
+    }
+
+    fn write_tag(&self, out: &mut impl Write, point: Point, tag: usize) -> fmt::Result {
+        out.write_str(&self.tag_names[tag])?;
+        if self.spec.group_by.as_ref().is_some_and(|by| by.tags[tag]) {
+            return Ok(());
+        }
+        out.write_str(&self.spec.tag_pair_delimiter)?;
+        self.values.write(self.layout.tag_value(point.series, tag), out)
+    }
+
+    fn write_time(&self, out: &mut impl Write, point: Point, draws: &mut Draws) -> fmt::Result {
+        let spec = &self.spec;
+        write!(out, "{}{}{}", spec.timestamp_key, spec.tag_pair_delimiter, point.timestamp)?;
+        if spec.query_span == 0 {
+            return Ok(());
+        }
+        let span = if spec.query_random_span {
+            spec.interval * draws.below(spec.query_span / spec.interval)
+        } else {
+            spec.query_span
+        };
+        write!(out, "{}{}", spec.query_span_delimiter, point.timestamp.saturating_add_unsigned(span))
+    }
+}
+
+/// A key's bytes as a text to append to.
+struct Bytes<'a>(&'a mut Vec<u8>);
+
+impl Write for Bytes<'_> {
+    #[inline]
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Java's hash of the text written so far.
+struct Hash(i32);
+
+impl Write for Hash {
+    #[inline]
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = java::hash_ascii(self.0, text.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! YCSB's names of metrics, tags and tag values: the numbers, written with 52 letters.
+
+use std::fmt;
+
+const LETTERS: [u8; 52] = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// 52^12 is above 2^64: no number has more letters.
+const DIGITS_MAX: usize = 12;
+
+/// Words of one length. Word 0 is all `A`; the last letter runs fastest, `A` to `Z`, then `a` to `z`. The order of the
+/// words is that of their bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words {
+    length: usize,
+}
+
+impl Words {
+    pub(super) const fn new(length: usize) -> Self {
+        Self { length }
+    }
+
+    /// How many there are.
+    pub(super) fn count(self) -> u64 {
+        (LETTERS.len() as u64).saturating_pow(u32::try_from(self.length).unwrap_or(u32::MAX))
+    }
+
+    /// Bytes of each.
+    pub(super) const fn length(self) -> usize {
+        self.length
+    }
+
+    /// Writes word `number` into `out`, which has the words' length.
+    #[inline]
+    pub(super) fn fill(self, number: u64, out: &mut [u8]) {
+        let mut rest = number;
+        for letter in out.iter_mut().rev() {
+            *letter = LETTERS[(rest % 52) as usize];
+            rest /= 52;
+        }
+    }
+
+    /// Appends word `number`.
+    #[inline]
+    pub(super) fn write(self, number: u64, out: &mut impl fmt::Write) -> fmt::Result {
+        let mut digits = [0; DIGITS_MAX];
+        let digits = &mut digits[..self.length.min(DIGITS_MAX)];
+        self.fill(number, digits);
+        for _ in digits.len()..self.length {
+            out.write_char('A')?;
+        }
+        digits.iter().try_for_each(|&letter| out.write_char(char::from(letter)))
+    }
+
+    /// Word `number` as a string.
+    pub(super) fn word(self, number: u64) -> String {
+        let mut out = String::with_capacity(self.length);
+        // A string takes all that is written.
+        let _ = self.write(number, &mut out);
+        out
+    }
+
+    /// The number of a word; `None` if it is none of these.
+    #[inline]
+    pub(super) fn number(self, word: &[u8]) -> Option<u64> {
+        if word.len() != self.length {
+            return None;
+        }
+        word.iter().try_fold(0u64, |number, &letter| {
+            let digit = match letter {
+                b'A'..=b'Z' => letter - b'A',
+                b'a'..=b'z' => letter - b'a' + 26,
+                _ => return None,
+            };
+            number.checked_mul(52)?.checked_add(u64::from(digit))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words printed by YCSB's own generator.
+    #[test]
+    fn words_are_ycsbs() {
+        let words = Words::new(8);
+        for (number, word) in [
+            (0, "AAAAAAAA"),
+            (1, "AAAAAAAB"),
+            (9, "AAAAAAAJ"),
+            (25, "AAAAAAAZ"),
+            (26, "AAAAAAAa"),
+            (51, "AAAAAAAz"),
+            (52, "AAAAAABA"),
+        ] {
+            assert_eq!(words.word(number), word);
+            assert_eq!(words.number(word.as_bytes()), Some(number));
+        }
+        assert_eq!(words.number(b"AAAAAAA1"), None);
+        assert_eq!(words.number(b"AAAAAAA"), None);
+    }
+
+    #[test]
+    fn long_words_are_padded_and_short_ones_run_out() {
+        let long = Words::new(100);
+        assert_eq!(long.word(53), format!("{}BB", "A".repeat(98)));
+        assert_eq!(long.number(long.word(u64::MAX).as_bytes()), Some(u64::MAX));
+        assert_eq!(long.count(), u64::MAX);
+        assert_eq!(Words::new(2).count(), 2_704);
+    }
+}

@@ -1,0 +1,210 @@
+//! What the compiled-in engines share: their directory, the words of a failed opening, and the memory of a full device.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loadstone_load::Status;
+
+use crate::error::{Failure, StoreError};
+use crate::options::Options;
+
+/// An engine, as messages name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Engine {
+    /// The name on the command line; its directory is the property `<store>.dir`.
+    pub store: &'static str,
+    /// The name in prose.
+    pub name: &'static str,
+    /// The file that every database of it has, relative to its directory.
+    pub marker: &'static str,
+}
+
+impl Engine {
+    /// The directory to open. A load makes it; a run needs a database in it and touches nothing if there is none.
+    pub fn directory(&self, options: &Options) -> Result<PathBuf, StoreError> {
+        if options.table.is_empty() {
+            return Err(StoreError::usage("the table's name is empty").hint("name it with -p table=NAME"));
+        }
+        let directory = options.directory(&format!("{}.dir", self.store))?;
+        if options.create {
+            return match fs::create_dir_all(&directory) {
+                Ok(()) => Ok(directory),
+                Err(error) => Err(self.cannot_open(&directory, &error.to_string())),
+            };
+        }
+        // An empty file is what is left of a load that was killed before its first write.
+        match fs::metadata(directory.join(self.marker)) {
+            Ok(marker) if marker.len() > 0 => Ok(directory),
+            Ok(_) => Err(self.missing(&directory)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&directory)),
+            Err(error) => Err(self.cannot_open(&directory, &error.to_string())),
+        }
+    }
+
+    fn missing(&self, directory: &Path) -> StoreError {
+        StoreError::failed(format!("no {} database in {}", self.name, directory.display())).hint(self.load(directory))
+    }
+
+    /// A database that lacks the table of a run.
+    pub fn missing_table(&self, directory: &Path, table: &str) -> StoreError {
+        StoreError::failed(format!(
+            "no table \"{table}\" in the {} database {}",
+            self.name,
+            directory.display()
+        ))
+        .hint(self.load(directory))
+    }
+
+    fn load(&self, directory: &Path) -> String {
+        format!(
+            "load one first: loadstone ycsb load {0} -p {0}.dir={1}",
+            self.store,
+            directory.display()
+        )
+    }
+
+    /// A database that is there and does not open, or a directory that cannot be made; the hint follows the engine's
+    /// own words.
+    pub fn cannot_open(&self, directory: &Path, words: &str) -> StoreError {
+        let error = StoreError::failed(format!("{} cannot open {}: {words}", self.name, directory.display()));
+        let has = |texts: &[&str]| texts.iter().any(|text| words.contains(text));
+        if has(&["already open", "locked"]) {
+            return error.hint("another process, or another store of this one, has it open");
+        }
+        if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
+            return error.hint(format!(
+                "set {}.dir to a directory that you may read and write",
+                self.store
+            ));
+        }
+        if has(&["File exists", "Not a directory", "Is a directory"]) {
+            return error.hint(format!(
+                "{}.dir must name a directory; one part of this path is none",
+                self.store
+            ));
+        }
+        if Failure::from_text(words).status == Status::NoSpace {
+            return error.hint("make room on the device, or choose another");
+        }
+        error.hint(format!(
+            "it may be damaged, or no {} database of a version that is read here",
+            self.name
+        ))
+    }
+}
+
+/// Remembers that the device was full. Some engines refuse every write after a failed one with words that do not say
+/// why; those operations fail for the first one's reason, and are counted with it.
+#[derive(Debug, Default)]
+pub struct Space(AtomicBool);
+
+impl Space {
+    /// A failure with the engine's words; `follows` says that they only refer to an earlier one.
+    pub fn failure(&self, words: String, follows: bool) -> Failure {
+        if follows && self.0.load(Ordering::Relaxed) {
+            return Failure::new(Status::NoSpace, format!("{words} (the device was full)"));
+        }
+        let failure = Failure::from_text(words);
+        if failure.status == Status::NoSpace {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENGINE: Engine = Engine {
+        store: "toy",
+        name: "Toy",
+        marker: "toy.db",
+    };
+
+    fn options(directory: &Path, create: bool) -> Options {
+        let properties = [("toy.dir".to_owned(), directory.display().to_string())].into();
+        Options {
+            properties,
+            create,
+            table: "usertable".into(),
+            ..Options::default()
+        }
+    }
+
+    fn hint(error: StoreError) -> String {
+        error.hint.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_load_makes_the_directory_and_a_run_does_not() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = temporary.path().join("a/b");
+        let error = ENGINE.directory(&options(&directory, false)).unwrap_err();
+        assert_eq!(error.message, format!("no Toy database in {}", directory.display()));
+        assert!(hint(error).starts_with("load one first: loadstone ycsb load toy -p toy.dir="));
+        assert!(!directory.exists());
+
+        ENGINE.directory(&options(&directory, true)).unwrap();
+        assert!(directory.is_dir());
+
+        fs::write(directory.join("toy.db"), "").unwrap();
+        assert!(
+            ENGINE.directory(&options(&directory, false)).is_err(),
+            "an empty marker is no database"
+        );
+        fs::write(directory.join("toy.db"), "x").unwrap();
+        ENGINE.directory(&options(&directory, false)).unwrap();
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let temporary = tempfile::tempdir().unwrap();
+        let file = temporary.path().join("file");
+        fs::write(&file, "x").unwrap();
+        for (path, create) in [(file.clone(), true), (file.clone(), false), (file.join("below"), true)] {
+            let error = ENGINE.directory(&options(&path, create)).unwrap_err();
+            assert!(error.message.contains(&path.display().to_string()), "{error}");
+            assert!(hint(error).contains("must name a directory"));
+        }
+    }
+
+    #[test]
+    fn an_empty_table_is_wrong_usage() {
+        let options = Options {
+            table: String::new(),
+            ..options(Path::new("/nowhere"), true)
+        };
+        assert!(ENGINE.directory(&options).unwrap_err().usage);
+    }
+
+    #[test]
+    fn every_refusal_has_its_hint() {
+        for (words, hinted) in [
+            ("Permission denied (os error 13)", "read and write"),
+            ("Read-only file system (os error 30)", "read and write"),
+            ("No space left on device (os error 28)", "make room"),
+            ("locked", "another process"),
+            ("bad magic", "damaged"),
+        ] {
+            assert!(
+                hint(ENGINE.cannot_open(Path::new("/x"), words)).contains(hinted),
+                "{words}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_follows_a_full_device_is_counted_with_it() {
+        let space = Space::default();
+        assert_eq!(space.failure("poisoned".into(), true).status, Status::Error);
+        assert_eq!(
+            space.failure("No space left on device".into(), false).status,
+            Status::NoSpace
+        );
+        assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
+        assert_eq!(space.failure("other".into(), false).status, Status::Error);
+    }
+}

@@ -1,0 +1,219 @@
+//! fjall, compiled in: a log-structured merge tree with a journal.
+//!
+//! A table is a keyspace. Every write is a batch of one, because a batch states its own durability in one step under
+//! one lock; measured, it costs what `Keyspace::insert` costs. That keeps the level out of the files, too: fjall stores
+//! `manual_journal_persist` with a keyspace, so one that was made for `none` would quietly stay so in an `os` run.
+
+use std::error::Error as _;
+use std::fmt;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ::fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use loadstone_load::Status;
+
+use crate::embedded::{Engine, Space};
+use crate::error::{Failure, StoreError};
+use crate::key_value::{KeyValue, KeyValueStore};
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+
+/// The version of fjall.
+pub const VERSION: &str = "3.1.13";
+
+/// The fjall store.
+pub type Fjall = KeyValueStore<FjallEngine>;
+
+const ENGINE: Engine = Engine {
+    store: "fjall",
+    name: "fjall",
+    marker: "version",
+};
+
+/// Names of keyspaces and keys, in bytes: above these fjall panics, in the middle of a write.
+const TABLE_LEN_MAX: usize = 255;
+const KEY_LEN_MAX: usize = 65_535;
+/// Compactions throttle themselves with pauses of 1 ms; none for this long means that there is none left.
+const QUIET: Duration = Duration::from_millis(100);
+/// Longest that `settle` waits for compactions.
+const SETTLE_MAX: Duration = Duration::from_secs(600);
+
+/// An open fjall database.
+pub struct FjallEngine {
+    database: Database,
+    table: Keyspace,
+    durability: Durability,
+    directory: PathBuf,
+    space: Space,
+}
+
+impl fmt::Debug for FjallEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FjallEngine")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// fjall shows its errors as Rust data; the innermost is the one that says what happened.
+fn words(error: &Error) -> String {
+    match error {
+        Error::Locked => return "it is locked".to_owned(),
+        Error::Poisoned => return "fjall refuses writes since one of them failed".to_owned(),
+        _ => {}
+    }
+    let Some(mut inner) = error.source() else {
+        return format!("{error:?}");
+    };
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.to_string()
+}
+
+fn key_fits(key: &[u8]) -> Result<(), Failure> {
+    if key.is_empty() || key.len() > KEY_LEN_MAX {
+        let message = format!("fjall takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
+        return Err(Failure::new(Status::BadRequest, message));
+    }
+    Ok(())
+}
+
+impl FjallEngine {
+    fn failure(&self, error: &Error) -> Failure {
+        self.space.failure(words(error), matches!(error, Error::Poisoned))
+    }
+
+    fn written(&self, key: &[u8], fill: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), Failure> {
+        key_fits(key)?;
+        let persist = match self.durability {
+            Durability::None => None,
+            Durability::Os => Some(PersistMode::Buffer),
+            Durability::Device => Some(PersistMode::SyncData),
+        };
+        let mut batch = OwnedWriteBatch::with_capacity(self.database.clone(), 1).durability(persist);
+        fill(&mut batch);
+        batch.commit().map_err(|error| self.failure(&error))
+    }
+
+    fn persist(&self, mode: PersistMode) -> Result<(), StoreError> {
+        self.database.persist(mode).map_err(|error| self.broken(&error))
+    }
+
+    fn broken(&self, error: &Error) -> StoreError {
+        let words = self.failure(error).message;
+        StoreError::failed(format!("fjall cannot write to {}: {words}", self.directory.display()))
+    }
+}
+
+impl KeyValue for FjallEngine {
+    type Client = ();
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        if options.table.len() > TABLE_LEN_MAX {
+            return Err(
+                StoreError::usage(format!("fjall takes table names of 1 to {TABLE_LEN_MAX} bytes"))
+                    .hint("choose a shorter one with -p table=NAME"),
+            );
+        }
+        let cache = options
+            .get("fjall.cachesize")
+            .map(|_| options.bytes("fjall.cachesize", 0))
+            .transpose()?;
+        let directory = ENGINE.directory(options)?;
+        let failed = |error: Error| ENGINE.cannot_open(&directory, &words(&error));
+        let mut builder = Database::builder(&directory);
+        if let Some(bytes) = cache {
+            builder = builder.cache_size(bytes);
+        }
+        let database = builder.open().map_err(failed)?;
+        if !options.create && !database.keyspace_exists(&options.table) {
+            return Err(ENGINE.missing_table(&directory, &options.table));
+        }
+        let table = database
+            .keyspace(&options.table, KeyspaceCreateOptions::default)
+            .map_err(failed)?;
+        Ok(Self {
+            database,
+            table,
+            durability: options.durability,
+            directory,
+            space: Space::default(),
+        })
+    }
+
+    fn promise(&self) -> Promise {
+        let how = match self.durability {
+            Durability::None => "journal, written when its buffer of 8 KiB is full",
+            Durability::Os => "journal, written at each write, not synced",
+            Durability::Device => "journal, synced at each write",
+        };
+        Promise::new(self.durability, how)
+            .fact("version", VERSION)
+            .fact("directory", self.directory.display().to_string())
+            .fact("cache_bytes", self.database.cache_capacity().to_string())
+            // fjall's default policy: the two newest levels are not compressed, values in the journal are from 4 KiB on.
+            .fact("compression", "none then lz4")
+    }
+
+    #[inline]
+    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+        key_fits(key)?;
+        let value = self.table.get(key).map_err(|error| self.failure(&error))?;
+        Ok(value.map(|value| found(&value)).is_some())
+    }
+
+    #[inline]
+    fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.written(key, |batch| batch.insert(&self.table, key, value))
+    }
+
+    fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
+        self.written(key, |batch| batch.remove(&self.table, key))
+    }
+
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        // Every key sorts before a start that is too long to be one, or after the part of it that could be.
+        let first = match from.get(..KEY_LEN_MAX) {
+            Some(part) if part.len() < from.len() => Bound::Excluded(part),
+            _ => Bound::Included(from),
+        };
+        for entry in self.table.range::<&[u8], _>((first, Bound::Unbounded)).take(count) {
+            let (key, value) = entry.into_inner().map_err(|error| self.failure(&error))?;
+            found(&key, &value);
+        }
+        Ok(())
+    }
+
+    /// Flushes the memtable and waits until flushes and compactions are done. fjall has no call that waits for
+    /// compactions, and its own `rotate_memtable_and_wait` never returns once its workers have failed, so its counters
+    /// are watched.
+    fn settle(&self) -> Result<(), StoreError> {
+        self.table.rotate_memtable().map_err(|error| self.broken(&error))?;
+        let start = Instant::now();
+        let mut quiet_since = start;
+        let mut completed = self.database.compactions_completed();
+        while start.elapsed() < SETTLE_MAX {
+            self.persist(PersistMode::Buffer)?;
+            let now = self.database.compactions_completed();
+            let busy = self.database.outstanding_flushes() + self.table.sealed_memtable_count();
+            if busy > 0 || self.database.active_compactions() > 0 || now != completed {
+                completed = now;
+                quiet_since = Instant::now();
+            } else if quiet_since.elapsed() >= QUIET {
+                return self.persist(PersistMode::SyncAll);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(StoreError::failed(format!(
+            "fjall still compacts after {} s",
+            SETTLE_MAX.as_secs()
+        )))
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        // Dropping it does the same and keeps its errors to itself.
+        self.persist(PersistMode::SyncAll)
+    }
+}

@@ -1,0 +1,202 @@
+//! HSE's C API (`include/hse/hse.h`), resolved at run time. Signatures of 2.1 and 3.0 differ only in the names of their
+//! parameters, so one binding serves both.
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
+use std::path::PathBuf;
+
+use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+
+use crate::error::StoreError;
+
+/// An opaque object of HSE.
+pub type Ptr = *mut c_void;
+/// `hse_err_t`: 0 is success.
+type Error = u64;
+/// `const char *const *paramv`.
+type Params = *const *const c_char;
+
+/// What a call that failed says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// As in errno(3).
+    pub errno: c_int,
+    /// HSE's own words: its source line and the errno's text.
+    pub words: String,
+}
+
+macro_rules! api {
+    (
+        required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
+        optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
+    ) => {
+        /// The resolved functions, each by its name without `hse_`.
+        #[derive(Clone, Copy, Debug)]
+        #[allow(missing_docs)]
+        pub struct Api {
+            $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $ret)?,)*
+            $(pub $opt: Option<unsafe extern "C" fn($($oarg),*) $(-> $oret)?>,)*
+        }
+
+        impl Api {
+            fn resolve(library: &Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the signatures are those of hse.h in 2.1 and 3.0.
+                unsafe {
+                    Ok(Self {
+                        $($name: *library.get(concat!("hse_", stringify!($name), "\0").as_bytes())?,)*
+                        $($opt: library.get(concat!("hse_", stringify!($opt), "\0").as_bytes()).ok().map(|s| *s),)*
+                    })
+                }
+            }
+        }
+    };
+}
+
+api! {
+    required {
+        init: fn(*const c_char, usize, Params) -> Error;
+        fini: fn();
+        strerror: fn(Error, *mut c_char, usize) -> usize;
+        err_to_errno: fn(Error) -> c_int;
+        kvdb_create: fn(*const c_char, usize, Params) -> Error;
+        kvdb_open: fn(*const c_char, usize, Params, *mut Ptr) -> Error;
+        kvdb_close: fn(Ptr) -> Error;
+        kvdb_sync: fn(Ptr, c_uint) -> Error;
+        kvdb_kvs_create: fn(Ptr, *const c_char, usize, Params) -> Error;
+        kvdb_kvs_open: fn(Ptr, *const c_char, usize, Params, *mut Ptr) -> Error;
+        kvdb_kvs_close: fn(Ptr) -> Error;
+        kvs_put: fn(Ptr, c_uint, Ptr, *const c_void, usize, *const c_void, usize) -> Error;
+        kvs_get: fn(Ptr, c_uint, Ptr, *const c_void, usize, *mut bool, *mut c_void, usize, *mut usize) -> Error;
+        kvs_delete: fn(Ptr, c_uint, Ptr, *const c_void, usize) -> Error;
+        kvs_cursor_create: fn(Ptr, c_uint, Ptr, *const c_void, usize, *mut Ptr) -> Error;
+        kvs_cursor_seek: fn(Ptr, c_uint, *const c_void, usize, *mut *const c_void, *mut usize) -> Error;
+        kvs_cursor_read: fn(Ptr, c_uint, *mut *const c_void, *mut usize, *mut *const c_void, *mut usize, *mut bool)
+            -> Error;
+        kvs_cursor_destroy: fn(Ptr) -> Error;
+    }
+    optional {
+        kvdb_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
+        kvs_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
+        // New in 3.0: tells it from 2.x, whose parameters have other names.
+        kvdb_attach: fn(*const c_char, *const c_char, Params) -> Error;
+    }
+}
+
+impl Api {
+    /// Loads a shared object, by its path or by a name that the dynamic loader looks up.
+    pub fn load(name: &OsStr) -> Result<Self, libloading::Error> {
+        // SAFETY: loading runs the object's initialisers; it is the file that the user or the loader's configuration
+        // named.
+        let library = unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_LOCAL) }?;
+        let api = Self::resolve(&library)?;
+        // It stays for as long as the process: nothing promises that no thread of HSE's is still on its way out when
+        // hse_fini returns, and unmapping the code below one is a crash.
+        std::mem::forget(library);
+        Ok(api)
+    }
+
+    /// Whether this is HSE 3 or later.
+    pub fn is_3(&self) -> bool {
+        self.kvdb_attach.is_some()
+    }
+
+    /// What tells this copy of the library from another one in the same process.
+    pub fn identity(&self) -> usize {
+        self.init as usize
+    }
+
+    /// The file that the dynamic loader found.
+    pub fn path(&self) -> Option<PathBuf> {
+        let mut info = libc::Dl_info {
+            dli_fname: std::ptr::null(),
+            dli_fbase: std::ptr::null_mut(),
+            dli_sname: std::ptr::null(),
+            dli_saddr: std::ptr::null_mut(),
+        };
+        // SAFETY: the library is never unloaded, so its name stays.
+        unsafe {
+            if libc::dladdr(self.init as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
+                return None;
+            }
+            let name = CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned();
+            Some(std::fs::canonicalize(&name).unwrap_or_else(|_| name.into()))
+        }
+    }
+
+    /// The result of a call.
+    #[inline]
+    pub fn check(&self, error: Error) -> Result<(), Fault> {
+        if error == 0 { Ok(()) } else { Err(self.fault(error)) }
+    }
+
+    #[cold]
+    fn fault(&self, error: Error) -> Fault {
+        let mut words = [0 as c_char; 256];
+        // SAFETY: the buffer is as long as it is said to be, and HSE ends what it writes with a NUL.
+        unsafe {
+            (self.strerror)(error, words.as_mut_ptr(), words.len());
+            Fault {
+                errno: (self.err_to_errno)(error),
+                words: CStr::from_ptr(words.as_ptr()).to_string_lossy().into_owned(),
+            }
+        }
+    }
+}
+
+/// Parameters in the form of `paramc` and `paramv`.
+#[derive(Debug)]
+pub struct Arguments(Vec<CString>);
+
+impl Arguments {
+    /// From `name=value` texts.
+    pub fn new(parameters: &[String]) -> Result<Self, StoreError> {
+        parameters
+            .iter()
+            .map(|text| c_text(text.as_str()))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Hands `paramc` and `paramv` to a call.
+    pub fn with<T>(&self, call: impl FnOnce(usize, Params) -> T) -> T {
+        let pointers: Vec<*const c_char> = self.0.iter().map(|text| text.as_ptr()).collect();
+        call(pointers.len(), pointers.as_ptr())
+    }
+}
+
+/// A path or name for C.
+pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, StoreError> {
+    CString::new(text).map_err(|_| StoreError::usage("a path, name or parameter holds a NUL byte"))
+}
+
+/// Reads a parameter's value with one of the two getters.
+///
+/// # Safety
+/// `handle` must be an open KVDB for `hse_kvdb_param_get`, an open KVS for `hse_kvs_param_get`.
+pub unsafe fn parameter(
+    getter: Option<unsafe extern "C" fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error>,
+    handle: Ptr,
+    name: &CStr,
+) -> Option<String> {
+    let mut text = [0 as c_char; 128];
+    let mut needed = 0usize;
+    // SAFETY: as required of the caller; the buffer is as long as it is said to be, and longer values are cut.
+    unsafe {
+        if getter?(
+            handle,
+            name.as_ptr(),
+            text.as_mut_ptr(),
+            text.len() - 1,
+            &raw mut needed,
+        ) != 0
+        {
+            return None;
+        }
+        // Texts come in the quotes of JSON, numbers without.
+        Some(
+            CStr::from_ptr(text.as_ptr())
+                .to_string_lossy()
+                .trim_matches('"')
+                .to_owned(),
+        )
+    }
+}

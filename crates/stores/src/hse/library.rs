@@ -1,0 +1,117 @@
+//! Finding libhse. No distribution ships it, so there is no version to choose: it is where the user built it.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::api::Api;
+use crate::cache;
+use crate::error::StoreError;
+use crate::options::Options;
+
+/// Names for the dynamic loader's own search: `LD_LIBRARY_PATH`, `/etc/ld.so.conf`, the system's directories.
+/// meson gives `libhse-3` the soname `libhse-3.so.0`; the unversioned names are links for compilers.
+const NAMES: [&str; 5] = [
+    "libhse-3.so.0",
+    "libhse-3.so",
+    "libhse-2.so.0",
+    "libhse-2.so",
+    "libhse.so",
+];
+
+/// Loads the library that the property, the variable or the dynamic loader names.
+pub fn load(options: &Options) -> Result<Api, StoreError> {
+    if let Some(path) = options.get("hse.library") {
+        return existing(PathBuf::from(path), "hse.library");
+    }
+    if let Some(path) = cache::from_environment(cache::LOADSTONE_HSE) {
+        return existing(path, cache::LOADSTONE_HSE);
+    }
+    search(&NAMES)
+}
+
+fn existing(path: PathBuf, source: &str) -> Result<Api, StoreError> {
+    if !path.is_file() {
+        return Err(StoreError::usage(format!("no file {} ({source})", path.display()))
+            .hint("name the libhse-3.so that you built"));
+    }
+    // A name without a slash would be looked for elsewhere.
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Api::load(path.as_os_str()).map_err(|error| broken(&path.display().to_string(), &error.to_string()))
+}
+
+fn search(names: &[&str]) -> Result<Api, StoreError> {
+    for name in names {
+        match Api::load(OsStr::new(name)) {
+            Ok(api) => return Ok(api),
+            // The loader's words begin with the file that it misses: this one, or one that this one needs.
+            Err(error) if is_absent(&error.to_string(), name) => {}
+            Err(error) => return Err(broken(name, &error.to_string())),
+        }
+    }
+    Err(StoreError::failed(format!(
+        "no libhse: the dynamic loader knows none of {}",
+        names.join(", ")
+    ))
+    .hint(
+        "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) to \
+         its libhse-3.so",
+    ))
+}
+
+fn is_absent(words: &str, name: &str) -> bool {
+    words.contains(&format!("{name}: cannot open shared object file"))
+}
+
+fn broken(name: &str, words: &str) -> StoreError {
+    let error = StoreError::failed(format!("cannot load HSE from {name}: {words}"));
+    if words.contains("undefined symbol") {
+        return error.hint("it must export HSE's C API of 2.x or 3.x; HSE 1 has another one");
+    }
+    if words.contains("cannot open shared object file") {
+        return error.hint("a library that it needs is missing: install that, or add its directory to LD_LIBRARY_PATH");
+    }
+    error.hint("it must be a libhse of 2.x or 3.x for this processor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_finds_nothing_says_where_it_looked() {
+        let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
+        assert!(!error.usage);
+        assert_eq!(
+            error.message,
+            "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so"
+        );
+        assert_eq!(
+            error.hint.unwrap(),
+            "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) \
+             to its libhse-3.so"
+        );
+    }
+
+    #[test]
+    fn a_library_that_is_not_hse_is_no_missing_library() {
+        let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
+        assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
+        assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
+        assert_eq!(
+            error.hint.unwrap(),
+            "it must export HSE's C API of 2.x or 3.x; HSE 1 has another one"
+        );
+    }
+
+    #[test]
+    fn a_library_that_it_needs_is_told_from_itself() {
+        let words = "liburcu-bp.so.8: cannot open shared object file: No such file or directory";
+        assert!(!is_absent(words, "libhse-3.so.0"));
+        assert!(
+            broken("libhse-3.so.0", words)
+                .hint
+                .unwrap()
+                .starts_with("a library that it needs is missing")
+        );
+    }
+}

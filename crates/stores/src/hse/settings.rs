@@ -1,0 +1,195 @@
+//! The properties `hse.*`, sorted into the five lists of parameters that HSE takes.
+//!
+//! Three YCSB bindings came before us, one for each major version of HSE, and all their names are read here: those of
+//! HSE 3 and 2 work, those of HSE 1 (which had mpools) are refused with what to write instead.
+
+use std::path::PathBuf;
+
+use super::retired;
+use crate::error::StoreError;
+use crate::options::Options;
+
+/// What KVSs are created with (`kvs_cparams.c` of 2.1 and 3.0); every other KVS parameter is for opening one.
+const KVS_CREATE: [&str; 6] = [
+    "prefix.length",
+    "prefix.pivot",
+    "suffix.length",
+    "fanout",
+    "kvs_ext01",
+    "kvs_sfx_len",
+];
+/// Beginnings of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; it is the KVDB's here.
+const GLOBAL: [&str; 7] = [
+    "logging.",
+    "rest.",
+    "socket.",
+    "vlb_cache_sz",
+    "c0kvs_ccache_sz",
+    "c0kvs_cheap_sz",
+    "workqueue_",
+];
+
+/// Everything that HSE is started, created and opened with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The KVDB's home directory.
+    pub home: PathBuf,
+    /// A `hse.conf` for `hse_init`.
+    pub config_file: Option<PathBuf>,
+    /// For `hse_init`.
+    pub global: Vec<String>,
+    /// For `hse_kvdb_create`.
+    pub kvdb_create: Vec<String>,
+    /// For `hse_kvdb_open`.
+    pub kvdb_open: Vec<String>,
+    /// For `hse_kvdb_kvs_create`.
+    pub kvs_create: Vec<String>,
+    /// For `hse_kvdb_kvs_open`.
+    pub kvs_open: Vec<String>,
+    /// `hse.cursor_pfx_len`, which has no effect.
+    pub cursor_prefix: Option<u32>,
+}
+
+impl Settings {
+    /// Sorts the properties.
+    pub fn new(options: &Options) -> Result<Self, StoreError> {
+        retired::refuse(options)?;
+        check_table(&options.table)?;
+        // The names of HSE 2's and HSE 3's bindings.
+        let home = match options.get("hse.kvdb.home") {
+            Some(home) if options.get("hse.kvdb_home").is_none() => PathBuf::from(home),
+            _ => options.directory("hse.kvdb_home")?,
+        };
+        let mut settings = Self {
+            home,
+            cursor_prefix: cursor_prefix(options)?,
+            ..Self::default()
+        };
+        if let Some(text) = options.get("hse.config") {
+            settings.sort(text, &options.table)?;
+        }
+        for (property, list) in [
+            ("hse.gparams", &mut settings.global),
+            ("hse.kvdb.cparams", &mut settings.kvdb_create),
+            ("hse.kvdb.rparams", &mut settings.kvdb_open),
+            ("hse.kvs.cparams", &mut settings.kvs_create),
+            ("hse.kvs.rparams", &mut settings.kvs_open),
+        ] {
+            for (name, value) in pairs(property, options.get(property).unwrap_or_default())? {
+                list.push(format!("{name}={value}"));
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Parameters for `hse_init`. By default HSE opens a REST socket and writes to the system's log; a benchmark wants
+    /// neither, unless it says so. What the socket's switch is called depends on the version.
+    pub fn init(&self, is_3: bool) -> Vec<String> {
+        let socket = if is_3 { "rest." } else { "socket." };
+        let mut list = Vec::new();
+        for group in [socket, "logging."] {
+            if self.config_file.is_none() && !self.global.iter().any(|parameter| parameter.starts_with(group)) {
+                list.push(format!("{group}enabled=false"));
+            }
+        }
+        list.extend_from_slice(&self.global);
+        list
+    }
+
+    /// Sorts `hse.config`: HSE 2's list by the parameters' names, or HSE 3's path of a configuration file.
+    fn sort(&mut self, text: &str, table: &str) -> Result<(), StoreError> {
+        if !text.contains('=') {
+            let file = PathBuf::from(text);
+            if !file.is_file() {
+                return Err(
+                    StoreError::usage(format!("hse.config is neither a file nor name=value: \"{text}\"")).hint(
+                        format!("write name=value,name=value, as in {EXAMPLE}, or the path of an hse.conf"),
+                    ),
+                );
+            }
+            self.config_file = Some(file);
+            return Ok(());
+        }
+        // What is said of one KVS wins over what is said of all, as in kvdb.conf; HSE takes the last of a name.
+        let (mut all, mut one) = (Vec::new(), Vec::new());
+        for (name, value) in pairs("hse.config", text)? {
+            let under_kvs = name.strip_prefix("kvdb.kvs.").or_else(|| name.strip_prefix("kvs."));
+            if let Some(path) = under_kvs {
+                match path.split_once('.') {
+                    Some(("default", name)) => all.push((name, value)),
+                    Some((kvs, name)) if kvs == table => one.push((name, value)),
+                    _ => {
+                        let name = path.rsplit_once('.').map_or(path, |(_, name)| name);
+                        return Err(StoreError::usage(format!(
+                            "hse.config: {path} is of another KVS than the table \"{table}\""
+                        ))
+                        .hint(format!("write kvdb.kvs.default.{name}=… or kvdb.kvs.{table}.{name}=…")));
+                    }
+                }
+                continue;
+            }
+            let kvdb = name.strip_prefix("kvdb.");
+            let own = kvdb.unwrap_or(name);
+            let list = if kvdb.is_none() && GLOBAL.iter().any(|start| own.starts_with(start)) {
+                &mut self.global
+            } else if own.starts_with("storage.") && !own.contains(".directio.") {
+                &mut self.kvdb_create
+            } else {
+                &mut self.kvdb_open
+            };
+            list.push(format!("{own}={value}"));
+        }
+        for (name, value) in all.into_iter().chain(one) {
+            // The name in HSE 1 and in the binding for HSE 2.
+            let name = if name == "pfx_len" { "prefix.length" } else { name };
+            let list = if KVS_CREATE.contains(&name) {
+                &mut self.kvs_create
+            } else {
+                &mut self.kvs_open
+            };
+            list.push(format!("{name}={value}"));
+        }
+        Ok(())
+    }
+}
+
+const EXAMPLE: &str = "kvdb.durability.interval_ms=1000,kvdb.kvs.default.prefix.length=7";
+
+/// `name=value` texts, separated by commas or, as shells like better, semicolons.
+fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, StoreError> {
+    text.split([',', ';'])
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .map(
+            |item| match item.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+                Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+                _ => Err(StoreError::usage(format!("{property}: \"{item}\" is not name=value"))
+                    .hint("the form is name=value,name=value")),
+            },
+        )
+        .collect()
+}
+
+fn cursor_prefix(options: &Options) -> Result<Option<u32>, StoreError> {
+    let Some(text) = options.get("hse.cursor_pfx_len") else {
+        return Ok(None);
+    };
+    text.parse().map(Some).map_err(|_| {
+        StoreError::usage(format!("hse.cursor_pfx_len must be a whole number, got \"{text}\""))
+            .hint("leave it out: scans use no prefix here")
+    })
+}
+
+/// hse.h: a KVS's name has 1 to 31 of [-_A-Za-z0-9], and `default` stands for all of them in configurations.
+fn check_table(table: &str) -> Result<(), StoreError> {
+    let fits = (1..32).contains(&table.len())
+        && table != "default"
+        && table
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if fits {
+        return Ok(());
+    }
+    Err(StoreError::usage(format!("table cannot be a KVS of HSE: \"{table}\""))
+        .hint("use 1 to 31 of A-Z a-z 0-9 - _, and not \"default\""))
+}

@@ -1,0 +1,66 @@
+//! `hse_init` and `hse_fini`: once around everything else, and one KVDB at a time (hse.h, "Only one KVDB can be open at
+//! any one time").
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+
+use super::api::{Api, Arguments, c_text};
+use super::settings::Settings;
+use crate::error::StoreError;
+
+/// The libraries of this process that are initialised.
+static INITIALISED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// An initialised HSE; dropping it is `hse_fini`.
+#[derive(Debug)]
+pub struct Subsystem {
+    /// Its functions.
+    pub api: Api,
+}
+
+impl Subsystem {
+    /// Initialises it.
+    pub fn start(api: Api, settings: &Settings) -> Result<Self, StoreError> {
+        // Held through the calls, which are not thread safe.
+        let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
+        if initialised.contains(&api.identity()) {
+            return Err(
+                StoreError::failed("this process has a KVDB open, and HSE opens one at a time")
+                    .hint("close it first, or use another process"),
+            );
+        }
+        let config = settings
+            .config_file
+            .as_ref()
+            .map(|path| c_text(path.as_os_str().as_bytes()))
+            .transpose()?;
+        let parameters = settings.init(api.is_3());
+        // SAFETY: the texts outlive the call; the lock makes it the only one.
+        let result = Arguments::new(&parameters)?.with(|count, values| unsafe {
+            (api.init)(
+                config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()),
+                count,
+                values,
+            )
+        });
+        api.check(result).map_err(|fault| {
+            StoreError::failed(format!(
+                "HSE does not start with {}: {}",
+                parameters.join(","),
+                fault.words
+            ))
+            .hint("hse.gparams takes HSE's global parameters; HSE's own words on standard error name the wrong one")
+        })?;
+        initialised.push(api.identity());
+        Ok(Self { api })
+    }
+}
+
+impl Drop for Subsystem {
+    fn drop(&mut self) {
+        let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: its KVDB is closed; the lock makes it the only call.
+        unsafe { (self.api.fini)() };
+        initialised.retain(|identity| *identity != self.api.identity());
+    }
+}

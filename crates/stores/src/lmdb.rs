@@ -1,0 +1,303 @@
+//! LMDB, compiled in: a copy-on-write B+ tree in a memory map, one writer at a time.
+//!
+//! A table is a named database. Each read is a read transaction of its own: beginning and ending one takes 0.05 µs of a
+//! get's 1 µs, so a transaction kept per client would not be worth a snapshot that pins old pages between operations.
+//!
+//! A commit writes its pages with `pwrite`, so it is in the page cache, and survives the process, even unsynced; only
+//! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which halves the cost of a put, and
+//! gives up no more of what a killed process leaves behind, since the map *is* the page cache. It gives up something
+//! else: a crash of the machine may leave the file unusable, as the kernel writes its pages in any order.
+
+use std::fs::File;
+use std::io;
+use std::ops::Bound;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::heed::types::Bytes;
+use ::heed::{Database, Env, EnvFlags, EnvOpenOptions, Error, MdbError};
+use loadstone_load::Status;
+
+use crate::embedded::Engine;
+use crate::error::{Failure, StoreError};
+use crate::key_value::{KeyValue, KeyValueStore};
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+
+/// The version of the crate that brings LMDB.
+pub const HEED: &str = "0.22.1";
+
+/// The LMDB store.
+pub type Lmdb = KeyValueStore<LmdbEngine>;
+
+const ENGINE: Engine = Engine {
+    store: "lmdb",
+    name: "LMDB",
+    marker: "data.mdb",
+};
+
+/// Address space, not memory and not disk: the file grows as it is written to. As much as fits twice into the 39 bits
+/// of address that the smallest 64-bit ARM kernels give a process, and more than most benchmarks hold.
+const MAP_SIZE_DEFAULT: u64 = 256 << 30;
+/// LMDB wants whole pages; 64 KiB is the largest page of Linux.
+const MAP_SIZE_UNIT: u64 = 64 << 10;
+/// Keys that LMDB takes (`MDB_MAXKEYSIZE`).
+const KEY_LEN_MAX: usize = 511;
+/// Reader slots beside the clients': LMDB gives one to each thread that ever read, until the thread ends.
+const SPARE_READERS: usize = 126;
+/// What is allocated at once for a writable map.
+const CHUNK: u64 = 16 << 20;
+/// Pages that one put may add beside its value's: copies of a branch, of the free list and of their roots.
+const PUT_OVERHEAD: u64 = 1 << 20;
+
+/// An open LMDB environment.
+#[derive(Debug)]
+pub struct LmdbEngine {
+    env: Env,
+    table: Database<Bytes, Bytes>,
+    durability: Durability,
+    directory: PathBuf,
+    map_size: u64,
+    /// Set for a writable map.
+    blocks: Option<Blocks>,
+}
+
+/// The disk blocks below a writable map. Its file is as long as the map and full of holes; a store into a hole that a
+/// full device cannot fill is a `SIGBUS`, which ends the process without a word. So blocks are allocated ahead of each
+/// put, where a full device is an error like any other.
+#[derive(Debug)]
+struct Blocks {
+    file: File,
+    page_len: u64,
+    /// How far the file has blocks, in bytes. Written only while holding LMDB's writer lock.
+    end: AtomicU64,
+}
+
+impl Blocks {
+    fn reserve(&self, end: u64) -> Result<(), Failure> {
+        if end <= self.end.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // The last of a nearly full device is taken in what each put needs.
+        let chunk = end.next_multiple_of(CHUNK);
+        let allocated = self
+            .allocate(chunk)
+            .map(|()| chunk)
+            .or_else(|_| self.allocate(end).map(|()| end));
+        self.end.store(
+            allocated.map_err(|error| Failure::from_text(error.to_string()))?,
+            Ordering::Relaxed,
+        );
+        Ok(())
+    }
+
+    fn allocate(&self, end: u64) -> io::Result<()> {
+        // SAFETY: plain system call on a file that is open for writing.
+        let done = unsafe { libc::fallocate(self.file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, end as i64) } == 0;
+        let error = io::Error::last_os_error();
+        // A file system without fallocate (some network ones) cannot be asked; there, LMDB is left to its luck.
+        if done || error.raw_os_error() == Some(libc::EOPNOTSUPP) {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }
+}
+
+fn flags(durability: Durability) -> EnvFlags {
+    match durability {
+        Durability::None => EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP | EnvFlags::MAP_ASYNC,
+        Durability::Os => EnvFlags::NO_SYNC,
+        Durability::Device => EnvFlags::empty(),
+    }
+}
+
+fn map_size(options: &Options) -> Result<u64, StoreError> {
+    let asked = options.bytes("lmdb.mapsize", MAP_SIZE_DEFAULT)?.max(MAP_SIZE_UNIT);
+    asked
+        .checked_next_multiple_of(MAP_SIZE_UNIT)
+        .filter(|size| usize::try_from(*size).is_ok())
+        .ok_or_else(|| {
+            StoreError::usage(format!("lmdb.mapsize is more than this machine can address: {asked}")).hint("try 256G")
+        })
+}
+
+fn cannot_open(directory: &Path, error: &Error) -> StoreError {
+    match error {
+        Error::EnvAlreadyOpened => ENGINE.cannot_open(directory, "it is already open"),
+        Error::Io(io) if io.raw_os_error() == Some(libc::ENOMEM) => {
+            StoreError::failed(format!("LMDB cannot map {}: {error}", directory.display()))
+                .hint("set a smaller lmdb.mapsize, or raise the limit of address space (ulimit -v)")
+        }
+        _ => ENGINE.cannot_open(directory, &error.to_string()),
+    }
+}
+
+impl LmdbEngine {
+    fn failure(&self, error: &Error) -> Failure {
+        match error {
+            Error::Mdb(MdbError::MapFull) => Failure::new(
+                Status::NoSpace,
+                format!("{error}: set an lmdb.mapsize above {}", self.map_size),
+            ),
+            Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
+            _ => Failure::from_text(error.to_string()),
+        }
+    }
+
+    fn written(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+        let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error))?;
+        change(&mut transaction)?;
+        transaction.commit().map_err(|error| self.failure(&error))
+    }
+
+    /// Blocks for a put of `len` bytes. Under the writer lock, so the last page is still the last when it is used.
+    fn reserve(&self, len: usize) -> Result<(), Failure> {
+        let Some(blocks) = &self.blocks else { return Ok(()) };
+        let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
+        blocks.reserve((used + len as u64 + PUT_OVERHEAD).min(self.map_size))
+    }
+}
+
+fn key_fits(key: &[u8]) -> Result<(), Failure> {
+    if key.is_empty() || key.len() > KEY_LEN_MAX {
+        let message = format!("LMDB takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
+        return Err(Failure::new(Status::BadRequest, message));
+    }
+    Ok(())
+}
+
+impl KeyValue for LmdbEngine {
+    type Client = ();
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let map_size = map_size(options)?;
+        let directory = ENGINE.directory(options)?;
+        let open_failed = |error: Error| cannot_open(&directory, &error);
+        let mut builder = EnvOpenOptions::new();
+        builder
+            .map_size(map_size as usize)
+            .max_dbs(1)
+            .max_readers((options.clients + SPARE_READERS) as u32);
+        // SAFETY: the flags give up durability only, never locking, and nothing but LMDB changes the mapped file.
+        let env = unsafe { builder.flags(flags(options.durability)).open(&directory) }.map_err(open_failed)?;
+        let blocks = if options.durability == Durability::None {
+            let file = env.try_clone_inner_file().map_err(open_failed)?;
+            Some(Blocks {
+                file,
+                page_len: u64::from(env.stat().page_size),
+                end: AtomicU64::new(0),
+            })
+        } else {
+            None
+        };
+        let reader = env.read_txn().map_err(open_failed)?;
+        let known = env.open_database(&reader, Some(&options.table)).map_err(open_failed)?;
+        // A handle opened in a read transaction is the environment's only once that has committed.
+        reader.commit().map_err(open_failed)?;
+        let table = match known {
+            Some(table) => table,
+            None if options.create => {
+                let mut writer = env.write_txn().map_err(open_failed)?;
+                if let Some(blocks) = &blocks {
+                    blocks
+                        .reserve(PUT_OVERHEAD)
+                        .map_err(|failure| ENGINE.cannot_open(&directory, &failure.message))?;
+                }
+                let table = env
+                    .create_database(&mut writer, Some(&options.table))
+                    .map_err(open_failed)?;
+                writer.commit().map_err(open_failed)?;
+                table
+            }
+            None => return Err(ENGINE.missing_table(&directory, &options.table)),
+        };
+        Ok(Self {
+            env,
+            table,
+            durability: options.durability,
+            directory,
+            map_size,
+            blocks,
+        })
+    }
+
+    fn promise(&self) -> Promise {
+        // What LMDB calls asynchronous still survives the process: there is no weaker level to promise.
+        let (durability, how) = match self.durability {
+            Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
+            Durability::Os => (Durability::Os, "pages written at each commit, not synced"),
+            Durability::Device => (Durability::Device, "pages written and synced at each commit"),
+        };
+        let lmdb = ::heed::lmdb_version();
+        Promise::new(durability, how)
+            .fact(
+                "version",
+                format!("{}.{}.{} (heed {HEED})", lmdb.major, lmdb.minor, lmdb.patch),
+            )
+            .fact("directory", self.directory.display().to_string())
+            // All its memory is the kernel's page cache.
+            .fact("cache_bytes", "0")
+            .fact("map_bytes", self.map_size.to_string())
+            .fact("compression", "none")
+    }
+
+    #[inline]
+    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+        key_fits(key)?;
+        let reader = self.env.read_txn().map_err(|error| self.failure(&error))?;
+        let value = self.table.get(&reader, key).map_err(|error| self.failure(&error))?;
+        Ok(value.map(&mut found).is_some())
+    }
+
+    #[inline]
+    fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        key_fits(key)?;
+        self.written(|writer| {
+            self.reserve(value.len())?;
+            self.table.put(writer, key, value).map_err(|error| self.failure(&error))
+        })
+    }
+
+    fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
+        key_fits(key)?;
+        self.written(|writer| {
+            self.reserve(0)?;
+            self.table
+                .delete(writer, key)
+                .map(drop)
+                .map_err(|error| self.failure(&error))
+        })
+    }
+
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let failed = |error: Error| self.failure(&error);
+        let reader = self.env.read_txn().map_err(failed)?;
+        // LMDB cannot seek to an empty key, which every record follows.
+        let first = if from.is_empty() {
+            Bound::Unbounded
+        } else {
+            Bound::Included(from)
+        };
+        let range = (first, Bound::Unbounded);
+        for entry in self.table.range(&reader, &range).map_err(failed)?.take(count) {
+            let (key, value) = entry.map_err(failed)?;
+            found(key, value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        self.env
+            .force_sync()
+            .map_err(|error| StoreError::failed(format!("LMDB cannot sync {}: {error}", self.directory.display())))
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        // A load that took hours is not to be lost with the machine because it was not synced as it went.
+        self.settle()?;
+        self.env.prepare_for_closing().wait();
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! redb, compiled in: a copy-on-write B+ tree in one file, one writer at a time.
+//!
+//! redb itself knows two levels: a commit is synced, or it stays in memory. `os`, between them, is a storage that
+//! leaves syncing to the kernel: each commit still writes its pages, so they are in the page cache and outlive the
+//! process.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Bound;
+use std::path::PathBuf;
+
+use ::redb::backends::FileBackend;
+use ::redb::{BackendError, Builder, Database, Error, ReadableDatabase, StorageBackend, TableDefinition, TableError};
+
+use crate::embedded::{Engine, Space};
+use crate::error::{Failure, StoreError};
+use crate::key_value::{KeyValue, KeyValueStore};
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+
+/// The version of redb.
+pub const VERSION: &str = "4.5.0";
+
+/// The redb store.
+pub type Redb = KeyValueStore<RedbEngine>;
+
+const ENGINE: Engine = Engine {
+    store: "redb",
+    name: "redb",
+    marker: "loadstone.redb",
+};
+
+/// redb's own default, stated here because it has no way to ask for it.
+const CACHE_BYTES_DEFAULT: u64 = 1 << 30;
+
+/// A file whose writes reach the page cache and whose syncs are left to the kernel.
+#[derive(Debug)]
+struct Unsynced(FileBackend);
+
+impl StorageBackend for Unsynced {
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+
+    // Without these six, two processes could open one file.
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.query_lock_range(start, end)
+    }
+}
+
+/// An open redb database.
+pub struct RedbEngine {
+    database: Database,
+    table: String,
+    durability: Durability,
+    directory: PathBuf,
+    cache_bytes: u64,
+    space: Space,
+}
+
+impl fmt::Debug for RedbEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbEngine")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RedbEngine {
+    fn definition(&self) -> TableDefinition<'_, &'static [u8], &'static [u8]> {
+        TableDefinition::new(&self.table)
+    }
+
+    fn failure(&self, error: impl Into<Error>) -> Failure {
+        let error = error.into();
+        self.space
+            .failure(error.to_string(), matches!(error, Error::PreviousIo))
+    }
+
+    /// One commit with the durability asked for.
+    fn written(
+        &self,
+        change: impl FnOnce(&mut ::redb::Table<'_, &'static [u8], &'static [u8]>) -> Result<(), ::redb::StorageError>,
+    ) -> Result<(), Failure> {
+        let mut transaction = self.database.begin_write().map_err(|error| self.failure(error))?;
+        if self.durability == Durability::None {
+            transaction
+                .set_durability(::redb::Durability::None)
+                .map_err(|error| self.failure(error))?;
+        }
+        let mut table = transaction
+            .open_table(self.definition())
+            .map_err(|error| self.failure(error))?;
+        change(&mut table).map_err(|error| self.failure(error))?;
+        drop(table);
+        transaction.commit().map_err(|error| self.failure(error))
+    }
+
+    /// Makes the table, or finds that a run's is missing.
+    fn check_table(&self, create: bool) -> Result<(), StoreError> {
+        let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string());
+        let opened = self
+            .database
+            .begin_read()
+            .map_err(|e| failed(e.into()))?
+            .open_table(self.definition())
+            .map(drop);
+        match opened {
+            Ok(()) => Ok(()),
+            Err(TableError::TableDoesNotExist(_)) if create => {
+                let transaction = self.database.begin_write().map_err(|e| failed(e.into()))?;
+                transaction
+                    .open_table(self.definition())
+                    .map(drop)
+                    .map_err(|e| failed(e.into()))?;
+                transaction.commit().map_err(|e| failed(e.into()))
+            }
+            Err(TableError::TableDoesNotExist(_)) => Err(ENGINE.missing_table(&self.directory, &self.table)),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    fn cannot_write(&self, error: &dyn fmt::Display) -> StoreError {
+        StoreError::failed(format!("redb cannot write to {}: {error}", self.directory.display()))
+    }
+}
+
+impl KeyValue for RedbEngine {
+    type Client = ();
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let cache_bytes = options.bytes("redb.cachesize", CACHE_BYTES_DEFAULT)?;
+        let directory = ENGINE.directory(options)?;
+        let failed = |error: &dyn fmt::Display| ENGINE.cannot_open(&directory, &error.to_string());
+        let path = directory.join(ENGINE.marker);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(options.create)
+            .truncate(false)
+            .open(&path);
+        let backend = FileBackend::new(file.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
+        let mut builder = Builder::new();
+        builder.set_cache_size(cache_bytes as usize);
+        let database = match options.durability {
+            Durability::Os => builder.create_with_backend(Unsynced(backend)),
+            Durability::None | Durability::Device => builder.create_with_backend(backend),
+        };
+        let engine = Self {
+            database: database.map_err(|error| failed(&error))?,
+            table: options.table.clone(),
+            durability: options.durability,
+            directory: directory.clone(),
+            cache_bytes,
+            space: Space::default(),
+        };
+        engine.check_table(options.create)?;
+        Ok(engine)
+    }
+
+    fn promise(&self) -> Promise {
+        let how = match self.durability {
+            Durability::None => "commits kept in memory until the store settles or closes",
+            Durability::Os => "pages written at each commit, not synced",
+            Durability::Device => "pages written and synced at each commit",
+        };
+        Promise::new(self.durability, how)
+            .fact("version", VERSION)
+            .fact("directory", self.directory.display().to_string())
+            .fact("cache_bytes", self.cache_bytes.to_string())
+            .fact("compression", "none")
+    }
+
+    #[inline]
+    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+        let reader = self.database.begin_read().map_err(|error| self.failure(error))?;
+        let table = reader
+            .open_table(self.definition())
+            .map_err(|error| self.failure(error))?;
+        let value = table.get(key).map_err(|error| self.failure(error))?;
+        Ok(value.map(|value| found(value.value())).is_some())
+    }
+
+    #[inline]
+    fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.written(|table| table.insert(key, value).map(drop))
+    }
+
+    fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
+        self.written(|table| table.remove(key).map(drop))
+    }
+
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let reader = self.database.begin_read().map_err(|error| self.failure(error))?;
+        let table = reader
+            .open_table(self.definition())
+            .map_err(|error| self.failure(error))?;
+        for entry in table.range(from..).map_err(|error| self.failure(error))?.take(count) {
+            let (key, value) = entry.map_err(|error| self.failure(error))?;
+            found(key.value(), value.value());
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        // A durable commit writes what earlier ones kept in memory, even when it changes nothing itself.
+        let committed = self
+            .database
+            .begin_write()
+            .map_err(Error::from)
+            .and_then(|t| t.commit().map_err(Error::from));
+        committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
+        // redb's locks belong to its own open file, so that opening and closing another gives none of them up.
+        let synced = File::open(self.directory.join(ENGINE.marker)).and_then(|file| file.sync_all());
+        synced.map_err(|error| self.cannot_write(&error))
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        self.settle()?;
+        let directory = self.directory;
+        self.database
+            .close()
+            .map_err(|error| StoreError::failed(format!("redb cannot close {}: {error}", directory.display())))
+    }
+}
