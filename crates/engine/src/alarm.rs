@@ -100,8 +100,7 @@ impl Alarm {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         };
-        let setting =
-            libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        let setting = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         // SAFETY: the descriptor is a timerfd, the struct lives through the call.
         unsafe {
             libc::timerfd_settime(

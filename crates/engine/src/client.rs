@@ -43,12 +43,7 @@ pub struct Common<'a, W> {
 }
 
 /// One client: loops until the course ends, then closes its session.
-pub async fn drive<T: Timer, S: Session, W: Workload>(
-    common: &Common<'_, W>,
-    timer: &T,
-    session: &mut S,
-    tape: &Tape,
-) {
+pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, timer: &T, session: &mut S, tape: &Tape) {
     let course = common.course;
     let mut operation = Operation::default();
     let mut client = Client { common, timer, session: &mut *session, tape, row: Row::default(), rows: Rows::default() };
@@ -108,6 +103,7 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
         let mut status = self.ask(operation).await;
         let mut done = self.timer.now_ns();
         if !status.is_ok() {
+            self.row.clear();
             status = self.judge(operation, status, sent);
         }
         if let (Some(acks), Some(number)) = (common.acks, insert) {
@@ -239,3 +235,6 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
 fn text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,11 +28,7 @@ pub const STORES: &[(&str, &str)] = &[
 ];
 
 /// Runs a trial to its end.
-pub fn run(
-    spec: &TrialSpec,
-    controls: &Receiver<Control>,
-    observer: &mut dyn Observer,
-) -> Result<End, EngineError> {
+pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Observer) -> Result<End, EngineError> {
     let nothing = || {
         EngineError::usage("no operation has a proportion above 0").hint("set readproportion, or another …proportion")
     };
@@ -109,4 +105,3 @@ pub fn unknown(name: &str) -> EngineError {
         None => error.hint(format!("the stores are {all}")),
     }
 }
-

@@ -1,6 +1,8 @@
 //! `loadstone-engine`: drives the load of one trial. See ARCHITECTURE.md.
 
 mod alarm;
+#[cfg(test)]
+mod allocations;
 mod calibrate;
 mod client;
 mod clock;
@@ -13,6 +15,8 @@ mod notes;
 mod output;
 mod schema;
 mod signals;
+#[cfg(test)]
+mod simulation;
 mod sink;
 mod spec;
 mod tape;

@@ -110,4 +110,3 @@ fn hung(closed: &Closed<'_>) -> Option<Note> {
         )
     })
 }
-

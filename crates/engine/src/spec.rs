@@ -115,6 +115,8 @@ pub enum Phase {
 /// What is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
+// One per process: a box would save nothing.
+#[allow(clippy::large_enum_variant)]
 pub enum WorkloadSpec {
     /// YCSB's `CoreWorkload`.
     Core(CoreSpec),
@@ -168,8 +170,10 @@ impl TrialSpec {
         // The version is looked at first: a newer spec has fields that we cannot name.
         let version = serde_json::from_str::<serde_json::Value>(text).ok().and_then(|v| v.get("spec")?.as_u64());
         if let Some(version) = version.filter(|&v| v != u64::from(VERSION)) {
-            return Err(EngineError::usage(format!("the TrialSpec has version {version}, this engine reads {VERSION}"))
-                .hint("use the loadstone and loadstone-engine of one installation"));
+            return Err(EngineError::usage(format!(
+                "the TrialSpec has version {version}, this engine reads {VERSION}"
+            ))
+            .hint("use the loadstone and loadstone-engine of one installation"));
         }
         let spec: Self = serde_json::from_str(text).map_err(|error| {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))

@@ -47,6 +47,17 @@ pub enum End {
     Failed(String),
 }
 
+impl End {
+    /// The exit code, failed operations aside.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Stopped(why) if why == crate::signals::INTERRUPTED => 130,
+            Self::Done | Self::Stopped(_) => 0,
+            Self::Lease(_) | Self::Failed(_) => 1,
+        }
+    }
+}
+
 /// What an observer sees while the trial runs and after it.
 #[derive(Debug)]
 pub struct Moment<'a> {
@@ -153,7 +164,8 @@ pub fn run<S: Store, W: Workload + 'static>(
     let course = Arc::clone(&job.course);
     let pace = job.pace.clone();
     let keep = Arc::clone(&job.store);
-    let crew = Crew::hire(job, clients)?;
+    let crew = Crew::hire(&job, clients)?;
+    drop(job);
     observer.ready(&Opened { spec, promise: &promise, clients, driver_ns, connect: connecting.elapsed() });
     let mut conductor = Conductor { spec, course: &course, pace: pace.as_deref(), crew, driver_ns };
     let (end, all_home) = conductor.conduct(controls, observer, &*keep, S::DRIVE == loadstone_stores::Drive::Thread);

@@ -43,12 +43,7 @@ pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u
     listen(spec.lease_ms.map(Duration::from_millis), signals.clone());
     let mut printer = EventPrinter::new(std::io::stdout());
     let end = dispatch::run(&spec, controls, &mut printer)?;
-    Ok(match end {
-        End::Done => 0,
-        End::Stopped(why) if why == crate::signals::INTERRUPTED => 130,
-        End::Stopped(_) => 0,
-        End::Lease(_) | End::Failed(_) => 1,
-    })
+    Ok(end.code())
 }
 
 /// Reads control lines on a thread of its own and watches the lease on another.
@@ -226,4 +221,3 @@ pub fn summary(closed: &Closed<'_>) -> Summary {
         words,
     }
 }
-

@@ -109,7 +109,7 @@ pub struct Crew {
 
 impl Crew {
     /// Starts the workers and waits until every session is connected. The first failure is the error.
-    pub fn hire<S: Store, W: Workload + 'static>(job: Job<S, W>, clients: u64) -> Result<Self, EngineError> {
+    pub fn hire<S: Store, W: Workload + 'static>(job: &Job<S, W>, clients: u64) -> Result<Self, EngineError> {
         let by_thread = match S::DRIVE {
             Drive::Thread => true,
             Drive::Task => false,

@@ -280,18 +280,16 @@ impl Workload for CoreRun {
         let mut seen = 0;
         for (name, value) in read.fields().flatten() {
             seen += 1;
-            let right = match expected.get_mut(..value.len()) {
-                Some(buffer) => {
-                    fill_integrity(buffer, &operation.key, name);
-                    buffer == value
-                }
-                // Values over 1 KiB are rare enough for a buffer of their own.
-                None => {
-                    let mut buffer = vec![0; value.len()];
-                    fill_integrity(&mut buffer, &operation.key, name);
-                    buffer == value
-                }
+            // Values over 1 KiB are rare enough for a buffer of their own.
+            let mut longer = Vec::new();
+            let buffer = if value.len() <= expected.len() {
+                &mut expected[..value.len()]
+            } else {
+                longer.resize(value.len(), 0);
+                &mut longer[..]
             };
+            fill_integrity(buffer, &operation.key, name);
+            let right = buffer == value;
             let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if !right || length {
                 return Some(Check::Wrong);

@@ -127,13 +127,8 @@ const fn limit(bins: &[Vec<usize>]) -> usize {
 /// `HashMap.resize`: twice the bins; keys that shared a bin keep their order.
 fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
-    let (low, mut high): (Vec<_>, Vec<_>) = bins
-        .drain(..)
-        .map(|bin| {
-            bin.into_iter()
-                .partition::<Vec<usize>, _>(|&key| hashes[key] & bit == 0)
-        })
-        .unzip();
+    let (low, mut high): (Vec<_>, Vec<_>) =
+        bins.drain(..).map(|bin| bin.into_iter().partition::<Vec<usize>, _>(|&key| hashes[key] & bit == 0)).unzip();
     *bins = low;
     bins.append(&mut high);
 }
@@ -144,22 +139,11 @@ fn transfer(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let is_high = |key: usize| hashes[key] & bit != 0;
     let half = |bin: &[usize], high: bool| -> Vec<usize> {
-        let last_run = (1..bin.len())
-            .rev()
-            .find(|&at| is_high(bin[at]) != is_high(bin[at - 1]))
-            .unwrap_or(0);
+        let last_run = (1..bin.len()).rev().find(|&at| is_high(bin[at]) != is_high(bin[at - 1])).unwrap_or(0);
         let (head, tail) = bin.split_at(last_run);
-        head.iter()
-            .rev()
-            .chain(tail)
-            .copied()
-            .filter(|&key| is_high(key) == high)
-            .collect()
+        head.iter().rev().chain(tail).copied().filter(|&key| is_high(key) == high).collect()
     };
-    *bins = [false, true]
-        .iter()
-        .flat_map(|&high| bins.iter().map(move |bin| half(bin, high)))
-        .collect();
+    *bins = [false, true].iter().flat_map(|&high| bins.iter().map(move |bin| half(bin, high))).collect();
 }
 
 #[cfg(test)]
@@ -171,11 +155,7 @@ mod tests {
         // As JDK 17 printed them; the second is a well-known text whose hash is Integer.MIN_VALUE.
         assert_eq!(string_hash(""), 0);
         assert_eq!(string_hash("polygenelubricants"), i32::MIN);
-        assert_eq!(
-            string_hash("e\u{e9}\u{1d4b3}"),
-            5_005_122,
-            "two units outside the basic plane"
-        );
+        assert_eq!(string_hash("e\u{e9}\u{1d4b3}"), 5_005_122, "two units outside the basic plane");
         assert_eq!(string_hash("user6284781860667377211:field0"), 1_106_546_143);
         assert_eq!(string_hash("Aa"), string_hash("BB"));
     }
@@ -184,16 +164,9 @@ mod tests {
     fn a_hash_goes_on_where_it_stopped() {
         let text = "user6284781860667377211:field0:-56807877:2032869390";
         for cut in 0..=text.len() {
-            assert_eq!(
-                hash_ascii(string_hash(&text[..cut]), &text.as_bytes()[cut..]),
-                string_hash(text)
-            );
+            assert_eq!(hash_ascii(string_hash(&text[..cut]), &text.as_bytes()[cut..]), string_hash(text));
         }
-        assert_eq!(
-            hash_ascii(0, &[b'e', 0xe9]),
-            string_hash("e\u{e9}"),
-            "bytes are ISO-8859-1"
-        );
+        assert_eq!(hash_ascii(0, &[b'e', 0xe9]), string_hash("e\u{e9}"), "bytes are ISO-8859-1");
     }
 
     /// The value of dataintegrity=true: the text grows by `:`, then by its own hash with that colon.
@@ -234,14 +207,8 @@ mod tests {
     #[test]
     fn colliding_keys_enlarge_a_small_table() {
         let keys: Vec<&str> = "AaAa BBBB AaBB BBAa a q A Q c s C S e u E".split(' ').collect();
-        assert_eq!(
-            hash_map_order(&keys),
-            [4, 6, 8, 10, 12, 14, 5, 7, 9, 11, 13, 0, 1, 2, 3]
-        );
-        assert_eq!(
-            concurrent_hash_map_order(&keys),
-            [6, 4, 10, 8, 12, 14, 5, 7, 9, 11, 13, 0, 1, 2, 3]
-        );
+        assert_eq!(hash_map_order(&keys), [4, 6, 8, 10, 12, 14, 5, 7, 9, 11, 13, 0, 1, 2, 3]);
+        assert_eq!(concurrent_hash_map_order(&keys), [6, 4, 10, 8, 12, 14, 5, 7, 9, 11, 13, 0, 1, 2, 3]);
         let nine_equal_hashes =
             "AaAaAaAa AaAaAaBB AaAaBBAa AaAaBBBB AaBBAaAa AaBBAaBB AaBBBBAa x AaBBBBBB z BBAaAaAa y";
         let keys: Vec<&str> = nine_equal_hashes.split(' ').collect();
@@ -259,11 +226,7 @@ mod tests {
 
     fn metrics(names: &str) -> String {
         let names: Vec<&str> = names.split(' ').collect();
-        concurrent_hash_map_order(&names)
-            .into_iter()
-            .map(|index| names[index])
-            .collect::<Vec<_>>()
-            .join(" ")
+        concurrent_hash_map_order(&names).into_iter().map(|index| names[index]).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -272,10 +235,7 @@ mod tests {
         assert_eq!(metrics("READ UPDATE CLEANUP"), "READ CLEANUP UPDATE");
         assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
         assert_eq!(metrics("SCAN INSERT CLEANUP"), "CLEANUP INSERT SCAN");
-        assert_eq!(
-            metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"),
-            "READ READ-MODIFY-WRITE CLEANUP UPDATE"
-        );
+        assert_eq!(metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"), "READ READ-MODIFY-WRITE CLEANUP UPDATE");
         // Keys of one bin in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
         assert_eq!(
             metrics("READ UPDATE READ-MODIFY-WRITE UPDATE-FAILED READ-FAILED CLEANUP"),
@@ -289,15 +249,9 @@ mod tests {
             READ-MODIFY-WRITE READ-MODIFY-WRITE-FAILED VERIFY VERIFY-FAILED CLEANUP"
             .split(' ')
             .collect();
-        assert_eq!(
-            concurrent_hash_map_order(&names),
-            [8, 11, 1, 10, 7, 0, 3, 5, 12, 9, 6, 2, 4]
-        );
+        assert_eq!(concurrent_hash_map_order(&names), [8, 11, 1, 10, 7, 0, 3, 5, 12, 9, 6, 2, 4]);
         names.reverse();
-        assert_eq!(
-            concurrent_hash_map_order(&names),
-            [4, 1, 2, 11, 5, 9, 12, 7, 0, 10, 6, 3, 8]
-        );
+        assert_eq!(concurrent_hash_map_order(&names), [4, 1, 2, 11, 5, 9, 12, 7, 0, 10, 6, 3, 8]);
     }
 
     /// `site.ycsb.Status` of YCSB 0.17.0: name, `hashCode()` as JDK 17 printed it, description.

@@ -196,9 +196,9 @@ impl<T> Table<T> {
     /// The cells in use.
     pub fn used(&self) -> impl Iterator<Item = (Kind, Status, &T)> {
         Kind::ALL.into_iter().flat_map(move |kind| {
-            Status::ALL
-                .into_iter()
-                .filter_map(move |status| self.cells[kind as usize][status as usize].get().map(|cell| (kind, status, cell)))
+            Status::ALL.into_iter().filter_map(move |status| {
+                self.cells[kind as usize][status as usize].get().map(|cell| (kind, status, cell))
+            })
         })
     }
 }
@@ -241,27 +241,31 @@ mod tests {
     }
 
     proptest! {
-        /// However values are spread over grids and intervals, adding gives what one histogram would have held.
-        #[test]
-        fn merging_is_exact(values in proptest::collection::vec(0u64..1 << 42, 1..300), split in 1usize..7) {
-            let mut whole = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();
-            let grids: Vec<Grid> = (0..split).map(|_| Grid::default()).collect();
-            let (mut merged, mut last) = (Reading::default(), Reading::default());
-            for (i, &value) in values.iter().enumerate() {
-                whole.record(value).unwrap();
-                grids[i % split].record(value);
-                if i % 50 == 49 {
-                    let mut now = Reading::default();
-                    grids.iter().for_each(|g| now.add(g));
-                    merged.merge(&now.since(&last));
-                    last = now;
-                }
-            }
-            let mut now = Reading::default();
-            grids.iter().for_each(|g| now.add(g));
-            merged.merge(&now.since(&last));
-            prop_assert_eq!(merged.histogram(), whole);
-            prop_assert_eq!(merged.sum(), values.iter().sum::<u64>());
-        }
+            /// However values are spread over grids and intervals, adding gives what one histogram would have held.
+            #[test]
+            fn merging_is_exact(values in proptest::collection::vec(0u64..1 << 42, 1..300), split in 1usize..7) {
+                let mut whole = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();
+                let grids: Vec<Grid> = (0..split).map(|_| Grid::default()).collect();
+                let (mut merged, mut last) = (Reading::default(), Reading::default());
+                for (i, &value) in values.iter().enumerate() {
+                    whole.record(value).unwrap();
+                    grids[i % split].record(value);
+                    if i % 50 == 49 {
+                        let mut now = Reading::default();
+                        for grid in &grids {
+     now.add(grid);
     }
+                        merged.merge(&now.since(&last));
+                        last = now;
+                    }
+                }
+                let mut now = Reading::default();
+                for grid in &grids {
+     now.add(grid);
+    }
+                merged.merge(&now.since(&last));
+                prop_assert_eq!(merged.histogram(), whole);
+                prop_assert_eq!(merged.sum(), values.iter().sum::<u64>());
+            }
+        }
 }

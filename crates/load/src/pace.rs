@@ -91,7 +91,7 @@ impl Piece {
                 let area = from * t + (to - from) * t / length * t / 2 + (to - from) * t % length * t / length / 2;
                 (((area as f64) / (NS * MICRO) as f64) * f64::from(1u32 << FRACTION_BITS)) as u128
             }
-            _ => (self.from * t << FRACTION_BITS) / (NS * MICRO),
+            _ => ((self.from * t) << FRACTION_BITS) / (NS * MICRO),
         }
     }
 }

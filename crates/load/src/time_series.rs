@@ -42,6 +42,7 @@
 //! `downsamplinginterval` count in the unit of timestamps, seconds also for `timestampunits=minutes` and longer; the
 //! key is the metric alone, so a store that does not know time series keeps one record per metric.
 
+mod check;
 mod layout;
 mod shape;
 mod spec;

@@ -76,7 +76,7 @@ impl Lengths {
     pub fn mean(length: &Length) -> f64 {
         match length {
             Length::Constant { bytes } => *bytes as f64,
-            Length::Uniform { min, max } => (*min as f64 + *max as f64) / 2.0,
+            Length::Uniform { min, max } => f64::midpoint(*min as f64, *max as f64),
             Length::Zipfian { min, max } => {
                 let weight = |i: usize| ((i - min + 1) as f64).powf(-crate::zipf::THETA);
                 let total: f64 = (*min..=*max).map(weight).sum();
@@ -99,7 +99,7 @@ impl Lengths {
             Self::Zipfian(min, zipfian) => min + zipfian.rank(draws.next_f64()) as usize,
             Self::Histogram(block, counts, total) => {
                 // YCSB subtracts, then tests for ≤ 0, and never tests the last count.
-                let mut rest = draws.below(*total) as i128;
+                let mut rest = i128::from(draws.below(*total));
                 for (i, &count) in counts.iter().enumerate().take(counts.len().saturating_sub(1)) {
                     rest -= i128::from(count);
                     if rest <= 0 {
@@ -157,10 +157,10 @@ const fn chunk(x: u32) -> [u8; 6] {
     [
         (x & 31) as u8 + 32,
         ((x >> 5) & 63) as u8 + 32,
-        ((x >> 10) & 95) as u8 + 32,
+        ((x >> 10) & 0x5f) as u8 + 32,
         ((x >> 15) & 31) as u8 + 32,
         ((x >> 20) & 63) as u8 + 32,
-        ((x >> 25) & 95) as u8 + 32,
+        ((x >> 25) & 0x5f) as u8 + 32,
     ]
 }
 

@@ -49,20 +49,12 @@ impl Engine {
 
     /// A database that lacks the table of a run.
     pub fn missing_table(&self, directory: &Path, table: &str) -> StoreError {
-        StoreError::failed(format!(
-            "no table \"{table}\" in the {} database {}",
-            self.name,
-            directory.display()
-        ))
-        .hint(self.load(directory))
+        StoreError::failed(format!("no table \"{table}\" in the {} database {}", self.name, directory.display()))
+            .hint(self.load(directory))
     }
 
     fn load(&self, directory: &Path) -> String {
-        format!(
-            "load one first: loadstone ycsb load {0} -p {0}.dir={1}",
-            self.store,
-            directory.display()
-        )
+        format!("load one first: loadstone ycsb load {0} -p {0}.dir={1}", self.store, directory.display())
     }
 
     /// A database that is there and does not open, or a directory that cannot be made; the hint follows the engine's
@@ -74,22 +66,16 @@ impl Engine {
             return error.hint("another process, or another store of this one, has it open");
         }
         if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
-            return error.hint(format!(
-                "set {}.dir to a directory that you may read and write",
-                self.store
-            ));
+            return error.hint(format!("set {}.dir to a directory that you may read and write", self.store));
         }
-        if has(&["File exists", "Not a directory", "Is a directory"]) {
-            return error.hint(format!(
-                "{}.dir must name a directory; one part of this path is none",
-                self.store
-            ));
+        if !directory.is_dir() {
+            return error.hint(format!("{}.dir must name a directory; one part of this path is none", self.store));
         }
         if Failure::from_text(words).status == Status::NoSpace {
             return error.hint("make room on the device, or choose another");
         }
         error.hint(format!(
-            "it may be damaged, or no {} database of a version that is read here",
+            "it holds what is no whole {} database of a version read here; an empty one is a fresh start",
             self.name
         ))
     }
@@ -118,20 +104,11 @@ impl Space {
 mod tests {
     use super::*;
 
-    const ENGINE: Engine = Engine {
-        store: "toy",
-        name: "Toy",
-        marker: "toy.db",
-    };
+    const ENGINE: Engine = Engine { store: "toy", name: "Toy", marker: "toy.db" };
 
     fn options(directory: &Path, create: bool) -> Options {
         let properties = [("toy.dir".to_owned(), directory.display().to_string())].into();
-        Options {
-            properties,
-            create,
-            table: "usertable".into(),
-            ..Options::default()
-        }
+        Options { properties, create, table: "usertable".into(), ..Options::default() }
     }
 
     fn hint(error: StoreError) -> String {
@@ -151,10 +128,7 @@ mod tests {
         assert!(directory.is_dir());
 
         fs::write(directory.join("toy.db"), "").unwrap();
-        assert!(
-            ENGINE.directory(&options(&directory, false)).is_err(),
-            "an empty marker is no database"
-        );
+        assert!(ENGINE.directory(&options(&directory, false)).is_err(), "an empty marker is no database");
         fs::write(directory.join("toy.db"), "x").unwrap();
         ENGINE.directory(&options(&directory, false)).unwrap();
     }
@@ -173,10 +147,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_wrong_usage() {
-        let options = Options {
-            table: String::new(),
-            ..options(Path::new("/nowhere"), true)
-        };
+        let options = Options { table: String::new(), ..options(Path::new("/nowhere"), true) };
         assert!(ENGINE.directory(&options).unwrap_err().usage);
     }
 
@@ -187,12 +158,9 @@ mod tests {
             ("Read-only file system (os error 30)", "read and write"),
             ("No space left on device (os error 28)", "make room"),
             ("locked", "another process"),
-            ("bad magic", "damaged"),
+            ("bad magic", "no whole Toy database"),
         ] {
-            assert!(
-                hint(ENGINE.cannot_open(Path::new("/x"), words)).contains(hinted),
-                "{words}"
-            );
+            assert!(hint(ENGINE.cannot_open(Path::new("/"), words)).contains(hinted), "{words}");
         }
     }
 
@@ -200,10 +168,7 @@ mod tests {
     fn what_follows_a_full_device_is_counted_with_it() {
         let space = Space::default();
         assert_eq!(space.failure("poisoned".into(), true).status, Status::Error);
-        assert_eq!(
-            space.failure("No space left on device".into(), false).status,
-            Status::NoSpace
-        );
+        assert_eq!(space.failure("No space left on device".into(), false).status, Status::NoSpace);
         assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
         assert_eq!(space.failure("other".into(), false).status, Status::Error);
     }

@@ -25,11 +25,7 @@ pub const VERSION: &str = "3.1.13";
 /// The fjall store.
 pub type Fjall = KeyValueStore<FjallEngine>;
 
-const ENGINE: Engine = Engine {
-    store: "fjall",
-    name: "fjall",
-    marker: "version",
-};
+const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version" };
 
 /// Names of keyspaces and keys, in bytes: above these fjall panics, in the middle of a write.
 const TABLE_LEN_MAX: usize = 255;
@@ -50,9 +46,7 @@ pub struct FjallEngine {
 
 impl fmt::Debug for FjallEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FjallEngine")
-            .field("directory", &self.directory)
-            .finish_non_exhaustive()
+        f.debug_struct("FjallEngine").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
@@ -112,15 +106,10 @@ impl KeyValue for FjallEngine {
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         if options.table.len() > TABLE_LEN_MAX {
-            return Err(
-                StoreError::usage(format!("fjall takes table names of 1 to {TABLE_LEN_MAX} bytes"))
-                    .hint("choose a shorter one with -p table=NAME"),
-            );
+            return Err(StoreError::usage(format!("fjall takes table names of 1 to {TABLE_LEN_MAX} bytes"))
+                .hint("choose a shorter one with -p table=NAME"));
         }
-        let cache = options
-            .get("fjall.cachesize")
-            .map(|_| options.bytes("fjall.cachesize", 0))
-            .transpose()?;
+        let cache = options.get("fjall.cachesize").map(|_| options.bytes("fjall.cachesize", 0)).transpose()?;
         let directory = ENGINE.directory(options)?;
         let failed = |error: Error| ENGINE.cannot_open(&directory, &words(&error));
         let mut builder = Database::builder(&directory);
@@ -131,16 +120,8 @@ impl KeyValue for FjallEngine {
         if !options.create && !database.keyspace_exists(&options.table) {
             return Err(ENGINE.missing_table(&directory, &options.table));
         }
-        let table = database
-            .keyspace(&options.table, KeyspaceCreateOptions::default)
-            .map_err(failed)?;
-        Ok(Self {
-            database,
-            table,
-            durability: options.durability,
-            directory,
-            space: Space::default(),
-        })
+        let table = database.keyspace(&options.table, KeyspaceCreateOptions::default).map_err(failed)?;
+        Ok(Self { database, table, durability: options.durability, directory, space: Space::default() })
     }
 
     fn promise(&self) -> Promise {
@@ -206,10 +187,7 @@ impl KeyValue for FjallEngine {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err(StoreError::failed(format!(
-            "fjall still compacts after {} s",
-            SETTLE_MAX.as_secs()
-        )))
+        Err(StoreError::failed(format!("fjall still compacts after {} s", SETTLE_MAX.as_secs())))
     }
 
     fn close(self) -> Result<(), StoreError> {

@@ -4,9 +4,9 @@
 //! get's 1 µs, so a transaction kept per client would not be worth a snapshot that pins old pages between operations.
 //!
 //! A commit writes its pages with `pwrite`, so it is in the page cache, and survives the process, even unsynced; only
-//! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which halves the cost of a put, and
-//! gives up no more of what a killed process leaves behind, since the map *is* the page cache. It gives up something
-//! else: a crash of the machine may leave the file unusable, as the kernel writes its pages in any order.
+//! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which takes a put to less than half its
+//! time and gives up nothing that a killed process leaves behind, since the map *is* the page cache. What it gives up is
+//! the order of writes: a crash of the machine may leave the file unusable.
 
 use std::fs::File;
 use std::io;
@@ -31,11 +31,7 @@ pub const HEED: &str = "0.22.1";
 /// The LMDB store.
 pub type Lmdb = KeyValueStore<LmdbEngine>;
 
-const ENGINE: Engine = Engine {
-    store: "lmdb",
-    name: "LMDB",
-    marker: "data.mdb",
-};
+const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB", marker: "data.mdb" };
 
 /// Address space, not memory and not disk: the file grows as it is written to. As much as fits twice into the 39 bits
 /// of address that the smallest 64-bit ARM kernels give a process, and more than most benchmarks hold.
@@ -75,20 +71,21 @@ struct Blocks {
 }
 
 impl Blocks {
+    fn of(env: &Env) -> Result<Self, Error> {
+        let (page_len, end) = (u64::from(env.stat().page_size), AtomicU64::new(0));
+        env.try_clone_inner_file().map(|file| Self { file, page_len, end })
+    }
+
     fn reserve(&self, end: u64) -> Result<(), Failure> {
         if end <= self.end.load(Ordering::Relaxed) {
             return Ok(());
         }
         // The last of a nearly full device is taken in what each put needs.
         let chunk = end.next_multiple_of(CHUNK);
-        let allocated = self
-            .allocate(chunk)
-            .map(|()| chunk)
-            .or_else(|_| self.allocate(end).map(|()| end));
-        self.end.store(
-            allocated.map_err(|error| Failure::from_text(error.to_string()))?,
-            Ordering::Relaxed,
-        );
+        let exact = || self.allocate(end).map(|()| end);
+        let allocated = self.allocate(chunk).map(|()| chunk).or_else(|_| exact());
+        let end = allocated.map_err(|error| Failure::from_text(error.to_string()))?;
+        self.end.store(end, Ordering::Relaxed);
         Ok(())
     }
 
@@ -97,11 +94,8 @@ impl Blocks {
         let done = unsafe { libc::fallocate(self.file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, end as i64) } == 0;
         let error = io::Error::last_os_error();
         // A file system without fallocate (some network ones) cannot be asked; there, LMDB is left to its luck.
-        if done || error.raw_os_error() == Some(libc::EOPNOTSUPP) {
-            Ok(())
-        } else {
-            Err(error)
-        }
+        let taken = done || error.raw_os_error() == Some(libc::EOPNOTSUPP);
+        taken.then_some(()).ok_or(error)
     }
 }
 
@@ -115,12 +109,9 @@ fn flags(durability: Durability) -> EnvFlags {
 
 fn map_size(options: &Options) -> Result<u64, StoreError> {
     let asked = options.bytes("lmdb.mapsize", MAP_SIZE_DEFAULT)?.max(MAP_SIZE_UNIT);
-    asked
-        .checked_next_multiple_of(MAP_SIZE_UNIT)
-        .filter(|size| usize::try_from(*size).is_ok())
-        .ok_or_else(|| {
-            StoreError::usage(format!("lmdb.mapsize is more than this machine can address: {asked}")).hint("try 256G")
-        })
+    asked.checked_next_multiple_of(MAP_SIZE_UNIT).filter(|size| usize::try_from(*size).is_ok()).ok_or_else(|| {
+        StoreError::usage(format!("lmdb.mapsize is more than this machine can address: {asked}")).hint("try 256G")
+    })
 }
 
 fn cannot_open(directory: &Path, error: &Error) -> StoreError {
@@ -137,10 +128,9 @@ fn cannot_open(directory: &Path, error: &Error) -> StoreError {
 impl LmdbEngine {
     fn failure(&self, error: &Error) -> Failure {
         match error {
-            Error::Mdb(MdbError::MapFull) => Failure::new(
-                Status::NoSpace,
-                format!("{error}: set an lmdb.mapsize above {}", self.map_size),
-            ),
+            Error::Mdb(MdbError::MapFull) => {
+                Failure::new(Status::NoSpace, format!("{error}: set an lmdb.mapsize above {}", self.map_size))
+            }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
             _ => Failure::from_text(error.to_string()),
         }
@@ -176,21 +166,14 @@ impl KeyValue for LmdbEngine {
         let directory = ENGINE.directory(options)?;
         let open_failed = |error: Error| cannot_open(&directory, &error);
         let mut builder = EnvOpenOptions::new();
-        builder
-            .map_size(map_size as usize)
-            .max_dbs(1)
-            .max_readers((options.clients + SPARE_READERS) as u32);
+        builder.map_size(map_size as usize).max_dbs(1).max_readers((options.clients + SPARE_READERS) as u32);
         // SAFETY: the flags give up durability only, never locking, and nothing but LMDB changes the mapped file.
         let env = unsafe { builder.flags(flags(options.durability)).open(&directory) }.map_err(open_failed)?;
-        let blocks = if options.durability == Durability::None {
-            let file = env.try_clone_inner_file().map_err(open_failed)?;
-            Some(Blocks {
-                file,
-                page_len: u64::from(env.stat().page_size),
-                end: AtomicU64::new(0),
-            })
-        } else {
-            None
+        // A larger database than was asked for gets the map that it needs.
+        let map_size = env.info().map_size as u64;
+        let blocks = match options.durability {
+            Durability::None => Some(Blocks::of(&env).map_err(open_failed)?),
+            Durability::Os | Durability::Device => None,
         };
         let reader = env.read_txn().map_err(open_failed)?;
         let known = env.open_database(&reader, Some(&options.table)).map_err(open_failed)?;
@@ -201,26 +184,15 @@ impl KeyValue for LmdbEngine {
             None if options.create => {
                 let mut writer = env.write_txn().map_err(open_failed)?;
                 if let Some(blocks) = &blocks {
-                    blocks
-                        .reserve(PUT_OVERHEAD)
-                        .map_err(|failure| ENGINE.cannot_open(&directory, &failure.message))?;
+                    blocks.reserve(PUT_OVERHEAD).map_err(|failure| ENGINE.cannot_open(&directory, &failure.message))?;
                 }
-                let table = env
-                    .create_database(&mut writer, Some(&options.table))
-                    .map_err(open_failed)?;
+                let table = env.create_database(&mut writer, Some(&options.table)).map_err(open_failed)?;
                 writer.commit().map_err(open_failed)?;
                 table
             }
             None => return Err(ENGINE.missing_table(&directory, &options.table)),
         };
-        Ok(Self {
-            env,
-            table,
-            durability: options.durability,
-            directory,
-            map_size,
-            blocks,
-        })
+        Ok(Self { env, table, durability: options.durability, directory, map_size, blocks })
     }
 
     fn promise(&self) -> Promise {
@@ -232,10 +204,7 @@ impl KeyValue for LmdbEngine {
         };
         let lmdb = ::heed::lmdb_version();
         Promise::new(durability, how)
-            .fact(
-                "version",
-                format!("{}.{}.{} (heed {HEED})", lmdb.major, lmdb.minor, lmdb.patch),
-            )
+            .fact("version", format!("{}.{}.{} (heed {HEED})", lmdb.major, lmdb.minor, lmdb.patch))
             .fact("directory", self.directory.display().to_string())
             // All its memory is the kernel's page cache.
             .fact("cache_bytes", "0")
@@ -264,10 +233,7 @@ impl KeyValue for LmdbEngine {
         key_fits(key)?;
         self.written(|writer| {
             self.reserve(0)?;
-            self.table
-                .delete(writer, key)
-                .map(drop)
-                .map_err(|error| self.failure(&error))
+            self.table.delete(writer, key).map(drop).map_err(|error| self.failure(&error))
         })
     }
 
@@ -275,11 +241,7 @@ impl KeyValue for LmdbEngine {
         let failed = |error: Error| self.failure(&error);
         let reader = self.env.read_txn().map_err(failed)?;
         // LMDB cannot seek to an empty key, which every record follows.
-        let first = if from.is_empty() {
-            Bound::Unbounded
-        } else {
-            Bound::Included(from)
-        };
+        let first = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (first, Bound::Unbounded);
         for entry in self.table.range(&reader, &range).map_err(failed)?.take(count) {
             let (key, value) = entry.map_err(failed)?;

@@ -25,11 +25,7 @@ pub const VERSION: &str = "4.5.0";
 /// The redb store.
 pub type Redb = KeyValueStore<RedbEngine>;
 
-const ENGINE: Engine = Engine {
-    store: "redb",
-    name: "redb",
-    marker: "loadstone.redb",
-};
+const ENGINE: Engine = Engine { store: "redb", name: "redb", marker: "loadstone.redb" };
 
 /// redb's own default, stated here because it has no way to ask for it.
 const CACHE_BYTES_DEFAULT: u64 = 1 << 30;
@@ -101,9 +97,7 @@ pub struct RedbEngine {
 
 impl fmt::Debug for RedbEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedbEngine")
-            .field("directory", &self.directory)
-            .finish_non_exhaustive()
+        f.debug_struct("RedbEngine").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
@@ -114,8 +108,7 @@ impl RedbEngine {
 
     fn failure(&self, error: impl Into<Error>) -> Failure {
         let error = error.into();
-        self.space
-            .failure(error.to_string(), matches!(error, Error::PreviousIo))
+        self.space.failure(error.to_string(), matches!(error, Error::PreviousIo))
     }
 
     /// One commit with the durability asked for.
@@ -125,13 +118,9 @@ impl RedbEngine {
     ) -> Result<(), Failure> {
         let mut transaction = self.database.begin_write().map_err(|error| self.failure(error))?;
         if self.durability == Durability::None {
-            transaction
-                .set_durability(::redb::Durability::None)
-                .map_err(|error| self.failure(error))?;
+            transaction.set_durability(::redb::Durability::None).map_err(|error| self.failure(error))?;
         }
-        let mut table = transaction
-            .open_table(self.definition())
-            .map_err(|error| self.failure(error))?;
+        let mut table = transaction.open_table(self.definition()).map_err(|error| self.failure(error))?;
         change(&mut table).map_err(|error| self.failure(error))?;
         drop(table);
         transaction.commit().map_err(|error| self.failure(error))
@@ -140,20 +129,12 @@ impl RedbEngine {
     /// Makes the table, or finds that a run's is missing.
     fn check_table(&self, create: bool) -> Result<(), StoreError> {
         let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string());
-        let opened = self
-            .database
-            .begin_read()
-            .map_err(|e| failed(e.into()))?
-            .open_table(self.definition())
-            .map(drop);
+        let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);
         match opened {
             Ok(()) => Ok(()),
             Err(TableError::TableDoesNotExist(_)) if create => {
                 let transaction = self.database.begin_write().map_err(|e| failed(e.into()))?;
-                transaction
-                    .open_table(self.definition())
-                    .map(drop)
-                    .map_err(|e| failed(e.into()))?;
+                transaction.open_table(self.definition()).map(drop).map_err(|e| failed(e.into()))?;
                 transaction.commit().map_err(|e| failed(e.into()))
             }
             Err(TableError::TableDoesNotExist(_)) => Err(ENGINE.missing_table(&self.directory, &self.table)),
@@ -174,12 +155,7 @@ impl KeyValue for RedbEngine {
         let directory = ENGINE.directory(options)?;
         let failed = |error: &dyn fmt::Display| ENGINE.cannot_open(&directory, &error.to_string());
         let path = directory.join(ENGINE.marker);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(options.create)
-            .truncate(false)
-            .open(&path);
+        let file = OpenOptions::new().read(true).write(true).create(options.create).truncate(false).open(&path);
         let backend = FileBackend::new(file.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
         let mut builder = Builder::new();
         builder.set_cache_size(cache_bytes as usize);
@@ -215,9 +191,7 @@ impl KeyValue for RedbEngine {
     #[inline]
     fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
         let reader = self.database.begin_read().map_err(|error| self.failure(error))?;
-        let table = reader
-            .open_table(self.definition())
-            .map_err(|error| self.failure(error))?;
+        let table = reader.open_table(self.definition()).map_err(|error| self.failure(error))?;
         let value = table.get(key).map_err(|error| self.failure(error))?;
         Ok(value.map(|value| found(value.value())).is_some())
     }
@@ -233,9 +207,7 @@ impl KeyValue for RedbEngine {
 
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let reader = self.database.begin_read().map_err(|error| self.failure(error))?;
-        let table = reader
-            .open_table(self.definition())
-            .map_err(|error| self.failure(error))?;
+        let table = reader.open_table(self.definition()).map_err(|error| self.failure(error))?;
         for entry in table.range(from..).map_err(|error| self.failure(error))?.take(count) {
             let (key, value) = entry.map_err(|error| self.failure(error))?;
             found(key.value(), value.value());
@@ -245,11 +217,7 @@ impl KeyValue for RedbEngine {
 
     fn settle(&self) -> Result<(), StoreError> {
         // A durable commit writes what earlier ones kept in memory, even when it changes nothing itself.
-        let committed = self
-            .database
-            .begin_write()
-            .map_err(Error::from)
-            .and_then(|t| t.commit().map_err(Error::from));
+        let committed = self.database.begin_write().map_err(Error::from).and_then(|t| t.commit().map_err(Error::from));
         committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
         // redb's locks belong to its own open file, so that opening and closing another gives none of them up.
         let synced = File::open(self.directory.join(ENGINE.marker)).and_then(|file| file.sync_all());

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::layout::{Layout, Point};
 use super::spec::{TimeSeriesSpec, ValueType};
-use super::words::Words;
+use super::words::{self, Words};
 use crate::java;
 use crate::operation::{Check, Operation, Selection};
 use crate::random::{Draws, Purpose};
@@ -41,8 +41,8 @@ impl Shape {
     pub(super) fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
         spec.check()?;
         let layout = Layout::new(&spec).ok_or("sparsity leaves no point")?;
-        let words = Words::new(spec.tag_key_length);
-        let tag_names: Vec<String> = (0..spec.tag_count as u64).map(|tag| words.word(tag)).collect();
+        let tag_words = Words::new(spec.tag_key_length);
+        let tag_names: Vec<String> = (0..spec.tag_count as u64).map(|tag| tag_words.word(tag)).collect();
         let mut fields: Vec<(String, Cell)> =
             tag_names.iter().enumerate().map(|(tag, name)| (name.clone(), Cell::Tag(tag))).collect();
         fields.push((spec.timestamp_key.clone(), Cell::Timestamp));
@@ -77,7 +77,7 @@ impl Shape {
         operation.record = point.series;
         operation.key.clear();
         operation.key.resize(self.keys.length(), 0);
-        self.keys.fill(self.layout.key(point.series), &mut operation.key);
+        words::fill(self.layout.key(point.series), &mut operation.key);
     }
 
     /// The point with its tags as a row.
@@ -89,7 +89,7 @@ impl Shape {
             match *cell {
                 Cell::Tag(tag) => {
                     let value = self.layout.tag_value(point.series, tag);
-                    row.push_with(name.as_bytes(), self.values.length(), |out| self.values.fill(value, out));
+                    row.push_with(name.as_bytes(), self.values.length(), |out| words::fill(value, out));
                 }
                 Cell::Timestamp => row.push(name.as_bytes(), &point.timestamp.to_be_bytes()),
                 Cell::Value => row.push(name.as_bytes(), &self.value(point, operation.index)),
@@ -156,7 +156,9 @@ impl Shape {
         if !matches!(operation.selection, Selection::Names(_)) {
             operation.selection = Selection::Names(Vec::new());
         }
-        let Selection::Names(clauses) = &mut operation.selection else { return };
+        let Selection::Names(clauses) = &mut operation.selection else {
+            return;
+        };
         let tags = self.tag_names.len();
         clauses.resize_with(tags + 1 + self.fixed_clauses.len(), String::new);
         // A string takes all that is written.

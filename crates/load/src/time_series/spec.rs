@@ -1,17 +1,14 @@
-//! What a time series workload is, and which settings cannot be.
+//! What a time series workload is.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::words::Words;
 use crate::core::Mix;
 use crate::keys::KeyDistribution;
-use crate::values::{Length, Lengths};
+use crate::values::Length;
 
 /// What YCSB takes `recordcount` for when it is 0.
 const RECORDS_UNKNOWN: u64 = 2_147_483_647;
-/// More time steps than this are not shuffled; YCSB's limit, too.
-const SHUFFLED_STEPS_MAX: u64 = 1 << 24;
 
 /// What a time series workload is. The properties that it comes from are named in each field's text; the default is
 /// that of YCSB's code, which its shipped template does not always state.
@@ -197,7 +194,9 @@ impl ValueType {
             "integers" => Self::Integers,
             "floats" => Self::Floats,
             "mixednumbers" | "mixed" => Self::MixedNumbers,
-            _ => return Err(format!("valuetype must be integers, floats or mixednumbers, got \"{text}\"")),
+            _ => {
+                return Err(format!("valuetype must be integers, floats or mixednumbers, got \"{text}\""));
+            }
         })
     }
 }
@@ -262,95 +261,4 @@ impl TimeSeriesSpec {
     pub(super) fn shuffled_steps(&self, series: u64) -> u64 {
         if self.random_time_order { self.record_count() / series + 1 } else { 0 }
     }
-
-    /// Whether the data can be written.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let cards = self.cardinalities();
-        let most = cards.iter().copied().max().unwrap_or(1);
-        let words = [
-            ("fieldlength", self.key_length, "fieldcount", self.key_count),
-            ("tagkeylength", self.tag_key_length, "tagcount", self.tag_count as u64),
-            ("tagvaluelength", self.tag_value_length, "tagcardinality", most),
-        ];
-        at_least("fieldcount", self.key_count, 1)?;
-        at_least("timestampinterval", self.interval, 1)?;
-        if let Some(tag) = cards.iter().position(|&n| n == 0) {
-            return Err(format!("tagcardinality must be at least 1 for each tag, got 0 for tag {}", tag + 1));
-        }
-        for (length_name, length, count_name, count) in words {
-            at_least(length_name, length as u64, 1)?;
-            if count > Words::new(length).count() {
-                return Err(format!("{length_name}={length} has too few names for {count_name}: {count} are wanted"));
-            }
-            if count > u64::from(u32::MAX) {
-                return Err(format!("{count_name} must be at most {}, got {count}", u32::MAX));
-            }
-        }
-        let series = cards.iter().try_fold(self.key_count, |all, &n| all.checked_mul(n));
-        let Some(series) = series.filter(|&n| i64::try_from(n).is_ok()) else {
-            return Err("fieldcount × tagcardinality gives more than 2^63 series".to_owned());
-        };
-        let steps = self.shuffled_steps(series);
-        if steps > SHUFFLED_STEPS_MAX {
-            return Err(format!(
-                "randomwritetimestamporder shuffles up to {SHUFFLED_STEPS_MAX} time steps, recordcount gives {steps}"
-            ));
-        }
-        if !(0.0..=0.999_9).contains(&self.sparsity) {
-            return Err(format!("sparsity must be from 0 to 0.9999, got {}", self.sparsity));
-        }
-        if self.delayed_series.is_nan() {
-            return Err("delayedseries must be a number".to_owned());
-        }
-        if self.delayed_series > 0.0 && self.delayed_intervals == 0 {
-            return Err("delayedintervals must be at least 1; for no delay set delayedseries to 0".to_owned());
-        }
-        let words = Words::new(self.tag_key_length);
-        let is_tag = |name: &str| words.number(name.as_bytes()).is_some_and(|n| n < self.tag_count as u64);
-        if self.timestamp_key == self.value_key || is_tag(&self.timestamp_key) || is_tag(&self.value_key) {
-            return Err("timestampkey, valuekey and the tags must have different names".to_owned());
-        }
-        self.check_integrity()?;
-        if self.start.is_none() {
-            return Err("insertstart, the first timestamp, must be given".to_owned());
-        }
-        Ok(())
-    }
-
-    fn check_integrity(&self) -> Result<(), String> {
-        let wrong = if !self.integrity {
-            None
-        } else if self.value_type != ValueType::Integers {
-            Some("valuetype=integers")
-        } else if self.group_by.is_some() {
-            Some("no groupbyfunction")
-        } else if self.downsampling.is_some() {
-            Some("no downsamplingfunction")
-        } else if self.query_span > 0 {
-            Some("querytimespan=0")
-        } else if self.start.is_none() {
-            Some("insertstart: a run at another time would not find what the load wrote")
-        } else {
-            None
-        };
-        wrong.map_or(Ok(()), |needs| Err(format!("dataintegrity needs {needs}")))
-    }
-
-    /// Whether the run is one, beyond [`TimeSeriesSpec::check`].
-    pub(super) fn check_run(&self) -> Result<(), String> {
-        if self.mix.read_modify_write > 0.0 {
-            return Err("readmodifywriteproportion must be 0: time series have no such operation".to_owned());
-        }
-        if let Some(given) = self.group_by.as_ref().map(|by| by.tags.len()).filter(|&n| n != self.tag_count) {
-            return Err(format!("groupbykeys must name each of the {} tags with 0 or 1, got {given}", self.tag_count));
-        }
-        if matches!(self.keys, KeyDistribution::Latest | KeyDistribution::Exponential { .. }) {
-            return Err("requestdistribution must be uniform, sequential, zipfian or hotspot: metrics have no age".to_owned());
-        }
-        at_least("maxscanlength", Lengths::longest(&self.scan_length) as u64, 1)
-    }
-}
-
-fn at_least(name: &str, value: u64, least: u64) -> Result<(), String> {
-    if value < least { Err(format!("{name} must be at least {least}, got {value}")) } else { Ok(()) }
 }

@@ -28,26 +28,16 @@ impl Words {
         self.length
     }
 
-    /// Writes word `number` into `out`, which has the words' length.
-    #[inline]
-    pub(super) fn fill(self, number: u64, out: &mut [u8]) {
-        let mut rest = number;
-        for letter in out.iter_mut().rev() {
-            *letter = LETTERS[(rest % 52) as usize];
-            rest /= 52;
-        }
-    }
-
     /// Appends word `number`.
     #[inline]
     pub(super) fn write(self, number: u64, out: &mut impl fmt::Write) -> fmt::Result {
         let mut digits = [0; DIGITS_MAX];
         let digits = &mut digits[..self.length.min(DIGITS_MAX)];
-        self.fill(number, digits);
+        fill(number, digits);
         for _ in digits.len()..self.length {
             out.write_char('A')?;
         }
-        digits.iter().try_for_each(|&letter| out.write_char(char::from(letter)))
+        out.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
     }
 
     /// Word `number` as a string.
@@ -73,6 +63,18 @@ impl Words {
             number.checked_mul(52)?.checked_add(u64::from(digit))
         })
     }
+}
+
+/// Writes word `number` of the words as long as `out`.
+#[inline]
+pub(super) fn fill(number: u64, out: &mut [u8]) {
+    let (mut rest, mut end) = (number, out.len());
+    while rest > 0 && end > 0 {
+        end -= 1;
+        out[end] = LETTERS[(rest % 52) as usize];
+        rest /= 52;
+    }
+    out[..end].fill(b'A');
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Finding libhse. No distribution ships it, so there is no version to choose: it is where the user built it.
 
+use std::error::Error;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -36,16 +37,16 @@ fn existing(path: PathBuf, source: &str) -> Result<Api, StoreError> {
     }
     // A name without a slash would be looked for elsewhere.
     let path = std::path::absolute(&path).unwrap_or(path);
-    Api::load(path.as_os_str()).map_err(|error| broken(&path.display().to_string(), &error.to_string()))
+    Api::load(path.as_os_str()).map_err(|error| broken(&path.display().to_string(), &words(&error)))
 }
 
 fn search(names: &[&str]) -> Result<Api, StoreError> {
     for name in names {
-        match Api::load(OsStr::new(name)) {
+        match Api::load(OsStr::new(name)).map_err(|error| words(&error)) {
             Ok(api) => return Ok(api),
             // The loader's words begin with the file that it misses: this one, or one that this one needs.
-            Err(error) if is_absent(&error.to_string(), name) => {}
-            Err(error) => return Err(broken(name, &error.to_string())),
+            Err(words) if is_absent(&words, name) => {}
+            Err(words) => return Err(broken(name, &words)),
         }
     }
     Err(StoreError::failed(format!(
@@ -58,8 +59,13 @@ fn search(names: &[&str]) -> Result<Api, StoreError> {
     ))
 }
 
+/// The loader's own words; those of the error itself are only "dlopen failed".
+fn words(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 fn is_absent(words: &str, name: &str) -> bool {
-    words.contains(&format!("{name}: cannot open shared object file"))
+    words.starts_with(&format!("{name}: cannot open shared object file"))
 }
 
 fn broken(name: &str, words: &str) -> StoreError {

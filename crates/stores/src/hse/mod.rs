@@ -267,8 +267,11 @@ impl HseEngine {
         let api = &self.api;
         // SAFETY: as required of the caller; key and value stay until the cursor moves.
         unsafe {
-            if !from.is_empty() {
-                let (key, len) = (from.as_ptr().cast(), from.len());
+            // HSE does not check the length of this key. What is cut off matters only for a key that is equal without
+            // it, and so comes before.
+            let (seek, cut) = from.split_at(from.len().min(KEY_LEN_MAX));
+            if !seek.is_empty() {
+                let (key, len) = (seek.as_ptr().cast(), seek.len());
                 api.check((api.kvs_cursor_seek)(
                     cursor,
                     0,
@@ -278,7 +281,8 @@ impl HseEngine {
                     std::ptr::null_mut(),
                 ))?;
             }
-            for _ in 0..count {
+            let mut left = count;
+            while left > 0 {
                 let (mut key, mut value) = (std::ptr::null::<c_void>(), std::ptr::null::<c_void>());
                 let (mut key_len, mut value_len, mut end) = (0usize, 0usize, false);
                 api.check((api.kvs_cursor_read)(
@@ -293,7 +297,12 @@ impl HseEngine {
                 if end {
                     break;
                 }
-                found(bytes(key, key_len), bytes(value, value_len));
+                let key = bytes(key, key_len);
+                if !cut.is_empty() && key == seek {
+                    continue;
+                }
+                found(key, bytes(value, value_len));
+                left -= 1;
             }
             Ok(())
         }
@@ -409,7 +418,7 @@ impl KeyValue for HseEngine {
         let api = library::load(options)?;
         // HSE keeps the paths of its data: a relative one would be lost with the working directory.
         let home = fs::create_dir_all(&settings.home)
-            .and_then(|()| fs::canonicalize(&settings.home))
+            .and_then(|()| std::path::absolute(&settings.home))
             .map_err(|error| StoreError::failed(format!("cannot make {}: {error}", settings.home.display())))?;
         let subsystem = Subsystem::start(api, &settings)?;
         if !made {

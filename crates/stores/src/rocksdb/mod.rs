@@ -96,11 +96,13 @@ impl RocksDbEngine {
         }
     }
 
-    fn number(&self, property: &CStr) -> u64 {
+    fn text(&self, property: &CStr) -> Option<String> {
         // SAFETY: database and handle are open.
         unsafe { self.api.property(self.db, self.table, property) }
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0)
+    }
+
+    fn number(&self, property: &CStr) -> u64 {
+        self.text(property).and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 }
 
@@ -208,7 +210,8 @@ impl KeyValue for RocksDbEngine {
         Promise::new(self.durability, how)
             .fact("version", self.version.as_str())
             .fact("directory", self.directory.display().to_string())
-            .fact("cache_bytes", self.number(c"rocksdb.block-cache-capacity").to_string())
+            // Versions before 5.17 do not tell.
+            .fact("cache_bytes", self.text(c"rocksdb.block-cache-capacity").unwrap_or_else(|| "unknown".into()))
             .fact(
                 "compression",
                 settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()),

@@ -47,13 +47,7 @@ pub fn victim<K: KeyValue>(subject: &Subject) {
 /// Starts a victim, kills it after `count` inserts, and returns the first number that was not acknowledged.
 fn killed(subject: &Subject, directory: &str, durability: Durability, start: usize, count: usize) -> usize {
     let mut child = Command::new(std::env::current_exe().expect("this test"))
-        .args([
-            "--exact",
-            &format!("{}::victim", subject.name),
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["--exact", &format!("{}::victim", subject.name), "--ignored", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
         .env(DURABILITY, durability.name())
         .env(START, start.to_string())
@@ -62,10 +56,7 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
         .expect("this test, again");
     let mut next = start;
     // Lines go on for a while after the kill: what the victim wrote to the pipe before it died.
-    for line in BufReader::new(child.stdout.take().expect("a pipe"))
-        .lines()
-        .map_while(Result::ok)
-    {
+    for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
         // The harness puts its own words before the first line, and a line may be cut by the kill.
         if let Some((_, n)) = line.split_once(ACKNOWLEDGED)
             && n.parse() == Ok(next)
@@ -77,11 +68,7 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
         }
     }
     let ended = child.wait().expect("an end");
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&ended),
-        Some(9),
-        "it ended by itself: {ended}"
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9), "it ended by itself: {ended}");
     assert!(next >= start + count);
     next
 }
@@ -100,7 +87,8 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         // An unacknowledged write may be there or not.
         let (status, found) = session.list(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "what is left is whole");
-        if durability > Durability::None {
+        // What it says it kept, it must have kept: LMDB keeps more than `none` asks for, and says so.
+        if store.promise().durability > Durability::None {
             assert!(found.len() >= acknowledged);
             for n in 0..acknowledged {
                 let read = session.get(&key(n), Wanted::All);

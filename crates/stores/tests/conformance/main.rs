@@ -73,9 +73,6 @@ fn versions_are_those_of_the_lock_file() {
         ("heed", loadstone_stores::lmdb::HEED),
         ("redb", loadstone_stores::redb::VERSION),
     ] {
-        assert!(
-            lock.contains(&format!("name = \"{name}\"\nversion = \"{version}\"\n")),
-            "{name} is not {version}"
-        );
+        assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{version}\"\n")), "{name} is not {version}");
     }
 }

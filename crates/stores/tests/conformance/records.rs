@@ -12,10 +12,7 @@ fn three() -> Row {
 
 pub fn reading_a_missing_key_finds_nothing<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    assert_eq!(
-        opened.session.get(b"nobody", Wanted::All),
-        (Status::NotFound, Row::default())
-    );
+    assert_eq!(opened.session.get(b"nobody", Wanted::All), (Status::NotFound, Row::default()));
     let words = opened.session.last_error();
     assert_eq!(words.as_deref(), Some("no record with key nobody"));
     assert_eq!(opened.session.last_error(), None, "words are taken once");
@@ -47,10 +44,7 @@ pub fn one_field_is_read_alone<K: KeyValue>(subject: &Subject) {
     opened.session.put(b"user1", &three());
     let (status, read) = opened.session.get(b"user1", Wanted::One(b"field1"));
     assert_eq!((status, read), (Status::Ok, row(&[("field1", "bb")])));
-    assert_eq!(
-        opened.session.get(b"user1", Wanted::One(b"field9")),
-        (Status::Ok, Row::default())
-    );
+    assert_eq!(opened.session.get(b"user1", Wanted::One(b"field9")), (Status::Ok, Row::default()));
 }
 
 pub fn named_fields_are_read_alone<K: KeyValue>(subject: &Subject) {
@@ -64,17 +58,9 @@ pub fn named_fields_are_read_alone<K: KeyValue>(subject: &Subject) {
 pub fn an_update_keeps_the_other_fields<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     opened.session.put(b"user1", &three());
-    assert_eq!(
-        opened.session.change(b"user1", &row(&[("field1", "changed")])),
-        Status::Ok
-    );
+    assert_eq!(opened.session.change(b"user1", &row(&[("field1", "changed")])), Status::Ok);
     assert_eq!(opened.session.change(b"user1", &row(&[("new", "added")])), Status::Ok);
-    let whole = row(&[
-        ("field0", "a"),
-        ("field1", "changed"),
-        ("field2", "ccc"),
-        ("new", "added"),
-    ]);
+    let whole = row(&[("field0", "a"), ("field1", "changed"), ("field2", "ccc"), ("new", "added")]);
     assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, whole));
 }
 
@@ -82,10 +68,7 @@ pub fn an_insert_replaces_the_whole_record<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     opened.session.put(b"user1", &three());
     assert_eq!(opened.session.put(b"user1", &row(&[("field1", "alone")])), Status::Ok);
-    assert_eq!(
-        opened.session.get(b"user1", Wanted::All),
-        (Status::Ok, row(&[("field1", "alone")]))
-    );
+    assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, row(&[("field1", "alone")])));
     assert_eq!(opened.session.list(b"", 10).1.len(), 1);
 }
 
@@ -95,56 +78,31 @@ pub fn a_deleted_record_is_gone<K: KeyValue>(subject: &Subject) {
     opened.session.put(b"user2", &three());
     assert_eq!(opened.session.remove(b"user1"), Status::Ok);
     assert_eq!(opened.session.get(b"user1", Wanted::All).0, Status::NotFound);
-    assert_eq!(
-        opened.session.list(b"", 10),
-        (Status::Ok, vec![(b"user2".to_vec(), three())])
-    );
+    assert_eq!(opened.session.list(b"", 10), (Status::Ok, vec![(b"user2".to_vec(), three())]));
     assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
     assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, three()));
 }
 
 /// Keys whose byte order is neither the order of insertion, nor that of numbers, nor that of signed bytes.
-const SORTED: [&[u8]; 7] = [
-    b"a",
-    b"user1",
-    b"user1\0",
-    b"user10",
-    b"user2",
-    b"\xc3\xa9t\xc3\xa9",
-    b"\xff",
-];
+const SORTED: [&[u8]; 7] = [b"a", b"user1", b"user1\0", b"user10", b"user2", b"\xc3\xa9t\xc3\xa9", b"\xff"];
 
 fn keys_from<K: KeyValue>(subject: &Subject, from: &[u8], count: usize) -> Vec<Vec<u8>> {
     let mut opened = subject.open::<K>();
     for at in [3, 0, 6, 1, 5, 4, 2] {
-        assert_eq!(
-            opened.session.put(SORTED[at], &row(&[("at", &at.to_string())])),
-            Status::Ok
-        );
+        assert_eq!(opened.session.put(SORTED[at], &row(&[("at", &at.to_string())])), Status::Ok);
     }
     let (status, found) = opened.session.list(from, count);
     assert_eq!(status, Status::Ok);
     for (key, row) in &found {
-        let at = SORTED
-            .iter()
-            .position(|sorted| sorted == key)
-            .expect("a key that was inserted");
-        assert_eq!(
-            row.get(b"at"),
-            Some(at.to_string().as_bytes()),
-            "the row belongs to its key"
-        );
+        let at = SORTED.iter().position(|sorted| sorted == key).expect("a key that was inserted");
+        assert_eq!(row.get(b"at"), Some(at.to_string().as_bytes()), "the row belongs to its key");
     }
     found.into_iter().map(|(key, _)| key).collect()
 }
 
 pub fn scans_are_in_byte_order<K: KeyValue>(subject: &Subject) {
     assert_eq!(keys_from::<K>(subject, b"user1", 4), SORTED[1..5]);
-    assert_eq!(
-        keys_from::<K>(subject, b"user11", 2),
-        SORTED[4..6],
-        "from a key that is not there"
-    );
+    assert_eq!(keys_from::<K>(subject, b"user11", 2), SORTED[4..6], "from a key that is not there");
     assert_eq!(keys_from::<K>(subject, b"", 100), SORTED, "from before the first");
 }
 
@@ -167,15 +125,9 @@ pub fn empty_values_and_empty_rows_are_kept<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.put(b"empty", &Row::default()), Status::Ok);
     assert_eq!(opened.session.get(b"blank", Wanted::All), (Status::Ok, blank.clone()));
     assert_eq!(opened.session.get(b"empty", Wanted::All), (Status::Ok, Row::default()));
-    assert_eq!(
-        opened.session.list(b"", 10).1,
-        [(b"blank".to_vec(), blank), (b"empty".to_vec(), Row::default())]
-    );
+    assert_eq!(opened.session.list(b"", 10).1, [(b"blank".to_vec(), blank), (b"empty".to_vec(), Row::default())]);
     assert_eq!(opened.session.change(b"empty", &row(&[("first", "1")])), Status::Ok);
-    assert_eq!(
-        opened.session.get(b"empty", Wanted::All),
-        (Status::Ok, row(&[("first", "1")]))
-    );
+    assert_eq!(opened.session.get(b"empty", Wanted::All), (Status::Ok, row(&[("first", "1")])));
 }
 
 pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
@@ -189,10 +141,7 @@ pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
         });
         assert_eq!(opened.session.put(b"large", &large), Status::Ok);
         assert_eq!(opened.session.get(b"large", Wanted::All), (Status::Ok, large.clone()));
-        assert_eq!(
-            opened.session.change(b"large", &row(&[("field1", "small")])),
-            Status::Ok
-        );
+        assert_eq!(opened.session.change(b"large", &row(&[("field1", "small")])), Status::Ok);
         large.push(b"field1", b"small");
         assert_eq!(opened.session.list(b"", 1).1, [(b"large".to_vec(), large)]);
     }
@@ -207,10 +156,7 @@ pub fn names_are_unicode_and_values_are_bytes<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.put(b"odd", &odd), Status::Ok);
     assert_eq!(opened.session.get(b"odd", Wanted::All), (Status::Ok, odd.clone()));
     let (status, one) = opened.session.get(b"odd", Wanted::One("名前".as_bytes()));
-    assert_eq!(
-        (status, one.get("名前".as_bytes())),
-        (Status::Ok, Some(&b"\xff\xfe\0tail"[..]))
-    );
+    assert_eq!((status, one.get("名前".as_bytes())), (Status::Ok, Some(&b"\xff\xfe\0tail"[..])));
     assert_eq!(opened.session.put("clé\0".as_bytes(), &odd), Status::Ok);
     assert_eq!(opened.session.get("clé\0".as_bytes(), Wanted::All), (Status::Ok, odd));
 }
@@ -219,22 +165,11 @@ pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     let key = |last: u8| [&[b'k'; 399][..], &[last]].concat();
     for last in [b'b', b'a'] {
-        assert_eq!(
-            opened
-                .session
-                .put(&key(last), &row(&[("last", &char::from(last).to_string())])),
-            Status::Ok
-        );
+        assert_eq!(opened.session.put(&key(last), &row(&[("last", &char::from(last).to_string())])), Status::Ok);
     }
-    assert_eq!(
-        opened.session.get(&key(b'a'), Wanted::All),
-        (Status::Ok, row(&[("last", "a")]))
-    );
+    assert_eq!(opened.session.get(&key(b'a'), Wanted::All), (Status::Ok, row(&[("last", "a")])));
     let found = opened.session.list(&key(b'a'), 10).1;
-    assert_eq!(
-        found.into_iter().map(|(key, _)| key).collect::<Vec<_>>(),
-        [key(b'a'), key(b'b')]
-    );
+    assert_eq!(found.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [key(b'a'), key(b'b')]);
 }
 
 /// Engines differ in the keys they take. What they do not take is `BadRequest`, and the store works on.
@@ -256,10 +191,7 @@ pub fn an_impossible_key_is_an_answer_and_no_panic<K: KeyValue>(subject: &Subjec
         assert_eq!(opened.session.list(&key, 5).0, Status::Ok, "a scan may start anywhere");
     }
     assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
-    assert_eq!(
-        opened.session.list(b"", 5),
-        (Status::Ok, vec![(b"user1".to_vec(), three())])
-    );
+    assert_eq!(opened.session.list(b"", 5), (Status::Ok, vec![(b"user1".to_vec(), three())]));
 }
 
 pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
@@ -274,19 +206,12 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
                 let key = |n: usize| format!("user{client}-{n:04}").into_bytes();
                 for n in 0..OPERATIONS / 5 {
                     let text = n.to_string();
-                    assert_eq!(
-                        session.put(&key(n), &row(&[("n", &text), ("state", "new")])),
-                        Status::Ok
-                    );
+                    assert_eq!(session.put(&key(n), &row(&[("n", &text), ("state", "new")])), Status::Ok);
                     assert_eq!(session.change(&key(n), &row(&[("state", "old")])), Status::Ok);
                     let read = session.get(&key(n), Wanted::All);
                     assert_eq!(read, (Status::Ok, row(&[("n", &text), ("state", "old")])));
                     let found = session.list(&key(0), n / 2 + 1).1;
-                    assert_eq!(
-                        found.last().map(|(key, _)| key.clone()),
-                        Some(key(n / 2 * 2)),
-                        "deleted ones are gone"
-                    );
+                    assert_eq!(found.last().map(|(key, _)| key.clone()), Some(key(n / 2 * 2)), "deleted ones are gone");
                     if n % 2 == 1 {
                         assert_eq!(session.remove(&key(n)), Status::Ok);
                     }

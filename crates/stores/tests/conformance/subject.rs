@@ -33,19 +33,13 @@ impl Subject {
     pub fn place(&self) -> Place {
         let temporary = tempfile::tempdir().expect("a temporary directory");
         let directory = temporary.path().join("below/database");
-        Place {
-            options: self.options(&directory.display().to_string()),
-            _temporary: temporary,
-        }
+        Place { options: self.options(&directory.display().to_string()), _temporary: temporary }
     }
 
     /// Options of a load at `os` in this directory.
     pub fn options(&self, directory: &str) -> Options {
         let properties = [(self.directory, directory)];
-        let properties = properties
-            .iter()
-            .chain(self.properties)
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let properties = properties.iter().chain(self.properties).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         Options {
             properties: properties.collect(),
             durability: Durability::Os,
@@ -64,11 +58,7 @@ impl Subject {
     pub fn open<K: KeyValue>(&self) -> Opened<K> {
         let place = self.place();
         let store = open::<K>(&place.options);
-        Opened {
-            session: store.session().expect("a session"),
-            store,
-            place,
-        }
+        Opened { session: store.session().expect("a session"), store, place }
     }
 }
 
@@ -133,10 +123,7 @@ impl<S: Session> Calls for S {
         let mut rows = Rows::default();
         rows.push(b"left over");
         let status = now(self.scan(from, count, Wanted::All, &mut rows));
-        (
-            status,
-            rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect(),
-        )
+        (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
     }
 }
 

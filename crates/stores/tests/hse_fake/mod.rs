@@ -1,7 +1,8 @@
 //! HSE for tests: the store's options over a fake libhse, compiled here.
 //!
-//! One line makes it a store like any other: `let (options, _fake) = hse_fake::options(directory);`. With
-//! `LOADSTONE_HSE_UNDER_TEST` set to the path of a real libhse, the same tests run on that one.
+//! To other tests it is the property `hse.library`, set to `hse_fake::fake(directory, Version::Three)`, where
+//! `directory` is the test's own. With `LOADSTONE_HSE_UNDER_TEST` set to the path of a real libhse, the tests that use
+//! [`Library::new`] run on that one.
 
 #![allow(dead_code)]
 
@@ -9,8 +10,8 @@ use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{self, Command};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use loadstone_stores::Options;
 use tempfile::TempDir;
@@ -27,12 +28,46 @@ pub enum Version {
     Three,
 }
 
-/// A library for one test. A fake is a file of its own and so, in one process, a library of its own; a real one is
-/// shared, opens one KVDB at a time, and is taken in turns.
+/// A fake for the tests in one directory: a file of its own is, to the dynamic loader, a library of its own, and HSE
+/// opens one KVDB at a time. The directory must be there.
+pub fn fake(directory: &Path, version: Version) -> PathBuf {
+    static COMPILED: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
+    let compiled = COMPILED[version as usize].get_or_init(|| compile(version));
+    let path = directory.join("libhse-fake.so");
+    if !path.exists() {
+        fs::copy(compiled, &path).expect("room for a copy of the fake");
+    }
+    path
+}
+
+fn compile(version: Version) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libhse-fake-{version:?}.so"));
+    // Whole or not at all: other tests may be at it too.
+    let partial = path.with_extension(process::id().to_string());
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]);
+    if version == Version::Two {
+        compiler.arg("-DHSE_2");
+    }
+    compiler.arg("-o").arg(&partial).arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_hse.c"));
+    let output = match compiler.args(["-lpthread", "-ldl"]).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            panic!("there is no C compiler for the fake libhse: apt-get install gcc libc6-dev")
+        }
+        output => output.expect("cc runs"),
+    };
+    assert!(output.status.success(), "fake_hse.c does not compile: {}", String::from_utf8_lossy(&output.stderr));
+    fs::rename(&partial, &path).expect("the fake in its place");
+    path
+}
+
+/// A library for one test.
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
-    _directory: Option<TempDir>,
+    /// Where a fake is.
+    directory: Option<TempDir>,
+    /// A real library is one for all tests, which take turns.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
@@ -44,11 +79,7 @@ impl Library {
             None => Self::fake(Version::Three),
             Some(path) => {
                 let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-                Self {
-                    path: PathBuf::from(path),
-                    _directory: None,
-                    _turn: Some(turn),
-                }
+                Self { path: PathBuf::from(path), directory: None, _turn: Some(turn) }
             }
         }
     }
@@ -56,32 +87,7 @@ impl Library {
     /// A fake, whatever is under test.
     pub fn fake(version: Version) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("libhse-fake.so");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]);
-        if version == Version::Two {
-            compiler.arg("-DHSE_2");
-        }
-        compiler
-            .arg("-o")
-            .arg(&path)
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_hse.c"));
-        let output = match compiler.args(["-lpthread", "-ldl"]).output() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                panic!("there is no C compiler for the fake libhse: apt-get install gcc libc6-dev")
-            }
-            output => output.expect("cc runs"),
-        };
-        assert!(
-            output.status.success(),
-            "fake_hse.c does not compile: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Self {
-            path,
-            _directory: Some(directory),
-            _turn: None,
-        }
+        Self { path: fake(directory.path(), version), directory: Some(directory), _turn: None }
     }
 
     /// The shared object.
@@ -91,7 +97,7 @@ impl Library {
 
     /// The calls so far, one a line; nothing of a real library.
     pub fn calls(&self) -> Option<Vec<String>> {
-        self._directory.as_ref()?;
+        self.directory.as_ref()?;
         let text = fs::read_to_string(format!("{}.calls", self.path.display())).unwrap_or_default();
         Some(text.lines().map(str::to_owned).collect())
     }
@@ -110,10 +116,4 @@ impl Library {
             ..Options::default()
         }
     }
-}
-
-/// Options over a library of its own, which must be kept for as long as the store is open.
-pub fn options(home: &Path) -> (Options, Library) {
-    let library = Library::new();
-    (library.options(home), library)
 }

@@ -27,7 +27,7 @@ pub struct Args {
     /// `-cp`: a class path, for stores in a JVM.
     pub class_path: Option<String>,
     /// `-jvm-args`.
-    pub jvm_args: Option<String>,
+    pub jvm_options: Option<String>,
     /// `--print-spec`: print the TrialSpec and do nothing.
     pub print_spec: bool,
     /// `-strict`: an unknown property is an error.
@@ -69,14 +69,13 @@ impl Args {
             files: Vec::new(),
             properties: Vec::new(),
             class_path: None,
-            jvm_args: None,
+            jvm_options: None,
             print_spec: false,
             strict: false,
         };
         while let Some(word) = words.next() {
-            let mut value = || {
-                words.next().cloned().ok_or_else(|| usage(format!("{word} needs a value and stands last")))
-            };
+            let mut value =
+                || words.next().cloned().ok_or_else(|| usage(format!("{word} needs a value and stands last")));
             let mut set = |name: &str, value: String| parsed.properties.push((name.to_owned(), value));
             match word.as_str() {
                 "-P" => parsed.files.push(value()?),
@@ -95,13 +94,13 @@ impl Args {
                 // bin/ycsb puts its own after the user's, so the user's has no effect.
                 "-load" | "-t" => {}
                 "-cp" => parsed.class_path = Some(value()?),
-                "-jvm-args" => parsed.jvm_args = Some(value()?),
+                "-jvm-args" => parsed.jvm_options = Some(value()?),
                 "-strict" | "--strict" => parsed.strict = true,
                 "-print-spec" | "--print-spec" => parsed.print_spec = true,
-                "--threads" | "--target" => return Err(usage(format!("unknown option {word}")).hint(format!(
-                    "YCSB's options have one dash: {}",
-                    &word[1..]
-                ))),
+                "--threads" | "--target" => {
+                    return Err(usage(format!("unknown option {word}"))
+                        .hint(format!("YCSB's options have one dash: {}", &word[1..])));
+                }
                 option if option.starts_with('-') => return Err(usage(format!("unknown option {option}"))),
                 store if parsed.store.is_empty() => store.clone_into(&mut parsed.store),
                 stray => return Err(usage(format!("\"{stray}\" follows no option"))),

@@ -10,7 +10,7 @@ use loadstone_load::meter::{Reading, Table};
 use loadstone_load::{Kind, Status};
 
 use super::config::{Interval, Reporting};
-use crate::sink::YcsbTable;
+use crate::sink::{Sink, YcsbTable};
 use crate::tape::Tape;
 
 /// One of YCSB's measurements, added up over all workers.
@@ -48,12 +48,8 @@ impl Default for Moments {
 impl Moments {
     fn add(&mut self, (count, sum, min, max): (u64, u64, u64, u64)) {
         if count > 0 {
-            *self = Self {
-                count: self.count + count,
-                sum: self.sum + sum,
-                min: self.min.min(min),
-                max: self.max.max(max),
-            };
+            *self =
+                Self { count: self.count + count, sum: self.sum + sum, min: self.min.min(min), max: self.max.max(max) };
         }
     }
 
@@ -181,7 +177,7 @@ pub fn metrics(tapes: &[Arc<Tape>], reporting: &Reporting) -> Vec<Metric> {
 }
 
 fn series(tapes: &[Arc<Tape>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
-    // By name: a measure per sink.
+    // By plain name: a measure per sink. YCSB keys its maps by the plain name; the prefix is only displayed.
     let mut found: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
     let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
     let sinks = tapes.first().map_or(0, |tape| tape.ycsb.len());
@@ -189,11 +185,10 @@ fn series(tapes: &[Arc<Tape>], reporting: &Reporting, prefix: &str, intended: bo
         for (sink, ycsb) in tape.ycsb.iter().enumerate() {
             let table = if intended { ycsb.intended.as_ref().unwrap_or(&ycsb.op) } else { &ycsb.op };
             for (kind, status, measure) in cells(table) {
-                let name = format!("{prefix}{}", metric_name(kind, status, reporting));
                 if sink == 0 && !matches!(kind, Kind::Cleanup | Kind::ReadModifyWrite) {
                     *returns.entry(kind).or_default().entry(status).or_default() += measure.count();
                 }
-                let slots = found.entry(name).or_insert_with(|| vec![None; sinks]);
+                let slots = found.entry(metric_name(kind, status, reporting)).or_insert_with(|| vec![None; sinks]);
                 match &mut slots[sink] {
                     Some(own) => own.merge(measure),
                     slot => *slot = Some(measure),
@@ -203,21 +198,27 @@ fn series(tapes: &[Arc<Tape>], reporting: &Reporting, prefix: &str, intended: bo
     }
     // Where every operation of a kind failed, YCSB still lists the kind, with nothing in it.
     for kind in returns.keys() {
-        found.entry(format!("{prefix}{}", kind.name())).or_insert_with(|| vec![Some(empty(reporting)); sinks]);
+        found.entry(kind.name().to_owned()).or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
     }
-    let names: Vec<String> = found.keys().cloned().collect();
+    // Names in one bin of Java's map stand in the order of their first use: plain ones, failures, then the end.
+    let plain = |name: &String| Kind::ALL.iter().position(|kind| kind.name() == name);
+    let mut names: Vec<String> = found.keys().cloned().collect();
+    names.sort_by_key(|name| match plain(name) {
+        Some(at) if Kind::ALL[at] == Kind::Cleanup => (2, 0),
+        Some(at) => (0, at),
+        None => (1, 0),
+    });
     concurrent_hash_map_order(&names)
         .into_iter()
         .map(|i| {
-            let name = names[i].clone();
-            let of = returns.iter().find(|(kind, _)| name.strip_prefix(prefix) == Some(kind.name()));
+            let name = &names[i];
+            let counts = plain(name).and_then(|at| returns.get(&Kind::ALL[at]));
             // With both series, statuses stand in the plain one.
-            let plain = prefix.is_empty();
-            let counts = of.filter(|_| plain).map(|(_, counts)| counts);
+            let counts = counts.filter(|_| prefix.is_empty());
             Metric {
-                measures: found.remove(&name).unwrap_or_default().into_iter().flatten().collect(),
+                measures: found.remove(name).unwrap_or_default().into_iter().flatten().collect(),
                 returns: STATUS_ORDER.iter().filter_map(|s| Some((*s, *counts?.get(s)?))).collect(),
-                name,
+                name: format!("{prefix}{name}"),
             }
         })
         .collect()
@@ -236,15 +237,14 @@ fn metric_name(kind: Kind, status: Status, reporting: &Reporting) -> String {
     }
 }
 
-fn empty(reporting: &Reporting) -> Measure {
-    use crate::sink::Sink;
-    match reporting.sinks.first() {
-        Some(Sink::YcsbHistogram { buckets }) => {
+fn empty(sink: &Sink) -> Measure {
+    match sink {
+        Sink::HdrNs | Sink::YcsbHdrUs => Measure::Hdr(Reading::default()),
+        Sink::YcsbHistogram { buckets } => {
             Measure::Histogram(Buckets { counts: vec![0; buckets + 1], ..Buckets::default() })
         }
-        Some(Sink::YcsbSeries { .. }) => Measure::Series(Series::default()),
-        Some(Sink::YcsbRaw) => Measure::Raw(Raw::default()),
-        _ => Measure::Hdr(Reading::default()),
+        Sink::YcsbSeries { .. } => Measure::Series(Series::default()),
+        Sink::YcsbRaw => Measure::Raw(Raw::default()),
     }
 }
 

@@ -3,14 +3,18 @@
 mod args;
 mod bindings;
 mod config;
+mod core_workload;
 mod export;
-pub mod known;
+#[cfg(test)]
+mod format_tests;
 mod hdr_file;
+pub mod known;
 mod measure;
 mod number;
 mod printer;
 mod properties;
 mod props;
+mod rate;
 mod report;
 mod shell;
 mod status;
@@ -28,7 +32,7 @@ use props::Props;
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::output::{err, out};
-use crate::trial::{Control, End};
+use crate::trial::Control;
 
 /// Runs the door. Returns the exit code.
 pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
@@ -56,14 +60,4 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     let mut printer = Printer::new(&translated, words, export);
     let end = dispatch::run(&translated.spec, controls, &mut printer)?;
     printer.exit_code(&end)
-}
-
-/// The exit code of an end, failures aside.
-fn code(end: &End) -> u8 {
-    match end {
-        End::Done => 0,
-        End::Stopped(why) if why == crate::signals::INTERRUPTED => 130,
-        End::Stopped(_) => 0,
-        End::Lease(_) | End::Failed(_) => 1,
-    }
 }

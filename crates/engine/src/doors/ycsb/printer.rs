@@ -7,11 +7,11 @@ use loadstone_load::{Kind, Status};
 
 use super::config::Reporting;
 use super::export::Export;
+use super::hdr_file;
 use super::measure::{Metric, metrics};
 use super::report::{self, Overall};
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
-use super::{code, hdr_file};
 use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::notes;
@@ -80,7 +80,8 @@ impl<'a> Printer<'a> {
             for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
                 let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
                 self.failed.insert((kind, *status), *count);
-                let words = course.words(kind, *status).map(|words| format!("; the first: {words}")).unwrap_or_default();
+                let words =
+                    course.words(kind, *status).map(|words| format!("; the first: {words}")).unwrap_or_default();
                 self.words.push(format!("{count} x {} returned {}{words}", kind.name(), status.name()));
             }
         }
@@ -108,11 +109,11 @@ impl<'a> Printer<'a> {
             End::Done => {}
         }
         let failed: u64 = self.failed.values().sum();
-        if failed as f64 > self.tolerated * (self.done.max(1)) as f64 && code(end) == 0 {
+        if failed as f64 > self.tolerated * (self.done.max(1)) as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
                 .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
         }
-        Ok(code(end))
+        Ok(end.code())
     }
 }
 

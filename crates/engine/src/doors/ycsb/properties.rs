@@ -51,10 +51,7 @@ impl fmt::Display for PropertiesError {
         match self {
             Self::Utf16 { origin } => write!(f, "{origin}: looks like UTF-16; save it as ISO-8859-1 or UTF-8"),
             Self::Escape { origin, line, escape } => {
-                write!(
-                    f,
-                    "\\u must be followed by four hexadecimal digits, got \"{escape}\" ({origin}:{line})"
-                )
+                write!(f, "\\u must be followed by four hexadecimal digits, got \"{escape}\" ({origin}:{line})")
             }
         }
     }
@@ -69,9 +66,7 @@ impl Properties {
     /// make two or more letters of each of those, which nobody wants, so they are decoded and warned about.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self, PropertiesError> {
         if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") || bytes.contains(&0) {
-            return Err(PropertiesError::Utf16 {
-                origin: origin.to_owned(),
-            });
+            return Err(PropertiesError::Utf16 { origin: origin.to_owned() });
         }
         let mut found = Self::default();
         let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -104,11 +99,6 @@ impl Properties {
             found.entries.push(Entry { key, value, line });
         }
         Ok(found)
-    }
-
-    /// The last entry with this key, which is the one that holds.
-    pub fn get(&self, key: &str) -> Option<&Entry> {
-        self.entries.iter().rev().find(|entry| entry.key == key)
     }
 }
 
@@ -210,14 +200,7 @@ fn unescape(text: &[char]) -> Result<Vec<u16>, String> {
     Ok(units)
 }
 
-/// `Integer.parseInt`: an optional `+` or `-`, then digits, nothing else, within 32 bits.
-///
-/// ASCII digits only, in all four parsers; Java takes those of other scripts too.
-pub fn java_int(text: &str) -> Option<i32> {
-    text.parse().ok()
-}
-
-/// `Long.parseLong`: [`java_int`] within 64 bits.
+/// `Long.parseLong`: an optional `+` or `-`, then ASCII digits (Java takes other scripts' too), within 64 bits.
 pub fn java_long(text: &str) -> Option<i64> {
     text.parse().ok()
 }
@@ -254,6 +237,11 @@ pub fn java_boolean(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// The entry that holds: the last one with this key.
+    fn last<'a>(found: &'a Properties, key: &str) -> Option<&'a Entry> {
+        found.entries.iter().rev().find(|entry| entry.key == key)
+    }
+
     fn parse(text: &str) -> Properties {
         Properties::parse(text.as_bytes(), "workloads/x").expect("legal")
     }
@@ -267,11 +255,7 @@ mod tests {
     #[test]
     fn a_workload_file_is_read() {
         let text = "# Yahoo! Cloud\n\nrecordcount=1000\nworkload=site.ycsb.workloads.CoreWorkload\n\n  table : t\n";
-        let expected = [
-            "3 recordcount=1000",
-            "4 workload=site.ycsb.workloads.CoreWorkload",
-            "6 table=t",
-        ];
+        let expected = ["3 recordcount=1000", "4 workload=site.ycsb.workloads.CoreWorkload", "6 table=t"];
         assert_eq!(entries(text), expected);
         assert!(parse(text).warnings.is_empty());
     }
@@ -285,20 +269,13 @@ mod tests {
         assert_eq!(entries("a : = b"), ["1 a== b"], "only one separator");
         assert_eq!(entries("alone\n=x\n:\n="), ["1 alone=", "2 =x", "3 =", "4 ="]);
         assert_eq!(entries("n = 5 \t\n"), ["1 n=5 \t"], "blanks at the end stay");
-        assert_eq!(
-            entries("a\u{a0}=\u{85}b"),
-            ["1 a\u{a0}=\u{85}b"],
-            "other white space is text"
-        );
+        assert_eq!(entries("a\u{a0}=\u{85}b"), ["1 a\u{a0}=\u{85}b"], "other white space is text");
         assert_eq!(entries(r"a\ b\=\:c\\=d"), [r"1 a b=:c\=d"]);
     }
 
     #[test]
     fn every_kind_of_line_end_counts_as_one_line() {
-        assert_eq!(
-            entries("a=1\rb=2\nc=3\r\nd=4\n\re=5"),
-            ["1 a=1", "2 b=2", "3 c=3", "4 d=4", "6 e=5"]
-        );
+        assert_eq!(entries("a=1\rb=2\nc=3\r\nd=4\n\re=5"), ["1 a=1", "2 b=2", "3 c=3", "4 d=4", "6 e=5"]);
     }
 
     #[test]
@@ -309,19 +286,11 @@ mod tests {
     #[test]
     fn a_backslash_joins_lines_without_the_blanks_that_follow() {
         assert_eq!(entries("a=1,\\\n  \t2,\\\r\n3\nb=4"), ["1 a=1,2,3", "4 b=4"]);
-        assert_eq!(
-            entries("a=1\\\\\nb=2"),
-            ["1 a=1\\", "2 b=2"],
-            "an escaped backslash does not"
-        );
+        assert_eq!(entries("a=1\\\\\nb=2"), ["1 a=1\\", "2 b=2"], "an escaped backslash does not");
         assert_eq!(entries("a=1\\\\\\\nb=2"), ["1 a=1\\b=2"]);
         assert_eq!(entries("a=1\\\n\nb=2"), ["1 a=1", "3 b=2"]);
         assert_eq!(entries("a\\\n #b=2"), ["1 a#b=2"], "no comment within an entry");
-        assert_eq!(
-            entries("\\\n#a\nb=1"),
-            ["3 b=1"],
-            "but behind a line with nothing but the backslash"
-        );
+        assert_eq!(entries("\\\n#a\nb=1"), ["3 b=1"], "but behind a line with nothing but the backslash");
         assert_eq!(entries("a=1\\"), ["1 a=1"]);
         assert!(entries("\\").is_empty() && entries("\\\n").is_empty() && entries("\\\r\n").is_empty());
         assert!(entries("").is_empty() && entries("\n \n").is_empty());
@@ -330,31 +299,21 @@ mod tests {
     #[test]
     fn escapes_are_resolved() {
         assert_eq!(entries(r"\u0061\t=\n\r\f\q\"), ["1 a\t=\n\r\x0cq"]);
-        assert_eq!(
-            entries(r"a=\u00E9\u20ac\uD83D\uDE00\\u12"),
-            ["1 a=\u{e9}\u{20ac}\u{1f600}\\u12"]
-        );
+        assert_eq!(entries(r"a=\u00E9\u20ac\uD83D\uDE00\\u12"), ["1 a=\u{e9}\u{20ac}\u{1f600}\\u12"]);
         assert_eq!(entries("a=\\u00\\\n  e9"), ["1 a=\u{e9}"], "joining comes first");
     }
 
     #[test]
     fn half_a_surrogate_pair_is_replaced_with_a_warning() {
         let found = parse("a=1\nb=x\\uD83Dy\n");
-        assert_eq!(found.get("b").map(|entry| entry.value.as_str()), Some("x\u{fffd}y"));
-        assert_eq!(
-            found.warnings,
-            ["put U+FFFD for half of a surrogate pair in \\u escapes (workloads/x:2)"]
-        );
+        assert_eq!(last(&found, "b").map(|entry| entry.value.as_str()), Some("x\u{fffd}y"));
+        assert_eq!(found.warnings, ["put U+FFFD for half of a surrogate pair in \\u escapes (workloads/x:2)"]);
         assert!(parse("a=\\uFFFD").warnings.is_empty());
     }
 
     #[test]
     fn malformed_escapes_name_their_line() {
-        let message = |text: &str| {
-            Properties::parse(text.as_bytes(), "w/x")
-                .expect_err("malformed")
-                .to_string()
-        };
+        let message = |text: &str| Properties::parse(text.as_bytes(), "w/x").expect_err("malformed").to_string();
         let expected = |escape| format!("\\u must be followed by four hexadecimal digits, got \"{escape}\" (w/x:2)");
         assert_eq!(message("a=1\nb=\\u12G4\n"), expected("\\u12G4"));
         assert_eq!(message("a=1\nb=\\u12\n34"), expected("\\u12"));
@@ -367,20 +326,14 @@ mod tests {
     #[test]
     fn the_last_entry_with_a_key_holds() {
         let found = parse("a=1\nb=2\na=3");
-        assert_eq!(
-            found.get("a").map(|entry| (entry.value.as_str(), entry.line)),
-            Some(("3", 3))
-        );
-        assert_eq!(found.get("A"), None);
+        assert_eq!(last(&found, "a").map(|entry| (entry.value.as_str(), entry.line)), Some(("3", 3)));
+        assert_eq!(last(&found, "A"), None);
     }
 
     #[test]
     fn encodings_are_noticed() {
         let latin = Properties::parse(b"table=caf\xe9 \xc3", "x").expect("legal");
-        assert_eq!(
-            (latin.entries[0].value.as_str(), latin.warnings.len()),
-            ("caf\u{e9} \u{c3}", 0)
-        );
+        assert_eq!((latin.entries[0].value.as_str(), latin.warnings.len()), ("caf\u{e9} \u{c3}", 0));
 
         let utf8 = parse("# µs: not in an entry\na=1\ntable=café\nb=ö");
         assert_eq!(utf8.entries[1].value, "café");
@@ -395,10 +348,7 @@ mod tests {
 
         for bytes in [&b"\xff\xfea\0=\0"[..], b"\xfe\xff\0a", b"a\0=\0b\0", b"\xff\xfe"] {
             let error = Properties::parse(bytes, "x").expect_err("UTF-16");
-            assert_eq!(
-                error.to_string(),
-                "x: looks like UTF-16; save it as ISO-8859-1 or UTF-8"
-            );
+            assert_eq!(error.to_string(), "x: looks like UTF-16; save it as ISO-8859-1 or UTF-8");
         }
     }
 
@@ -417,11 +367,7 @@ mod tests {
         for _ in 0..10_000 {
             let length = next() % 64;
             let byte = |draw: usize| {
-                if draw & 256 == 0 {
-                    draw as u8
-                } else {
-                    syntax[draw % syntax.len()]
-                }
+                if draw & 256 == 0 { draw as u8 } else { syntax[draw % syntax.len()] }
             };
             let bytes: Vec<u8> = (0..length).map(|_| byte(next()).max(1)).collect();
             match Properties::parse(&bytes, "fuzz") {
@@ -442,18 +388,12 @@ mod tests {
     #[test]
     fn whole_numbers_are_as_strict_as_java() {
         for (text, expected) in [("0", 0), ("-0", 0), ("+7", 7), ("007", 7), ("-2147483648", i32::MIN)] {
-            assert_eq!(java_int(text), Some(expected));
             assert_eq!(java_long(text), Some(i64::from(expected)));
         }
-        for text in [
-            "", "+", "-", "1 ", " 1", "1e6", "1_000", "10k", "1.0", "0x10", "+-1", "1L", "\u{661}",
-        ] {
-            assert_eq!((java_int(text), java_long(text)), (None, None), "{text:?}");
+        for text in ["", "+", "-", "1 ", " 1", "1e6", "1_000", "10k", "1.0", "0x10", "+-1", "1L", "\u{661}"] {
+            assert_eq!(java_long(text), None, "{text:?}");
         }
-        assert_eq!(
-            (java_int("2147483648"), java_long("2147483648")),
-            (None, Some(2_147_483_648))
-        );
+        assert_eq!(java_long("2147483648"), Some(2_147_483_648));
         assert_eq!(java_long("9223372036854775807"), Some(i64::MAX));
         assert_eq!(java_long("9223372036854775808"), None);
     }
@@ -488,10 +428,6 @@ mod tests {
     #[test]
     fn only_the_word_true_is_true() {
         assert!(["true", "TRUE", "tRuE"].into_iter().all(java_boolean));
-        assert!(
-            !["", "true ", " true", "yes", "1", "on", "t", "false"]
-                .into_iter()
-                .any(java_boolean)
-        );
+        assert!(!["", "true ", " true", "yes", "1", "on", "t", "false"].into_iter().any(java_boolean));
     }
 }

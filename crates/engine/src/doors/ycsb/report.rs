@@ -87,11 +87,8 @@ pub fn part_prefix(measure: &Measure, reporting: &Reporting) -> &'static str {
 }
 
 fn measure_lines(name: &str, measure: &Measure, returns: Vec<Line>, reporting: &Reporting, out: &mut Vec<Line>) {
-    let line = |measurement: &str, value: Value| Line {
-        metric: name.to_owned(),
-        measurement: measurement.to_owned(),
-        value,
-    };
+    let line =
+        |measurement: &str, value: Value| Line { metric: name.to_owned(), measurement: measurement.to_owned(), value };
     match measure {
         Measure::Hdr(reading) => {
             let figures = HdrFigures::of(reading);

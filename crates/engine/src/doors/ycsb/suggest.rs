@@ -31,9 +31,7 @@ const ALIASES: &[(&str, &str)] = &[
 /// Among equally near words the first wins.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = fold(word);
-    let alias = ALIASES
-        .iter()
-        .find(|(alias, _)| alias.chars().eq(wanted.iter().copied()));
+    let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(wanted.iter().copied()));
     let limit = (wanted.len() / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {
@@ -54,10 +52,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
 }
 
 fn fold(word: &str) -> Vec<char> {
-    word.chars()
-        .filter(|c| !matches!(c, ' ' | '_' | '-' | '.'))
-        .flat_map(char::to_lowercase)
-        .collect()
+    word.chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.')).flat_map(char::to_lowercase).collect()
 }
 
 /// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter takes part in two slips.
@@ -136,16 +131,8 @@ mod tests {
         ] {
             assert_eq!(suggest(name), Some(word), "{name}");
         }
-        assert_eq!(
-            did_you_mean("threads", ["thread"].into_iter()),
-            Some("thread"),
-            "whose word is not known here"
-        );
-        assert!(
-            ALIASES
-                .iter()
-                .all(|(alias, _)| fold(alias).iter().copied().eq(alias.chars()))
-        );
+        assert_eq!(did_you_mean("threads", ["thread"].into_iter()), Some("thread"), "whose word is not known here");
+        assert!(ALIASES.iter().all(|(alias, _)| fold(alias).iter().copied().eq(alias.chars())));
     }
 
     #[test]
@@ -160,27 +147,15 @@ mod tests {
     fn the_nearest_wins_and_then_the_first() {
         assert_eq!(suggest("insertcuont"), Some("insertcount"));
         assert_eq!(did_you_mean("ab", ["abc", "abd"].into_iter()), Some("abc"));
-        assert_eq!(
-            did_you_mean("recordcont", ["recordcounts", "recordcount"].into_iter()),
-            Some("recordcount")
-        );
+        assert_eq!(did_you_mean("recordcont", ["recordcounts", "recordcount"].into_iter()), Some("recordcount"));
     }
 
     #[test]
     fn distances_count_slips() {
         let of = |a: &str, b: &str| distance(&fold(a), &fold(b));
-        for (a, b, slips) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("ab", "ba", 1),
-            ("abcd", "acbd", 1),
-        ] {
+        for (a, b, slips) in [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("ab", "ba", 1), ("abcd", "acbd", 1)] {
             assert_eq!(of(a, b), slips, "{a} {b}");
         }
-        assert_eq!(
-            (of("kitten", "sitting"), of("ca", "abc"), of("redis", "rdeis")),
-            (3, 3, 1)
-        );
+        assert_eq!((of("kitten", "sitting"), of("ca", "abc"), of("redis", "rdeis")), (3, 3, 1));
     }
 }

@@ -1,0 +1,49 @@
+//! The properties of a rate: `target`, `rate.ramp`, `rate.steps`, `arrival`.
+
+use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
+
+use super::props::Props;
+use crate::error::EngineError;
+
+/// When operations are sent.
+pub fn pace(props: &Props) -> Result<PaceSpec, EngineError> {
+    let arrival = match props.text("arrival", "uniform").as_str() {
+        "uniform" => Arrival::Uniform,
+        "poisson" => Arrival::Poisson,
+        other => return Err(props.bad("arrival", "uniform or poisson", other)),
+    };
+    let set: Vec<&str> = ["rate.ramp", "rate.steps"].into_iter().filter(|name| props.trimmed(name).is_some()).collect();
+    let target = props.real("target", 0.0)?;
+    if set.len() + usize::from(target > 0.0) > 1 {
+        return Err(EngineError::usage("target, rate.ramp and rate.steps exclude each other").hint("keep one of them"));
+    }
+    let parts = |name: &str, text: &str, wanted: &str, count: usize| -> Result<Vec<f64>, EngineError> {
+        let numbers: Vec<f64> = text.split(':').filter_map(|n| n.trim().parse().ok()).collect();
+        if numbers.len() == count && text.split(':').count() == count {
+            Ok(numbers)
+        } else {
+            Err(props.bad(name, wanted, text))
+        }
+    };
+    if let Some(text) = props.trimmed("rate.ramp") {
+        let ramp = parts("rate.ramp", text, "FROM:TO:SECONDS", 3)?;
+        let rate = vec![RatePiece { from: ramp[0], to: ramp[1], seconds: ramp[2] }];
+        return Ok(PaceSpec::Open { rate, arrival });
+    }
+    if let Some(text) = props.trimmed("rate.steps") {
+        let mut rate = Vec::new();
+        for step in text.split(',') {
+            let step = parts("rate.steps", step, "RATE:SECONDS,RATE:SECONDS", 2)?;
+            rate.push(RatePiece { from: step[0], to: step[0], seconds: step[1] });
+        }
+        return Ok(PaceSpec::Open { rate, arrival });
+    }
+    if target < 0.0 {
+        return Err(props.bad("target", "at least 0", &target.to_string()));
+    }
+    Ok(if target > 0.0 {
+        PaceSpec::Open { rate: vec![RatePiece { from: target, to: target, seconds: 0.0 }], arrival }
+    } else {
+        PaceSpec::Closed
+    })
+}

@@ -1,0 +1,77 @@
+//! An embedded engine, whole: a sorted map in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use loadstone_load::Status;
+use loadstone_stores::key_value::{KeyValue, KeyValueStore};
+use loadstone_stores::{Durability, Failure, Options, Promise, Store, StoreError};
+
+/// The store. Rows, fields, updates and sessions come with `KeyValueStore`.
+pub type Memory = KeyValueStore<MemoryEngine>;
+
+/// A table of keys and values.
+#[derive(Debug)]
+pub struct MemoryEngine {
+    table: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
+    bytes_max: u64,
+}
+
+impl KeyValue for MemoryEngine {
+    // What one client keeps between its operations: an iterator, a buffer. Here, nothing.
+    type Client = ();
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        if !options.create {
+            return Err(StoreError::failed("what was loaded into memory went with its process")
+                .hint("choose a store that keeps its records"));
+        }
+        Ok(Self { table: RwLock::default(), bytes_max: options.bytes("memory.size", 1 << 30)? })
+    }
+
+    fn promise(&self) -> Promise {
+        // What acknowledged writes really have: what was asked for or more. Here, never more than this.
+        Promise::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
+    }
+
+    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(table.get(key).map(|value| found(value)).is_some())
+    }
+
+    fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        if value.len() as u64 > self.bytes_max {
+            return Err(Failure::new(Status::NoSpace, format!("{} bytes do not fit into memory.size", value.len())));
+        }
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        table.insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner).remove(key);
+        Ok(())
+    }
+
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        for (key, value) in table.range(from.to_vec()..).take(count) {
+            found(key, value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), StoreError> {
+    let store = Memory::open(&Options { create: true, ..Options::default() })?;
+    let _session = store.session()?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! A networked store, whole: memcached, over its text protocol.
+
+use std::io::{Error, ErrorKind};
+use std::net::SocketAddr;
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::{Drive, Durability, Options, Promise, Rows, Session, Store, StoreError};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
+use tokio::net::TcpStream;
+
+/// A memcached server.
+#[derive(Debug)]
+pub struct Memcached {
+    address: SocketAddr,
+}
+
+/// One client's connection to it, and buffers that are used again.
+#[derive(Debug)]
+pub struct Connection {
+    stream: BufStream<TcpStream>,
+    line: Vec<u8>,
+    value: Vec<u8>,
+    merged: Vec<u8>,
+    error: Option<String>,
+}
+
+impl Store for Memcached {
+    type Session = Connection;
+    // A few executors of one thread each, thousands of clients on each of them.
+    const DRIVE: Drive = Drive::Task;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let text = options.get("memcached.address").unwrap_or("127.0.0.1:11211");
+        let address = text.parse().map_err(|_| {
+            StoreError::usage(format!("memcached.address must be an address and a port, got \"{text}\""))
+                .hint("write 127.0.0.1:11211")
+        })?;
+        Ok(Self { address })
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
+    }
+
+    // Called on the executor that will use the session, before any clock runs: here, blocking is allowed.
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        let connected = std::net::TcpStream::connect(self.address).and_then(|stream| {
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            TcpStream::from_std(stream)
+        });
+        let stream = connected.map_err(|error| {
+            StoreError::failed(format!("cannot reach memcached at {}: {error}", self.address))
+                .hint("start it, or set memcached.address")
+        })?;
+        let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Connection { stream: BufStream::new(stream), line, value, merged, error: None })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Sends a request and reads the first line of its answer.
+    async fn ask(&mut self, request: &[&[u8]]) -> Result<(), Error> {
+        for part in request {
+            self.stream.write_all(part).await?;
+        }
+        self.stream.flush().await?;
+        self.next_line().await
+    }
+
+    async fn next_line(&mut self) -> Result<(), Error> {
+        self.line.clear();
+        self.stream.read_until(b'\n', &mut self.line).await?;
+        if self.line.ends_with(b"\r\n") { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
+    }
+
+    async fn get(&mut self, key: &[u8]) -> Result<Status, Error> {
+        self.ask(&[b"get ", key, b"\r\n"]).await?;
+        if self.line == b"END\r\n" {
+            return Ok(Status::NotFound);
+        }
+        // VALUE <key> <flags> <bytes>
+        let text = String::from_utf8_lossy(&self.line);
+        let len = text.trim_end().rsplit(' ').next().and_then(|len| len.parse::<usize>().ok());
+        let Some(len) = len.filter(|_| text.starts_with("VALUE ")) else {
+            return Ok(self.unexpected());
+        };
+        self.value.resize(len + 2, 0);
+        self.stream.read_exact(&mut self.value).await?;
+        self.value.truncate(len);
+        self.next_line().await?;
+        Ok(Status::Ok)
+    }
+
+    async fn set(&mut self, key: &[u8], value: &[u8]) -> Result<Status, Error> {
+        let len = value.len().to_string();
+        self.ask(&[b"set ", key, b" 0 0 ", len.as_bytes(), b"\r\n", value, b"\r\n"]).await?;
+        Ok(if self.line == b"STORED\r\n" { Status::Ok } else { self.unexpected() })
+    }
+
+    fn unexpected(&mut self) -> Status {
+        self.error = Some(format!("memcached answers: {}", String::from_utf8_lossy(&self.line).trim_end()));
+        Status::Error
+    }
+
+    /// The status of an exchange. Why one failed is kept for `last_error`, and is never printed.
+    fn done(&mut self, result: Result<Status, Error>) -> Status {
+        result.unwrap_or_else(|error| {
+            self.error = Some(error.to_string());
+            Status::ServiceUnavailable
+        })
+    }
+}
+
+impl Session for Connection {
+    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+        row.clear();
+        let got = self.get(key).await;
+        let status = self.done(got);
+        if status == Status::Ok && row.read(&self.value, wanted).is_err() {
+            return Status::UnexpectedState;
+        }
+        status
+    }
+
+    async fn scan(&mut self, _key: &[u8], _count: usize, _wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+        rows.clear();
+        Status::NotImplemented
+    }
+
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        let set = self.set(key, row.bytes()).await;
+        self.done(set)
+    }
+
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        let got = self.get(key).await;
+        let status = self.done(got);
+        if status != Status::Ok {
+            return status;
+        }
+        let mut merged = std::mem::take(&mut self.merged);
+        let set = match row.merge_into(&self.value, &mut merged) {
+            Ok(()) => self.set(key, &merged).await,
+            Err(_) => Ok(Status::UnexpectedState),
+        };
+        self.merged = merged;
+        self.done(set)
+    }
+
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        // DELETED or NOT_FOUND: a record that was not there is gone, too.
+        let answered = self.ask(&[b"delete ", key, b"\r\n"]).await;
+        self.done(answered.map(|()| Status::Ok))
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+fn main() -> Result<(), StoreError> {
+    Memcached::open(&Options::default())?.close()
+}

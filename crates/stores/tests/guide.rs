@@ -1,0 +1,138 @@
+//! The guide to writing a store shows two examples; they are these files, they compile, and they work.
+
+#[allow(dead_code, reason = "its main")]
+#[path = "../examples/embedded.rs"]
+mod embedded;
+#[allow(dead_code, reason = "its main")]
+#[path = "../examples/networked.rs"]
+mod networked;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::{Durability, Options, Rows, Session, Store};
+
+fn row(fields: &[(&str, &str)]) -> Row {
+    let mut row = Row::default();
+    for (name, value) in fields {
+        row.push(name.as_bytes(), value.as_bytes());
+    }
+    row
+}
+
+/// The code blocks that follow a comment with a path, and their paths.
+fn shown(guide: &str) -> Vec<(&str, &str)> {
+    let blocks = guide.split("\n<!-- ").skip(1);
+    blocks
+        .map(|block| {
+            let (path, rest) = block.split_once(" -->\n```rust\n").expect("a path, then its code");
+            (path, rest.split_once("```\n").expect("an end of the code").0)
+        })
+        .collect()
+}
+
+#[test]
+fn the_guide_shows_the_examples_as_they_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = std::fs::read_to_string(root.join("docs/guides/writing-a-store.md")).unwrap();
+    let shown = shown(&guide);
+    let paths: Vec<&str> = shown.iter().map(|(path, _)| *path).collect();
+    assert_eq!(paths, ["crates/stores/examples/embedded.rs", "crates/stores/examples/networked.rs"]);
+    for (path, code) in shown {
+        let file = std::fs::read_to_string(root.join(path)).unwrap();
+        assert!(code == file, "docs/guides/writing-a-store.md shows an older {path}: paste it again");
+    }
+}
+
+/// What both examples must do.
+async fn works<S: Session>(session: &mut S, scans: bool) {
+    let mut read = Row::default();
+    assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::NotFound);
+    assert_eq!(session.update(b"user1", &row(&[("a", "1")])).await, Status::NotFound);
+    assert_eq!(session.insert(b"user1", &row(&[("a", "1"), ("b", "line\r\nline")])).await, Status::Ok);
+    assert_eq!(session.update(b"user1", &row(&[("a", "changed")])).await, Status::Ok);
+    assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::Ok);
+    assert_eq!(read, row(&[("a", "changed"), ("b", "line\r\nline")]));
+    assert_eq!(session.read(b"user1", Wanted::One(b"a"), &mut read).await, Status::Ok);
+    assert_eq!(read, row(&[("a", "changed")]));
+    let mut rows = Rows::default();
+    let scanned = session.scan(b"u", 10, Wanted::All, &mut rows).await;
+    assert_eq!((scanned, rows.len()), if scans { (Status::Ok, 1) } else { (Status::NotImplemented, 0) });
+    assert_eq!(session.delete(b"user1").await, Status::Ok);
+    assert_eq!(session.delete(b"user1").await, Status::Ok);
+    assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::NotFound);
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    runtime.expect("an executor").block_on(test);
+}
+
+#[test]
+fn the_embedded_example_works() {
+    let store = embedded::Memory::open(&Options { create: true, ..Options::default() }).unwrap();
+    let mut session = store.session().unwrap();
+    run(works(&mut session, true));
+    drop(session);
+    assert_eq!(store.promise().durability, Durability::None);
+    store.close().unwrap();
+    assert!(embedded::Memory::open(&Options::default()).unwrap_err().hint.is_some());
+}
+
+#[test]
+fn the_networked_example_works() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let serving = std::thread::spawn(move || serve(&server.accept().unwrap().0));
+    let properties = [("memcached.address".to_owned(), address)].into();
+    let store = networked::Memcached::open(&Options { properties, ..Options::default() }).unwrap();
+    run(async {
+        let mut session = store.session().unwrap();
+        works(&mut session, false).await;
+        assert_eq!(session.insert(b"quit", &row(&[])).await, Status::Error);
+        assert_eq!(session.last_error().as_deref(), Some("memcached answers: SERVER_ERROR bye"));
+        serving.join().unwrap();
+        // The server is gone: an answer, whenever it is asked, and no panic.
+        let mut read = Row::default();
+        assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::ServiceUnavailable);
+        assert_eq!(session.delete(b"user1").await, Status::ServiceUnavailable);
+        assert!(session.last_error().is_some());
+        assert!(store.session().unwrap_err().hint.is_some());
+    });
+}
+
+/// As much of memcached as the example asks for; a key `quit` ends it.
+fn serve(stream: &TcpStream) {
+    let mut reader = BufReader::new(stream);
+    let mut table: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|len| len > 0) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = match words[..] {
+            ["set", key, "0", "0", len] => {
+                let mut value = vec![0; len.parse::<usize>().expect("a length") + 2];
+                reader.read_exact(&mut value).expect("a value");
+                assert!(value.ends_with(b"\r\n"));
+                value.truncate(value.len() - 2);
+                table.insert(key.to_owned(), value);
+                if key == "quit" { b"SERVER_ERROR bye\r\n".to_vec() } else { b"STORED\r\n".to_vec() }
+            }
+            ["get", key] => table.get(key).map_or(b"END\r\n".to_vec(), |value| {
+                let head = format!("VALUE {key} 0 {}\r\n", value.len());
+                [head.as_bytes(), value, b"\r\nEND\r\n"].concat()
+            }),
+            ["delete", key] if table.remove(key).is_some() => b"DELETED\r\n".to_vec(),
+            ["delete", _] => b"NOT_FOUND\r\n".to_vec(),
+            _ => panic!("{line}"),
+        };
+        let mut writer = stream;
+        writer.write_all(&answer).expect("a client");
+        if answer.starts_with(b"SERVER_ERROR") {
+            return;
+        }
+        line.clear();
+    }
+}

@@ -1,0 +1,128 @@
+"""HDR histograms as the engine sends them: decoded, added, asked for quantiles.
+
+The `hdrhistogram` package would do, but brings setuptools and pbr along at run time, has no types and C code where
+this takes 90 lines. The format is HdrHistogram's V2 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
+`AbstractHistogram.encodeIntoByteBuffer`), bare or deflated, in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+COOKIE = 0x1C849313
+COOKIE_DEFLATED = 0x1C849314
+# Cookie, bytes of counts, index offset, significant digits, lowest and highest trackable value, conversion ratio.
+HEADER = struct.Struct(">iiiiqqd")
+# A quantile with fewer samples than this above it is a matter of luck (the check `too-few-samples`).
+SAMPLES_ABOVE = 10
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which values share a bucket; histograms of one layout add up exactly."""
+
+    digits: int = 3
+    lowest: int = 1
+
+    def highest_equivalent(self, index: int) -> int:
+        """The largest value of a bucket."""
+        unit_bits = self.lowest.bit_length() - 1
+        half_bits = (2 * 10**self.digits - 1).bit_length() - 1
+        bits = max((index >> half_bits) - 1, 0)
+        base = index - (bits << half_bits)
+        return ((base + 1) << (bits + unit_bits)) - 1
+
+
+@dataclass
+class Histogram:
+    """How often which values came, in the unit of whoever recorded them (the engine's are ns)."""
+
+    layout: Layout = field(default_factory=Layout)
+    counts: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        """How many values."""
+        return self.counts.total()
+
+    def add(self, other: Histogram) -> None:
+        """Adds another histogram, exactly. Raises ValueError when its buckets are others."""
+        if self.counts and other.counts and self.layout != other.layout:
+            raise ValueError(f"histograms of {self.layout} and {other.layout} do not add up")
+        if other.counts:
+            self.layout = other.layout
+        self.counts.update(other.counts)
+
+    def quantile(self, share: float) -> int:
+        """The value that `share` of all values (0.99: 99 %) do not exceed, rounded up to the end of its bucket.
+
+        Raises ValueError when there is no value.
+        """
+        if not self.counts:
+            raise ValueError("an empty histogram has no quantiles")
+        # 0.999 as it is written, not as a float holds it: of 1,000 values it is the 999th, not the 1,000th.
+        rank = max(math.ceil(Fraction(str(share)) * self.count), 1)
+        seen = 0
+        for index in sorted(self.counts):
+            seen += self.counts[index]
+            if seen >= rank:
+                return self.layout.highest_equivalent(index)
+        raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
+
+    def supports(self, share: float) -> bool:
+        """Whether there are enough values above this quantile to call it one."""
+        return self.count * (1 - Fraction(str(share))) >= SAMPLES_ABOVE
+
+
+def decode(text: str) -> Histogram:
+    """Reads a histogram. Raises ValueError when it is damaged or of another format."""
+    try:
+        data = base64.b64decode(text, validate=True)
+        (cookie,) = struct.unpack_from(">i", data)
+        if cookie == COOKIE_DEFLATED:
+            data = zlib.decompress(data[8:])
+            (cookie,) = struct.unpack_from(">i", data)
+        if cookie != COOKIE:
+            raise ValueError(f"not an HDR histogram V2: it starts with {cookie & 0xFFFFFFFF:#x}")
+        _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
+    except (binascii.Error, struct.error, zlib.error) as error:
+        raise ValueError(f"not an HDR histogram: {error}") from error
+    payload = data[HEADER.size : HEADER.size + length]
+    if len(payload) != length or offset != 0:
+        raise ValueError(f"not an HDR histogram of ours: {len(payload)} of {length} bytes, offset {offset}")
+    counts: Counter[int] = Counter()
+    index = 0
+    for number in numbers(payload):
+        # A negative number is a run of empty buckets.
+        if number < 0:
+            index -= number
+            continue
+        if number:
+            counts[index] = number
+        index += 1
+    return Histogram(Layout(digits, lowest), counts)
+
+
+def numbers(payload: bytes) -> Iterator[int]:
+    """Reads ZigZag LEB128 numbers of at most 9 bytes, whose last byte has no continuation bit."""
+    value = shift = 0
+    for byte in payload:
+        if shift == 56:
+            value |= byte << shift
+        else:
+            value |= (byte & 0x7F) << shift
+            if byte & 0x80:
+                shift += 7
+                continue
+        yield (value >> 1) ^ -(value & 1)
+        value = shift = 0
+    if shift:
+        raise ValueError("not an HDR histogram: it ends within a number")

@@ -1,0 +1,147 @@
+"""The engine as its users run it: one process per command line, in a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = ROOT / "tests/fixtures"
+
+# The regular expression that scripts in the wild take YCSB's reports apart with.
+LINE = re.compile(r"\[(\w.*?)\], (.*?), (.*)")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    def report(self) -> list[tuple[str, str, str]]:
+        """The lines of the report: metric, measurement, value."""
+        return report(self.out)
+
+    def value(self, metric: str, measurement: str) -> float:
+        """A figure of the report; it must stand there once."""
+        (value,) = [v for m, k, v in self.report() if (m, k) == (metric, measurement)]
+        return float(value)
+
+    def returns(self, metric: str) -> dict[str, int]:
+        """How often each status was returned."""
+        return {k.removeprefix("Return="): int(v) for m, k, v in self.report() if m == metric and "Return=" in k}
+
+    def metrics(self) -> list[str]:
+        """The metrics of the report in their order, without OVERALL and the collector's."""
+        names = dict.fromkeys(m for m, _, _ in self.report())
+        return [name for name in names if not name.startswith(("OVERALL", "TOTAL_GC"))]
+
+    def said(self, start: str) -> list[str]:
+        """The lines of stderr that start so, without that start."""
+        return [line.removeprefix(start) for line in self.err.splitlines() if line.startswith(start)]
+
+
+def report(text: str) -> list[tuple[str, str, str]]:
+    """A report in YCSB's text format."""
+    matches = (LINE.fullmatch(line) for line in text.splitlines())
+    return [(match[1], match[2], match[3]) for match in matches if match]
+
+
+class Engine:
+    """Runs `loadstone-engine ycsb …` in `home`."""
+
+    def __init__(self, program: Path, home: Path) -> None:
+        self.program = program
+        self.home = home
+        self.workloads = ROOT / "workloads"
+
+    def words(self, line: str, *more: str) -> list[str]:
+        """A command line; `workloads/…` is found and `a=b` is short for `-p a=b`."""
+        words = [str(self.program), "ycsb"]
+        for word in [*line.split(), *more]:
+            if "=" in word and words[-1] not in ("-p", "-P", "-l"):
+                words += ["-p", word]
+            elif word.startswith("workloads/") and (self.workloads / word[10:]).exists():
+                words.append(str(self.workloads / word[10:]))
+            else:
+                words.append(word)
+        return words
+
+    def start(self, line: str, *more: str, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Starts a command and does not wait for it."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*prefix, *self.words(line, *more)], cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+
+    def told(
+        self, line: str, *more: str, stdin: str = "", timeout: float = 60, prefix: Sequence[str] = (), **variables: str
+    ) -> Told:
+        """Runs a command to its end, whatever that is."""
+        start = time.monotonic()
+        done = subprocess.run(
+            [*prefix, *self.words(line, *more)],
+            cwd=self.home,
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=timeout,
+            env={**os.environ, **variables},
+        )
+        told = Told(
+            done.returncode,
+            done.stdout.decode(errors="replace"),
+            done.stderr.decode(errors="replace"),
+            time.monotonic() - start,
+        )
+        assert "panicked" not in told.err, told.err
+        return told
+
+    def __call__(self, line: str, *more: str, stdin: str = "", timeout: float = 60, **variables: str) -> Told:
+        """Runs a command that must succeed."""
+        told = self.told(line, *more, stdin=stdin, timeout=timeout, **variables)
+        assert told.code == 0, f"{line} {' '.join(more)}\n{told.err}"
+        return told
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The engine's binary: `LOADSTONE_ENGINE`, or the one that `make` puts into the virtual environment."""
+    named = os.environ.get("LOADSTONE_ENGINE")
+    path = Path(named) if named else ROOT / ".venv/bin/loadstone-engine"
+    if not os.access(path, os.X_OK):
+        pytest.fail(f"there is no engine at {path}: run `make`, or set LOADSTONE_ENGINE")
+    return path
+
+
+@pytest.fixture
+def engine(program: Path, tmp_path: Path) -> Engine:
+    """An engine in an empty directory."""
+    return Engine(program, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """An engine in a directory that the tests of a module have in common."""
+    return Engine(program, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def running() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that a test started: whatever is still there at its end is killed."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
