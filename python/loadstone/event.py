@@ -15,6 +15,8 @@ from typing import Any
 from loadstone.histogram import Histogram, decode
 
 VERSION = 1
+# Steps that are timed beside the operations and are none themselves.
+BESIDE = frozenset({"CLEANUP", "VERIFY"})
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,15 @@ Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a trial came to."""
+
+    ready: Ready
+    notes: tuple[Note, ...]
+    summary: Summary
+
+
 @dataclass
 class Record:
     """What a trial has said so far, without its intervals: an hour of those is for a file, not for memory."""
@@ -125,11 +136,17 @@ class Record:
             case Interval():
                 pass
 
+    def result(self) -> Result:
+        """The result of a trial that has ended. Raises ValueError before."""
+        if self.ready is None or self.summary is None:
+            raise ValueError("the trial has no result yet")
+        return Result(self.ready, tuple(self.notes), self.summary)
+
 
 def parse(line: str) -> Event:
     """Reads one line. Raises ValueError when it is no event of this version."""
     fields = json.loads(line)
-    kind = KINDS.get(fields.get("event")) if isinstance(fields, dict) else None
+    kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
         raise ValueError("it has no known `event`")
     for pair in {"cpu_ns", "device_bytes"} & fields.keys():
@@ -151,10 +168,11 @@ def known(kind: type[Event | Outcome], fields: dict[str, Any]) -> dict[str, Any]
     return {name: value for name, value in fields.items() if name in wanted}
 
 
-def merged(outcomes: Iterable[Outcome], operation: str, status: str = "OK") -> Histogram:
-    """Service times of an operation, ns, over all outcomes given: of intervals, segments or engines."""
+def merged(outcomes: Iterable[Outcome], operation: str | None = None, status: str = "OK") -> Histogram:
+    """Service times, ns, of an operation, or of all: added over the outcomes of any intervals, segments or engines."""
     histogram = Histogram()
     for outcome in outcomes:
-        if (outcome.operation, outcome.status) == (operation, status):
+        wanted = outcome.operation not in BESIDE if operation is None else outcome.operation == operation
+        if wanted and outcome.status == status:
             histogram.add(decode(outcome.service))
     return histogram

@@ -35,7 +35,7 @@ class Layout:
     def highest_equivalent(self, index: int) -> int:
         """The largest value of a bucket."""
         unit_bits = self.lowest.bit_length() - 1
-        half_bits = (2 * 10**self.digits - 1).bit_length() - 1
+        half_bits = (2 * int(10**self.digits) - 1).bit_length() - 1
         bits = max((index >> half_bits) - 1, 0)
         base = index - (bits << half_bits)
         return ((base + 1) << (bits + unit_bits)) - 1

@@ -35,7 +35,7 @@ LOG_LINES = 200
 Spec = dict[str, Any]
 
 
-class EngineFailed(LoadstoneError):
+class EngineError(LoadstoneError):
     """An engine ended without a result; `status` is its exit status, negative for a signal."""
 
     def __init__(self, message: str, hint: str, status: int) -> None:
@@ -48,9 +48,8 @@ class Trial:
 
     def __init__(self, spec: Spec) -> None:
         """Starts the engine and hands it the spec. Raises LoadstoneError when there is no engine to run."""
-        self.spec: Spec = {"lease_ms": LEASE_MS, **spec}
-        if self.spec["lease_ms"] is None:
-            self.spec["lease_ms"] = LEASE_MS
+        self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
+        line = json.dumps(self.spec)
         self.record = Record()
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
@@ -68,7 +67,7 @@ class Trial:
                 f"cannot run {path}: {error.strerror}",
                 "the file may be damaged or built for another machine; run `make`",
             ) from error
-        self._tell(self.spec)
+        self._tell(line)
 
     def __enter__(self) -> Self:
         return self
@@ -83,16 +82,16 @@ class Trial:
 
     def start_at(self, unix_ns: int) -> None:
         """Starts a load that waits for it (`wait_for_start`) at this time: the barrier of many engines."""
-        self._tell({"start_at": unix_ns})
+        self._tell(json.dumps({"start_at": unix_ns}))
 
     def stop(self) -> None:
         """Ends the load now; the summary of what was done still comes."""
-        self._tell("stop")
+        self._tell('"stop"')
 
     def events(self) -> Iterator[Event]:
         """The events up to the engine's end.
 
-        Raises EngineFailed after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
+        Raises EngineError after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
         `failed`) is a result and has a summary: that is no exception.
         """
         return (event for _, event in follow(self))
@@ -120,17 +119,17 @@ class Trial:
         assert stream is not None, "all three are pipes"
         return stream
 
-    def _tell(self, line: object) -> None:
+    def _tell(self, line: str) -> None:
         stdin = self._stream("stdin")
         # An engine that is gone says why on its other streams.
         with contextlib.suppress(BrokenPipeError):
-            stdin.write(json.dumps(line).encode() + b"\n")
+            stdin.write(f"{line}\n".encode())
             stdin.flush()
 
     def _beat(self, now: float) -> None:
         if now >= self._beat_at:
             self._beat_at = now + self._beat_seconds
-            self._tell("heartbeat")
+            self._tell('"heartbeat"')
 
     def _lines(self, descriptor: int, chunk: bytes) -> list[str]:
         """The lines that a chunk completes; an empty chunk is the end, which completes the last."""
@@ -145,7 +144,7 @@ class Trial:
         try:
             event = parse(line)
         except ValueError as error:
-            raise EngineFailed(
+            raise EngineError(
                 f"the engine wrote what is no event: {error}: {line[:80]}",
                 "use the loadstone and loadstone-engine of one installation",
                 1,
@@ -189,14 +188,14 @@ def follow(*trials: Trial) -> Iterator[tuple[Trial, Event]]:
                     trial._finish()
 
 
-def failure(status: int, log: list[str]) -> EngineFailed:
+def failure(status: int, log: list[str]) -> EngineError:
     """What an engine without a result died of, by its own last words if it had any."""
     said = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
     last = f"its last words: {log[-1]}" if log else "it said nothing"
     if status < 0:
         name = signal.Signals(-status).name
         hint = f"{last}; the kernel's log (dmesg) tells of a lack of memory" if name == "SIGKILL" else last
-        return EngineFailed(f"the engine was ended by {name}", hint, status)
+        return EngineError(f"the engine was ended by {name}", hint, status)
     if "error" in said:
-        return EngineFailed(said["error"], said.get("hint", "the message above is the engine's"), status)
-    return EngineFailed(f"the engine ended without a result, exit status {status}", last, status)
+        return EngineError(said["error"], said.get("hint", "the message above is the engine's"), status)
+    return EngineError(f"the engine ended without a result, exit status {status}", last, status)

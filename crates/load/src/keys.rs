@@ -180,23 +180,14 @@ pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_paddin
         InsertOrder::Hashed => fnv(number),
         InsertOrder::Ordered => number,
     };
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number).as_bytes();
     out.clear();
     out.extend_from_slice(b"user");
-    for _ in digits.len() - at..zero_padding {
+    for _ in digits.len()..zero_padding {
         out.push(b'0');
     }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(digits);
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 typedef uint64_t hse_err_t;
 
@@ -240,17 +241,20 @@ note(struct hse_kvs *kvs, char kind, const void *key, size_t key_len, const void
         fwrite(value, 1, value_len, kvdb->journal);
 }
 
-static void
+/* Returns the length of what is whole: a process that was killed leaves half a change at the end. */
+static long
 replay(FILE *journal)
 {
     static char key[KEY_LEN_MAX], value[VALUE_LEN_MAX];
     uint32_t head[4];
+    long whole = 0;
 
     while (fread(head, sizeof head, 1, journal) == 1) {
         struct hse_kvs *kvs = &kvdb->kvs[head[0]];
 
         if (fread(key, 1, head[2], journal) != head[2] || fread(value, 1, head[3], journal) != head[3])
-            return; /* The end of a process that was killed. */
+            break;
+        whole = ftell(journal);
         if (head[1] == 'p') {
             insert(kvs, key, head[2], value, head[3]);
         } else if (head[1] == 'd') {
@@ -261,6 +265,7 @@ replay(FILE *journal)
             kvdb->count = head[0] + 1;
         }
     }
+    return whole;
 }
 
 static bool
@@ -319,8 +324,11 @@ hse_kvdb_open(const char *home, size_t count, const char *const *values, struct 
     snprintf(path, sizeof path, "%s/fake.journal", home);
     journal = fopen(path, "r");
     if (journal) {
-        replay(journal);
+        long whole = replay(journal);
+
         fclose(journal);
+        if (truncate(path, whole))
+            return FAIL(errno);
     }
     kvdb->journal = fopen(path, "a");
     *out = kvdb;

@@ -4,6 +4,7 @@
 //! `kill.rs`, and its name in the list of cases.
 
 mod kill;
+mod limits;
 mod opening;
 mod records;
 mod subject;

@@ -1,0 +1,79 @@
+"""Runs processes and says what they used; ratios with their intervals. No benchmark knows a number that is not measured
+in the same run as the one it is compared with."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median of paired ratios and the order-statistic interval of that median.
+
+    ``low`` and ``high`` are the k-th smallest and k-th largest ratio with the largest k whose binomial level is at
+    least 95 % (David & Nagaraja, Order Statistics, 2003, section 7.1); ``level`` is that level.
+    """
+
+    median: float
+    low: float
+    high: float
+    level: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f}  [{self.low:.3f}, {self.high:.3f}]  ({self.level:.1%} interval of the median, n={self.n})"
+
+
+def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
+    """The ratio first ÷ second over pairs measured next to each other."""
+    ratios = sorted(a / b for a, b in pairs)
+    n = len(ratios)
+    best, level = 1, 0.0
+    for k in range(1, n // 2 + 1):
+        outside = 2 * sum(math.comb(n, i) for i in range(k)) / 2**n
+        if 1 - outside < 0.95 and k > 1:
+            break
+        best, level = k, 1 - outside
+    return Ratio(statistics.median(ratios), ratios[best - 1], ratios[n - best], level, n)
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a finished process used."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    stdout: str
+
+
+def run(command: Sequence[str], stdin: str = "") -> Used:
+    """Runs a command to its end; its own CPU time and peak memory. Raises on a non-zero exit."""
+    before = os.times()
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    out, err = process.communicate(stdin)
+    after = os.times()
+    if process.returncode != 0:
+        raise SystemExit(f"error: {' '.join(command)} exited {process.returncode}\n{err}")
+    cpu = after.children_user - before.children_user + after.children_system - before.children_system
+    return Used(cpu, 0, out)
+
+
+def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> float:
+    """CPU per operation in ns, as the difference between a long and a short run: start-up and warm-up cancel."""
+    return (cpu_of(many) - cpu_of(few)) / (many - few) * 1e9
+
+
+def summary(events: str) -> dict[str, object]:
+    """The summary event of a trial."""
+    last = json.loads(events.splitlines()[-1])
+    if last.get("event") != "summary":
+        raise SystemExit("error: the engine's last event is no summary")
+    return dict(last)

@@ -1,0 +1,173 @@
+"""make bench: Loadstone side by side with its peers, in one run, as ratios.
+
+Each figure is a ratio of two things measured alternately on this machine; absolute figures stand beside it for
+orientation only. ``--quick`` checks that everything works, with too few operations to mean anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import marginal_cpu_ns, ratio_of, run, summary
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+ENGINE = str(TARGET / "release" / "loadstone-engine")
+BARE = str(TARGET / "release" / "examples" / "bare")
+
+
+def build() -> None:
+    """The engine and the bare loop, optimised."""
+    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "--bins", "--examples"]
+    subprocess.run(cargo, cwd=ROOT, check=True)
+
+
+def ycsb_class_path(directory: Path) -> str:
+    """site.ycsb:core and what it needs, from Maven Central, and our consuming store."""
+    pom = ROOT / "benchmarks" / "java" / "pom.xml"
+    mvn = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={directory}/lib"]
+    subprocess.run(mvn, check=True)
+    source = ROOT / "benchmarks" / "java" / "ConsumingDB.java"
+    subprocess.run(["javac", "-cp", f"{directory}/lib/*", "-d", str(directory), str(source)], check=True)
+    return f"{directory}:{directory}/lib/*"
+
+
+def spec(words: list[str]) -> dict[str, object]:
+    """The TrialSpec of a YCSB command line, recording what we record."""
+    printed = subprocess.run([ENGINE, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
+    made = dict(json.loads(printed.stdout))
+    made["sinks"] = [{"sink": "hdr_ns"}]
+    return made
+
+
+def trial(made: dict[str, object]) -> dict[str, object]:
+    """Runs a trial; its summary."""
+    # Stdin must stay open: it is the lease.
+    process = subprocess.Popen([ENGINE, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps(made) + "\n")
+    process.stdin.flush()
+    events = process.stdout.read()
+    process.stdin.close()
+    if process.wait() != 0:
+        raise SystemExit("error: the trial failed")
+    return summary(events)
+
+
+def against_ycsb(work: Path, scale: int, repeats: int) -> None:
+    """(a) The null store against YCSB's client on stores that do nothing: CPU per operation."""
+    class_path = ycsb_class_path(work)
+    few, many = 200_000 * scale, 2_200_000 * scale
+    shapes = [
+        ("run, workload A, against BasicDB", "run", "site.ycsb.BasicDB", 0.5),
+        ("load, values consumed", "load", "ConsumingDB", 0.2),
+    ]
+    for name, phase, db, goal in shapes:
+
+        def count(n: int, phase: str = phase) -> list[str]:
+            records = n if phase == "load" else 1_000_000
+            return ["-P", str(ROOT / "workloads" / "workloada"), "-p", f"recordcount={records}", "-p", f"operationcount={n}"]
+
+        def ours(n: int, phase: str = phase) -> float:
+            return run([ENGINE, "ycsb", phase, "null", *count(n)]).cpu_seconds
+
+        def theirs(n: int, phase: str = phase, db: str = db) -> float:
+            flag = "-load" if phase == "load" else "-t"
+            java = ["java", "-cp", class_path, "site.ycsb.Client", "-db", db, "-p", "basicdb.verbose=false"]
+            return run([*java, *count(n), flag]).cpu_seconds
+
+        pairs = [(marginal_cpu_ns(ours, few, many), marginal_cpu_ns(theirs, few, many)) for _ in range(repeats)]
+        ratio = ratio_of(pairs)
+        mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+        print(f"(a) {name}: CPU per operation ours ÷ YCSB 0.17.0 {ratio}")
+        print(f"    {mine:.0f} ns against {other:.0f} ns; goal at most {goal}: {'met' if ratio.median <= goal else 'NOT met'}")
+
+
+def against_bare(work: Path, scale: int, repeats: int) -> None:
+    """(b) The engine on RocksDB against a loop that measures nothing, on the same library, options, keys and values."""
+    records, operations = 200_000 * scale, 500_000 * scale
+    loaded = work / "loaded"
+    base = ["-P", str(ROOT / "workloads" / "workloada"), "-p", f"recordcount={records}", "-p", "seed=1"]
+    subprocess.run(
+        [ENGINE, "ycsb", "load", "rocksdb", *base, "-p", f"rocksdb.dir={loaded}", "-p", "settle=true"],
+        check=True, capture_output=True,
+    )
+    for threads in (1, 2):
+        for name, phase, workload in (("C", "run", "workloadc"), ("A", "run", "workloada"), ("load", "load", "workloada")):
+            pairs = []
+            for repeat in range(repeats + 1):
+                rates = {}
+                # The order alternates, so that drift of the machine does not favour one side.
+                for side in ("ours", "bare") if repeat % 2 else ("bare", "ours"):
+                    directory = work / "db"
+                    shutil.rmtree(directory, ignore_errors=True)
+                    if phase == "run":
+                        shutil.copytree(loaded, directory)
+                    n = operations if phase == "run" else records
+                    words = [
+                        phase, "rocksdb", "-P", str(ROOT / "workloads" / workload), "-threads", str(threads),
+                        "-p", f"recordcount={records}", "-p", f"operationcount={operations}", "-p", "seed=1",
+                        "-p", f"rocksdb.dir={directory}",
+                    ]  # fmt: skip
+                    made = spec(words)
+                    if side == "ours":
+                        ns = float(str(trial(made)["measured_ns"]))
+                    else:
+                        ns = float(run([BARE], json.dumps(made)).stdout)
+                    rates[side] = n / ns * 1e9
+                # The first pair warms the page cache.
+                if repeat:
+                    pairs.append((rates["ours"], rates["bare"]))
+            ratio = ratio_of(pairs)
+            mine, other = (sorted(side)[len(pairs) // 2] for side in zip(*pairs, strict=True))
+            print(f"(b) RocksDB, {name}, {threads} thread(s): throughput ours ÷ bare loop {ratio}")
+            print(f"    {mine:,.0f} op/s against {other:,.0f}; goal at least 0.95: {'met' if ratio.median >= 0.95 else 'NOT met'}")
+
+
+def ten_thousand_clients(scale: int) -> None:
+    """(c) Peak memory with 10,000 clients."""
+    words = ["run", "null", "-P", str(ROOT / "workloads" / "workloada"), "-threads", "10000"]
+    made = spec([*words, "-p", "recordcount=1000000", "-p", f"operationcount={2_000_000 * scale}"])
+    memory = int(str(trial(made)["memory_bytes_max"]))
+    made["pace"] = {"mode": "open", "rate": [{"from": 200_000, "to": 200_000, "seconds": 0}], "arrival": "poisson"}
+    paced = trial(made)
+    paced_memory = int(str(paced["memory_bytes_max"]))
+    late = int(str(paced["late_generator"])) / int(str(paced["operations"]))
+    goal = 200_000_000
+    met = "met" if max(memory, paced_memory) <= goal else "NOT met"
+    print(f"(c) 10,000 clients on null: peak memory {memory / 1e6:.0f} MB in the closed loop, {paced_memory / 1e6:.0f} MB at")
+    print(f"    200,000 op/s, Poisson ({late:.3%} over 1 ms late); goal at most 200 MB: {met}")
+
+
+def main() -> int:
+    """Everything, in order."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only check that it works")
+    parser.add_argument("--only", choices=["a", "b", "c"], help="one part")
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"warning: the load average is {load:.1f}: the machine is not quiet, and the intervals will be wide", file=sys.stderr)
+    build()
+    work = Path(tempfile.mkdtemp(prefix="loadstone-bench-"))
+    try:
+        if args.only in (None, "a"):
+            against_ycsb(work, 1, 2 if args.quick else 6)
+        if args.only in (None, "b"):
+            against_bare(work, 1, 2 if args.quick else 10)
+        if args.only in (None, "c"):
+            ten_thousand_clients(1)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+//! What the parts of the hot loop cost, ns per operation: the table in docs/concepts/performance.md.
+//!
+//! `cargo run --release -p loadstone-load --example hot_loop`
+
+// A program: printing is what it is for, and a panic is how it fails.
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
+use loadstone_load::deal::Deal;
+use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+use loadstone_load::meter::Grid;
+use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
+use loadstone_load::random::{Draws, Purpose};
+use loadstone_load::values::{Length, Pool};
+use loadstone_load::{Kind, Operation, Workload};
+
+const N: u64 = 2_000_000;
+const REPEATS: usize = 7;
+
+/// The median of some repeats; the spread tells how quiet the machine was.
+fn part(name: &str, mut each: impl FnMut(u64)) {
+    let mut ns: Vec<f64> = (0..REPEATS)
+        .map(|_| {
+            let start = Instant::now();
+            (0..N).for_each(&mut each);
+            start.elapsed().as_nanos() as f64 / N as f64
+        })
+        .collect();
+    ns.sort_by(f64::total_cmp);
+    println!("{name:<44} {:>7.1}   ({:.1} to {:.1})", ns[REPEATS / 2], ns[0], ns[REPEATS - 1]);
+}
+
+fn spec(mix: Mix, operations: u64) -> CoreSpec {
+    CoreSpec {
+        table: "usertable".to_owned(),
+        records: 1_000_000,
+        insert_start: 0,
+        insert_count: 1_000_000,
+        field_count: 10,
+        field_name_prefix: "field".to_owned(),
+        field_length: Length::Constant { bytes: 100 },
+        read_all_fields: true,
+        write_all_fields: false,
+        integrity: false,
+        mix,
+        keys: KeyDistribution::Zipfian,
+        insert_order: InsertOrder::Hashed,
+        zero_padding: 1,
+        scan_length: Length::Uniform { min: 1, max: 100 },
+        operations: Some(operations),
+        insert_lag: 2,
+    }
+}
+
+fn main() {
+    println!("{:<44} {:>7}   (least to most of {REPEATS})", "part", "ns");
+    part("clock, one reading", |_| {
+        black_box(Instant::now());
+    });
+    let deal = Deal::new(1, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).expect("weights");
+    part("kind of operation", |i| {
+        black_box(deal.kind(i));
+    });
+    let range = Range { start: 0, count: 1_000_000, growth: 0 };
+    let all = Existing { first: 0, last: 999_999 };
+    for (name, distribution) in [
+        ("key choice, uniform", KeyDistribution::Uniform),
+        ("key choice, zipfian (YCSB's)", KeyDistribution::Zipfian),
+        ("key choice, latest", KeyDistribution::Latest),
+        ("key choice, truezipfian", KeyDistribution::true_zipfian()),
+    ] {
+        let chooser = Chooser::new(&distribution, range, 1_000_000);
+        part(name, |i| {
+            black_box(chooser.choose(i, all, &mut Draws::at(1, i, Purpose::Key)));
+        });
+    }
+    let mut key = Vec::new();
+    part("key text", |i| {
+        write_key(&mut key, i, InsertOrder::Hashed, 1);
+        black_box(&key);
+    });
+    let pool = Pool::new(1);
+    let mut field = [0u8; 100];
+    part("value, one field of 100 bytes", |i| {
+        pool.fill(&mut field, &mut Draws::at(1, i, Purpose::Value));
+        black_box(&field);
+    });
+    let grid = Grid::default();
+    part("histogram, one value", |i| grid.record(1_000 + (i & 0xfff)));
+    for (name, arrival) in [("due time, uniform", Arrival::Uniform), ("due time, poisson", Arrival::Poisson)] {
+        let rate = vec![RatePiece { from: 1e5, to: 1e5, seconds: 0.0 }];
+        let pace = Pace::new(&PaceSpec::Open { rate, arrival }, 1).expect("a rate").expect("open");
+        let mut cursor = Cursor::default();
+        part(name, |i| {
+            black_box(pace.due_ns(i, &mut cursor));
+        });
+    }
+    let mut operation = Operation::default();
+    let read = CoreRun::new(spec(Mix { read: 1.0, ..Mix::default() }, N), 1).expect("a mix");
+    part("whole operation, workload C", |i| {
+        read.fill(i, &mut operation);
+        black_box(&operation);
+    });
+    let update = CoreRun::new(spec(Mix { read: 0.5, update: 0.5, ..Mix::default() }, N), 1).expect("a mix");
+    part("whole operation, workload A", |i| {
+        update.fill(i, &mut operation);
+        black_box(&operation);
+    });
+    let load = CoreLoad::new(spec(Mix::default(), N), 1);
+    part("whole operation, load of 10 x 100 bytes", |i| {
+        load.fill(i, &mut operation);
+        black_box(&operation);
+    });
+}

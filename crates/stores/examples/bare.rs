@@ -1,0 +1,103 @@
+//! The bare loop: what a store does with exactly our keys and values when nobody measures.
+//!
+//! `bare STORE PHASE SPEC-FILE THREADS`: reads a TrialSpec, performs its operations on the store with no clock, no
+//! histogram and no pace, and prints the elapsed ns. `make bench` holds the engine against it.
+
+// A program: printing is what it is for, and a panic is how it fails.
+#![allow(clippy::print_stdout)]
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
+use loadstone_load::{Kind, Operation, Row, Workload};
+use loadstone_stores::key_value::KeyValue;
+use loadstone_stores::{Durability, Options};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let spec: serde_json::Value = serde_json::from_str(&std::io::read_to_string(std::io::stdin())?)?;
+    let mut workload = spec["workload"].clone();
+    if let Some(object) = workload.as_object_mut() {
+        object.remove("type");
+    }
+    let core: CoreSpec = serde_json::from_value(workload)?;
+    let seed = spec["seed"].as_u64().ok_or("no seed")?;
+    let options = Options {
+        properties: serde_json::from_value(spec["store"]["properties"].clone())?,
+        durability: spec["store"]["durability"].as_str().and_then(Durability::parse).unwrap_or_default(),
+        table: core.table.clone(),
+        create: spec["phase"] == "load",
+        clients: spec["clients"].as_u64().unwrap_or(1) as usize,
+    };
+    let ns = if spec["phase"] == "load" {
+        on_store(&spec, &options, &CoreLoad::new(core, seed))?
+    } else {
+        on_store(&spec, &options, &CoreRun::new(core, seed).ok_or("nothing to do")?)?
+    };
+    println!("{ns}");
+    Ok(())
+}
+
+fn on_store<W: Workload>(spec: &serde_json::Value, options: &Options, workload: &W) -> Result<u128, Failure> {
+    use loadstone_stores::{fjall::FjallEngine, lmdb::LmdbEngine, redb::RedbEngine, rocksdb::RocksDbEngine};
+    match spec["store"]["name"].as_str() {
+        Some("rocksdb") => run::<RocksDbEngine, W>(options, workload),
+        Some("lmdb") => run::<LmdbEngine, W>(options, workload),
+        Some("fjall") => run::<FjallEngine, W>(options, workload),
+        Some("redb") => run::<RedbEngine, W>(options, workload),
+        other => Err(format!("no bare loop for {other:?}").into()),
+    }
+}
+
+fn run<K: KeyValue, W: Workload>(options: &Options, workload: &W) -> Result<u128, Failure> {
+    let engine = K::open(options)?;
+    let operations = workload.operations().ok_or("no end")?;
+    let next = AtomicU64::new(0);
+    let start = Barrier::new(options.clients + 1);
+    let ns = std::thread::scope(|scope| {
+        for _ in 0..options.clients {
+            scope.spawn(|| {
+                start.wait();
+                client(&engine, workload, &next, operations);
+            });
+        }
+        start.wait();
+        Instant::now()
+    })
+    .elapsed()
+    .as_nanos();
+    engine.close()?;
+    Ok(ns)
+}
+
+/// Draws, encodes, merges and decodes what the engine does.
+fn client<K: KeyValue, W: Workload>(engine: &K, workload: &W, next: &AtomicU64, operations: u64) {
+    let mut client = K::Client::default();
+    let (mut operation, mut row, mut merged) = (Operation::default(), Row::default(), Vec::new());
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if index >= operations {
+            return;
+        }
+        workload.fill(index, &mut operation);
+        let wanted = operation.selection.wanted(workload.field_names());
+        let key = &operation.key[..];
+        let done = match operation.kind {
+            Kind::Read => engine
+                .get(&mut client, key, |stored| {
+                    row.clear();
+                    row.read(stored, wanted).expect("a record");
+                })
+                .map(|_| ()),
+            Kind::Update => engine
+                .get(&mut client, key, |stored| operation.row.merge_into(stored, &mut merged).expect("a record"))
+                .and_then(|_| engine.put(&mut client, key, &merged)),
+            Kind::Insert => engine.put(&mut client, key, operation.row.bytes()),
+            other => panic!("the bare loop does not {}", other.name()),
+        };
+        done.expect("the store works");
+    }
+}

@@ -1,0 +1,125 @@
+//! What single stores refuse, and with which words.
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::fjall::FjallEngine;
+use loadstone_stores::key_value::KeyValue;
+use loadstone_stores::lmdb::LmdbEngine;
+use loadstone_stores::redb::RedbEngine;
+use loadstone_stores::{Durability, Session, Store};
+
+use crate::subject::{Calls, Place, Subject, open, row, try_open};
+
+const fn subject(name: &'static str, directory: &'static str) -> Subject {
+    Subject { name, directory, properties: &[] }
+}
+
+const LMDB: Subject = subject("lmdb", "lmdb.dir");
+const FJALL: Subject = subject("fjall", "fjall.dir");
+const REDB: Subject = subject("redb", "redb.dir");
+
+fn with(mut place: Place, property: &str, value: &str) -> Place {
+    place.options.properties.insert(property.to_owned(), value.to_owned());
+    place
+}
+
+#[test]
+fn a_full_map_of_lmdb_is_no_space_and_says_what_to_set() {
+    for durability in [Durability::None, Durability::Os, Durability::Device] {
+        let mut place = with(LMDB.place(), "lmdb.mapsize", "1M");
+        place.options.durability = durability;
+        let store = open::<LmdbEngine>(&place.options);
+        let mut session = store.session().unwrap();
+        let mut value = Row::default();
+        value.push(b"field0", &[b'v'; 1_000]);
+        let key = |n: usize| format!("user{n:04}").into_bytes();
+        let fitted = (0..2_000).find(|&n| session.put(&key(n), &value) != Status::Ok).expect("an end of the map");
+        assert!(fitted > 100, "{fitted} of {durability:?}");
+        assert_eq!(session.put(&key(fitted), &value), Status::NoSpace);
+        let words = session.last_error().unwrap();
+        assert!(words.contains("MDB_MAP_FULL") && words.contains("lmdb.mapsize above 1048576"), "{words}");
+        for n in 0..fitted {
+            assert_eq!(session.get(&key(n), Wanted::All).0, Status::Ok, "what was acknowledged is there");
+        }
+        drop(session);
+        store.close().unwrap();
+
+        // A larger map goes on where the smaller one ended.
+        let place = with(place, "lmdb.mapsize", "2M");
+        let store = open::<LmdbEngine>(&place.options);
+        let mut session = store.session().unwrap();
+        assert_eq!(session.put(&key(fitted), &value), Status::Ok);
+        assert_eq!(session.list(b"", 2_000).1.len(), fitted + 1);
+    }
+}
+
+#[test]
+fn lmdb_takes_keys_of_511_bytes_and_no_longer() {
+    let mut opened = LMDB.open::<LmdbEngine>();
+    assert_eq!(opened.session.put(&[b'k'; 511], &row(&[("a", "1")])), Status::Ok);
+    assert_eq!(opened.session.get(&[b'k'; 511], Wanted::All).0, Status::Ok);
+    assert_eq!(opened.session.put(&[b'k'; 512], &row(&[("a", "1")])), Status::BadRequest);
+    assert_eq!(opened.session.last_error().unwrap(), "LMDB takes keys of 1 to 511 bytes, not 512");
+}
+
+#[test]
+fn lmdb_has_a_reader_slot_for_every_client() {
+    let mut place = LMDB.place();
+    place.options.clients = 300;
+    let store = open::<LmdbEngine>(&place.options);
+    // A thread keeps its slot to its end, so all of them are there at once.
+    let together = std::sync::Barrier::new(place.options.clients);
+    std::thread::scope(|threads| {
+        for _ in 0..place.options.clients {
+            threads.spawn(|| {
+                let read = store.session().unwrap().get(b"user1", Wanted::All);
+                together.wait();
+                assert_eq!(read.0, Status::NotFound);
+            });
+        }
+    });
+}
+
+#[test]
+fn sizes_and_names_that_cannot_be_are_wrong_usage() {
+    let refused = |error: Option<loadstone_stores::StoreError>, word: &str| {
+        let error = error.expect("a refusal");
+        assert!(error.usage && error.message.contains(word) && error.hint.is_some(), "{error:?}");
+    };
+    for size in ["many", "1.5G", "99999999T", "18446744073709551615"] {
+        refused(try_open::<LmdbEngine>(&with(LMDB.place(), "lmdb.mapsize", size).options).err(), "lmdb.mapsize");
+    }
+    refused(try_open::<FjallEngine>(&with(FJALL.place(), "fjall.cachesize", "-1").options).err(), "fjall.cachesize");
+    refused(try_open::<RedbEngine>(&with(REDB.place(), "redb.cachesize", "x").options).err(), "redb.cachesize");
+    let mut place = FJALL.place();
+    place.options.table = "t".repeat(256);
+    refused(try_open::<FjallEngine>(&place.options).err(), "255");
+}
+
+fn a_run_needs_its_table<K: KeyValue>(subject: &Subject) {
+    let mut place = subject.open::<K>().close();
+    place.options.create = false;
+    "misspelt".clone_into(&mut place.options.table);
+    let error = try_open::<K>(&place.options).err().expect("a table that was not loaded");
+    assert!(error.message.starts_with("no table \"misspelt\" in the "), "{error}");
+    assert!(error.hint.unwrap_or_default().starts_with("load one first"));
+    // Nor was it made on the way.
+    assert!(try_open::<K>(&place.options).is_err());
+    "usertable".clone_into(&mut place.options.table);
+    open::<K>(&place.options).close().expect("a clean close");
+}
+
+#[test]
+fn a_run_with_a_misspelt_table_is_refused() {
+    a_run_needs_its_table::<LmdbEngine>(&LMDB);
+    a_run_needs_its_table::<FjallEngine>(&FJALL);
+    a_run_needs_its_table::<RedbEngine>(&REDB);
+}
+
+#[test]
+fn caches_are_as_large_as_asked() {
+    let cached = |facts: Vec<(String, String)>| facts.into_iter().find(|(name, _)| name == "cache_bytes").unwrap().1;
+    let place = with(FJALL.place(), "fjall.cachesize", "3M");
+    assert_eq!(cached(open::<FjallEngine>(&place.options).promise().facts), "3145728");
+    let place = with(REDB.place(), "redb.cachesize", "3M");
+    assert_eq!(cached(open::<RedbEngine>(&place.options).promise().facts), "3145728");
+}

@@ -1,0 +1,64 @@
+//! What every embedded store must do, case by case, on the real engines, each in a directory of its own.
+//!
+//! A new store is one line in the list at the end of this file; a new case is a function in `records.rs`, `opening.rs` or
+//! `kill.rs`, and its name in the list of cases.
+
+#[path = "../hse_fake/mod.rs"]
+mod hse_fake;
+mod kill;
+mod limits;
+mod opening;
+mod records;
+mod subject;
+
+/// Makes a module per store with a test per case.
+macro_rules! conformance {
+    ($($name:ident: $engine:ty, $directory:literal, [$($property:literal = $value:literal),*];)*) => {
+        $(
+            mod $name {
+                use crate::subject::Subject;
+                const SUBJECT: Subject = Subject {
+                    name: stringify!($name),
+                    directory: $directory,
+                    properties: &[$(($property, $value)),*],
+                };
+                cases! { $engine;
+                    records: reading_a_missing_key_finds_nothing, updating_a_missing_key_makes_nothing,
+                        deleting_a_missing_key_succeeds, what_is_inserted_is_read, one_field_is_read_alone,
+                        named_fields_are_read_alone, an_update_keeps_the_other_fields,
+                        an_insert_replaces_the_whole_record, a_deleted_record_is_gone, scans_are_in_byte_order,
+                        a_scan_past_the_end_returns_what_is_left, a_scan_beyond_the_end_returns_nothing,
+                        a_scan_of_none_returns_nothing, empty_values_and_empty_rows_are_kept,
+                        large_values_are_kept, names_are_unicode_and_values_are_bytes, long_keys_are_kept,
+                        an_impossible_key_is_an_answer_and_no_panic, clients_do_not_disturb_each_other;
+                    opening: tables_do_not_see_each_other, records_outlive_a_clean_close,
+                        settling_leaves_every_record, bytes_that_are_no_row_are_reported,
+                        a_run_without_a_database_makes_nothing, a_file_in_place_of_the_directory_is_refused,
+                        a_second_opening_is_refused, the_promise_is_no_weaker_than_asked;
+                    kill: none_opens_after_a_kill, os_outlives_a_kill, device_outlives_a_kill;
+                }
+                /// Not a case: what the cases of `kill` start as a process of its own, and kill.
+                #[test]
+                #[ignore = "started by the cases that kill it"]
+                fn victim() {
+                    crate::kill::victim::<$engine>(&SUBJECT);
+                }
+            }
+        )*
+    };
+}
+
+macro_rules! cases {
+    ($engine:ty; $($module:ident: $($case:ident),*;)*) => {
+        $($(
+            #[test]
+            fn $case() {
+                crate::$module::$case::<$engine>(&SUBJECT);
+            }
+        )*)*
+    };
+}
+
+conformance! {
+    hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", [];
+}

@@ -1,0 +1,154 @@
+//! A store under test, in a directory that goes away with it.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::key_value::{KeyValue, KeyValueSession, KeyValueStore};
+use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
+use tempfile::TempDir;
+
+/// A line of the list of stores.
+pub struct Subject {
+    /// Its module in the list.
+    pub name: &'static str,
+    /// The property that names its directory.
+    pub directory: &'static str,
+    /// Its other properties.
+    pub properties: &'static [(&'static str, &'static str)],
+}
+
+/// How it is opened, in a directory of its own that is not there yet.
+pub struct Place {
+    /// What a test may change before it opens the store.
+    pub options: Options,
+    _temporary: TempDir,
+}
+
+impl Subject {
+    /// A place for a load at `os`.
+    pub fn place(&self) -> Place {
+        let temporary = tempfile::tempdir().expect("a temporary directory");
+        let directory = temporary.path().join("below/database");
+        Place { options: self.options(&directory.display().to_string()), _temporary: temporary }
+    }
+
+    /// Options of a load at `os` in this directory.
+    pub fn options(&self, directory: &str) -> Options {
+        let properties = [(self.directory, directory)];
+        let properties = properties.iter().chain(self.properties).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let mut properties: std::collections::BTreeMap<String, String> = properties.collect();
+        let library = match std::env::var(crate::hse_fake::UNDER_TEST) {
+            Ok(path) => path,
+            Err(_) => {
+                let root = std::path::Path::new(directory).ancestors().nth(2).expect("a root");
+                crate::hse_fake::fake(root, crate::hse_fake::Version::Three).display().to_string()
+            }
+        };
+        properties.insert("hse.library".into(), library);
+        Options {
+            properties,
+            durability: Durability::Os,
+            table: "usertable".to_owned(),
+            create: true,
+            clients: 4,
+        }
+    }
+
+    /// The directory of these options.
+    pub fn directory(&self, options: &Options) -> PathBuf {
+        PathBuf::from(&options.properties[self.directory])
+    }
+
+    /// An open store and one session.
+    pub fn open<K: KeyValue>(&self) -> Opened<K> {
+        let place = self.place();
+        let store = open::<K>(&place.options);
+        Opened { session: store.session().expect("a session"), store, place }
+    }
+}
+
+/// A store that must open. What is missing on this machine is part of the message: a test that needs it fails, and says
+/// how to get it.
+pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
+    try_open::<K>(options).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint.as_deref().unwrap_or("none")))
+}
+
+/// A store that may not open.
+pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, StoreError> {
+    // One at a time: a first opening may unpack a shared object that the others then find.
+    static OPENING: Mutex<()> = Mutex::new(());
+    let _one = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    KeyValueStore::open(options)
+}
+
+/// An open store, one client, and the calls of a session without their futures.
+pub struct Opened<K: KeyValue> {
+    pub session: KeyValueSession<K>,
+    pub store: KeyValueStore<K>,
+    pub place: Place,
+}
+
+impl<K: KeyValue> Opened<K> {
+    /// Closes it as the engine does: sessions first. The place is left for another opening.
+    pub fn close(self) -> Place {
+        drop(self.session);
+        self.store.close().expect("a clean close");
+        self.place
+    }
+}
+
+/// The calls of a session without their futures.
+pub trait Calls {
+    fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row);
+    fn put(&mut self, key: &[u8], row: &Row) -> Status;
+    fn change(&mut self, key: &[u8], row: &Row) -> Status;
+    fn remove(&mut self, key: &[u8]) -> Status;
+    fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>);
+}
+
+impl<S: Session> Calls for S {
+    fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row) {
+        let mut row = row(&[("left over", "from before")]);
+        (now(self.read(key, wanted, &mut row)), row)
+    }
+
+    fn put(&mut self, key: &[u8], row: &Row) -> Status {
+        now(self.insert(key, row))
+    }
+
+    fn change(&mut self, key: &[u8], row: &Row) -> Status {
+        now(self.update(key, row))
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Status {
+        now(self.delete(key))
+    }
+
+    fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
+        let mut rows = Rows::default();
+        rows.push(b"left over");
+        let status = now(self.scan(from, count, Wanted::All, &mut rows));
+        (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
+    }
+}
+
+/// A future that is ready, as those of an embedded store are.
+pub fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("an embedded store's future waits"),
+    }
+}
+
+/// A row of these fields.
+pub fn row(fields: &[(&str, &str)]) -> Row {
+    let mut row = Row::default();
+    for (name, value) in fields {
+        row.push(name.as_bytes(), value.as_bytes());
+    }
+    row
+}

@@ -1,0 +1,54 @@
+"""Figures as people read them. Inside, everything is ns, bytes and operations; this is the only place that scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def count(number: float) -> str:
+    """A whole number: 1,234,567."""
+    return f"{number:,.0f}"
+
+
+def rate(operations_per_second: float) -> str:
+    """A rate: 123,456 op/s; below 100 with three digits."""
+    number = count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
+    return f"{number} op/s"
+
+
+def duration(ns: float) -> str:
+    """A length of time with three digits: 1.23 µs."""
+    return scaled(ns, DURATIONS)
+
+
+def size(number_of_bytes: float) -> str:
+    """A number of bytes with three digits, in powers of 1,000: 1.23 GB."""
+    return scaled(number_of_bytes, SIZES)
+
+
+def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
+    """A number with three digits in the first unit that it reaches."""
+    # 999.7 would be printed as 1000 with three digits.
+    factor, unit = next((each for each in units if number >= each[0] * 0.9995), units[-1])
+    value = number / factor
+    digits = 0 if value >= 99.95 or factor == 1 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f} {unit}"
+
+
+def clock(seconds: float) -> str:
+    """A time left: 0:07, 12:34, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def sparkline(numbers: Sequence[float], width: int) -> str:
+    """One block a number, as high as its share of the largest; means of neighbours when there are more than `width`."""
+    each = max(-(-len(numbers) // width), 1)
+    means = [sum(part) / len(part) for part in (numbers[at : at + each] for at in range(0, len(numbers), each))]
+    top = max(means, default=0) or 1
+    return "".join(LEVELS[round(mean / top * (len(LEVELS) - 1))] for mean in means)

@@ -1,0 +1,99 @@
+"""Every YCSB command line of the hand-written reports runs, with another store and smaller counts and nothing else."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FIXTURES, Engine
+
+COMMANDS = (FIXTURES / "seeds/commands.txt").read_text().splitlines()
+# The shell's part of a line is not ours.
+LINES = [re.split(r" [>|] ", line)[0].removeprefix("bin/ycsb ") for line in COMMANDS]
+SMALL = ("recordcount=2000", "operationcount=2000")
+
+
+@pytest.fixture(scope="module")
+def tables(shared: Engine) -> Engine:
+    """A RocksDB with the reports' tables, in a directory laid out as the reports' authors had it."""
+    (shared.home / "pointdata").mkdir()
+    (shared.home / "workloads").mkdir()
+    for file in [*shared.workloads.iterdir(), *(FIXTURES / "seeds").glob("workload_*")]:
+        (shared.home / "workloads" / file.name).write_bytes(file.read_bytes())
+    for table in ("usertable", "usertableSplit"):
+        shared(f"load rocksdb -P workloads/workloada rocksdb.dir=db table={table}", *SMALL)
+    return shared
+
+
+def untouched(engine: Engine, line: str, *more: str) -> list[str]:
+    """A line's words as the shell would hand them over, with what the test adds at the end."""
+    return [str(engine.program), "ycsb", *shlex.split(line), *(word for pair in more for word in ("-p", pair))]
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if " hse " not in line])
+def test_a_reports_line_runs_with_rocksdb_in_the_place_of_hbase(
+    tables: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    directory = tmp_path / "db" if line.startswith("load") else tables.home / "db"
+    words = untouched(tables, re.sub(r"hbase1\d", "rocksdb", line), f"rocksdb.dir={directory}", *SMALL)
+    monkeypatch.setattr(tables, "words", lambda *_: words)
+    told = tables(line)
+    done = sum(told.value(m, "Total Operations" if "=raw" in line else "Operations") for m in told.metrics()[1:] + [
+        m for m in told.metrics()[:1] if m != "CLEANUP"
+    ] if m != "CLEANUP")
+    assert done == 2000
+    threads = re.search(r"thread(?:s|count)[ =](\d+)", line.replace("-p threads=10", ""))
+    clients = told.value("CLEANUP", "Total Operations" if "=raw" in line else "Operations")
+    assert clients == (int(threads[1]) if threads else 1)
+    assert not told.said("error: ")
+    # One warning for each word that HBase's binding knew and RocksDB's does not, and no other.
+    strange = [word for word in ("columnfamily", "threads", "-cp") if re.search(rf"(-p |^| ){word}[= ]", line)]
+    warned = told.said("warning: ")
+    assert len(warned) == len([w for w in strange if f"-p {w}=" in line or w == "-cp"]), warned
+
+
+def test_the_raw_file_of_a_report_is_written_where_it_says(tables: Engine) -> None:
+    tables("run rocksdb -P workloads/workload_writeonly rocksdb.dir=other measurementtype=raw", *SMALL,
+           "measurement.raw.output_file=./pointdata/mine")
+    assert len((tables.home / "pointdata/mine").read_text().splitlines()) == 2000 + 1 + 2
+
+
+def test_threads_as_a_property_is_told_to_have_no_effect(engine: Engine) -> None:
+    told = engine("load null -P workloads/workloada threads=10")
+    assert told.said("warning: ") == [
+        "threads=10 has no effect, here as in YCSB: 1 client runs (-p threads); "
+        "use -threads 10 or -p threadcount=10"
+    ]
+    assert told.value("CLEANUP", "Operations") == 1, "the warning is true"
+
+
+def test_a_column_family_is_told_to_have_no_effect(engine: Engine) -> None:
+    told = engine("load null -P workloads/workloada columnfamily=cf -cp /etc/hbase/conf")
+    assert told.said("warning: ") == [
+        "neither the workload nor the store null knows columnfamily (-p columnfamily); it has no effect",
+        "-cp has no effect: the store null does not run in a JVM",
+    ]
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if " hse " in line])
+def test_options_of_hse_1_are_refused_with_what_to_write_today(engine: Engine, line: str) -> None:
+    told = engine.told(line)
+    assert (told.code, told.out) == (2, "")
+    assert told.said("error: ") == [
+        "only HSE 1 knows hse.mpool_name and hse.config_path; since HSE 2.0 a KVDB is kept in a directory, not in an mpool"
+    ]
+    assert told.said("hint: ") == [
+        "write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7"
+    ]
+    assert list(engine.home.iterdir()) == []
+
+
+def test_a_documented_workload_file_with_chinese_comments_runs_without_a_warning(engine: Engine) -> None:
+    file = FIXTURES / "seeds/workload_documented"
+    told = engine("run null -P", str(file), "operationcount=1000", "recordcount=1000")
+    assert told.said("warning: ") == []
+    assert told.value("READ", "Operations") == 950
+    assert "LatencyVariance(us)" in told.out, "the file asks for histograms"
