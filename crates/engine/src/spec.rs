@@ -221,8 +221,7 @@ impl TrialSpec {
 }
 
 fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
-    let end = core.insert_start.checked_add(core.insert_count);
-    if end.is_none_or(|end| end > core.records.max(core.insert_count)) && core.insert_start > 0 {
+    if core.insert_start.checked_add(core.insert_count).is_none_or(|end| end > core.records) {
         return Err(EngineError::usage(format!(
             "insertstart + insertcount = {} + {} is beyond recordcount = {}",
             core.insert_start, core.insert_count, core.records
@@ -237,4 +236,52 @@ fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
         return Err(EngineError::usage("fieldcount must be at least 1, got 0"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPEC: &str = include_str!("../fixtures/trial-spec-1.json");
+
+    /// Every released version stays readable.
+    #[test]
+    fn a_spec_of_version_1_is_read() {
+        let spec = TrialSpec::parse(SPEC).unwrap();
+        assert_eq!((spec.store.name.as_str(), spec.clients), ("rocksdb", 8));
+        assert_eq!(spec.segment, Segment::default(), "what is left out has its default");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_its_reason() {
+        for (from, to, wanted) in [
+            ("\"spec\": 1", "\"spec\": 2", "version 2"),
+            ("\"clients\": 8", "\"clients\": 0", "at least 1"),
+            ("\"clients\": 8", "\"clients\": -1", "cannot be read"),
+            ("\"clients\": 8", "\"cleints\": 8", "cleints"),
+            ("{\n  \"operations\": 1000\n }", "{}", "never end"),
+            ("{\n  \"operations\": 1000\n }", "{\"seconds\": -1}", "seconds"),
+            ("\"interval_ms\": 1000", "\"interval_ms\": 0", "interval_ms"),
+            ("\"insert_start\": 0", "\"insert_start\": 1", "beyond recordcount"),
+            ("\"field_count\": 10", "\"field_count\": 0", "fieldcount"),
+            ("\"mode\": \"closed\"", "\"mode\": \"open\", \"rate\": [], \"arrival\": \"uniform\"", "rate"),
+        ] {
+            let text = SPEC.replace(from, to);
+            assert_ne!(text, SPEC, "{from} stands in the fixture");
+            let error = TrialSpec::parse(&text).unwrap_err();
+            assert!(error.message.contains(wanted) && error.exit == 2, "{to}: {error}");
+        }
+    }
+
+    proptest! {
+        /// A broken lab must not bring an engine down.
+        #[test]
+        fn no_text_makes_it_panic(at in 0usize..SPEC.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
+            let mut text = SPEC.as_bytes().to_vec();
+            let end = (at + bytes.len()).min(text.len());
+            text.splice(at..end, bytes);
+            let _ = TrialSpec::parse(&String::from_utf8_lossy(&text));
+        }
+    }
 }

@@ -149,7 +149,8 @@ pub fn run<S: Store, W: Workload + 'static>(
         clients: clients as usize,
     })?;
     let promise = store.promise();
-    let course = Course::new(spec.segment, spec.segment.share(spec.until.operations.unwrap_or(u64::MAX)));
+    let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
+    let course = Course::new(spec.segment, operations.map_or(u64::MAX, |n| spec.segment.share(n)));
     if spec.warmup_seconds > 0.0 {
         course.warm_up();
     }
@@ -167,7 +168,8 @@ pub fn run<S: Store, W: Workload + 'static>(
     let crew = Crew::hire(&job, clients)?;
     drop(job);
     observer.ready(&Opened { spec, promise: &promise, clients, driver_ns, connect: connecting.elapsed() });
-    let mut conductor = Conductor { spec, course: &course, pace: pace.as_deref(), crew, driver_ns };
+    let operations = operations.map(|n| spec.segment.share(n));
+    let mut conductor = Conductor { spec, operations, course: &course, pace: pace.as_deref(), crew, driver_ns };
     let (end, all_home) = conductor.conduct(controls, observer, &*keep, S::DRIVE == loadstone_stores::Drive::Thread);
     if all_home {
         if let Ok(store) = Arc::try_unwrap(keep) {
@@ -182,6 +184,8 @@ pub fn run<S: Store, W: Workload + 'static>(
 
 struct Conductor<'a> {
     spec: &'a TrialSpec,
+    /// Operations of this segment, if their number is a limit.
+    operations: Option<u64>,
     course: &'a Course,
     pace: Option<&'a Pace>,
     crew: Crew,
@@ -275,7 +279,7 @@ impl Conductor<'_> {
             start_ns,
             interval_ns: (start_ns, now),
             totals: totals(self.crew.tapes()),
-            operations: self.spec.until.operations.map(|n| self.spec.segment.share(n)),
+            operations: self.operations,
         }
     }
 
@@ -313,7 +317,7 @@ impl Conductor<'_> {
     /// Runs unmeasured until `measure_ns`. In the open loop arithmetic says which index is the first that counts.
     fn warm_up(&self, start_ns: u64, measure_ns: u64, controls: &Receiver<Control>) -> Option<End> {
         let segment = self.spec.segment;
-        let steps = self.spec.until.operations.map(|n| segment.share(n));
+        let steps = self.operations;
         if let Some(pace) = self.pace {
             let index = pace.first_due_at(measure_ns - start_ns);
             let before = segment.share(index);
@@ -331,7 +335,7 @@ impl Conductor<'_> {
     fn unsent(&self, start_ns: u64, end_ns: Option<u64>, now: u64) -> u64 {
         let (Some(pace), Some(end_ns)) = (self.pace, end_ns) else { return 0 };
         let due = pace.first_due_at(end_ns.min(now).saturating_sub(start_ns));
-        let limit = self.spec.until.operations.map_or(u64::MAX, |n| self.spec.segment.share(n));
+        let limit = self.operations.unwrap_or(u64::MAX);
         self.spec.segment.share(due).min(limit).saturating_sub(self.course.claimed())
     }
 }

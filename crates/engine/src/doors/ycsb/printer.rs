@@ -15,7 +15,7 @@ use super::translate::Translated;
 use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::notes;
-use crate::output::err;
+use crate::output::{err, out};
 use crate::spec::{Phase, TrialSpec};
 use crate::trial::{Closed, End, Moment, Observer, Opened};
 
@@ -152,6 +152,7 @@ impl Observer for Printer<'_> {
         if let Some(files) = self.hdr_files.take() {
             self.trouble = files.finish().err();
         }
+        out(&report::raw_announcement(&metrics, self.reporting));
         let raw = report::raw_text(&metrics, self.reporting);
         if !raw.is_empty() {
             self.trouble = self.export.raw(&raw).err().or(self.trouble.take());

@@ -194,6 +194,16 @@ fn raw_lines(line: &impl Fn(&str, Value) -> Line, raw: &Raw, out: &mut Vec<Line>
     }
 }
 
+/// Where the raw operations go, as YCSB announces it: once per metric, always on stdout.
+pub fn raw_announcement(metrics: &[Metric], reporting: &Reporting) -> String {
+    let place = match &reporting.raw_file {
+        None => "stdout.".to_owned(),
+        Some(file) => format!("result file: {file}"),
+    };
+    let raw = metrics.iter().flat_map(|metric| &metric.measures).filter(|m| matches!(m, Measure::Raw(_)));
+    raw.map(|_| format!("Raw data measurement: will output to {place}\n")).collect()
+}
+
 /// The raw operations as YCSB writes them to its raw sink, metric by metric.
 pub fn raw_text(metrics: &[Metric], reporting: &Reporting) -> String {
     let mut text = String::new();
