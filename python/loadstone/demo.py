@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 from rich.console import Console
@@ -31,9 +32,10 @@ FIELDS, FIELD_BYTES = 10, 100
 RECORD_BYTES = FIELDS * FIELD_BYTES
 # Both stores get the same operations in the same order.
 SEED = 1
-# RocksDB holds old and new files while it compacts, beside its logs: twice the records' size was the most we saw.
+# RocksDB holds old and new files while it compacts, beside its logs: 740 MB was the most for 200,000 records.
 SPACE_PER_RECORD, SPACE_BESIDE = 4 * RECORD_BYTES, 200_000_000
 TABLE_WIDTH = 80
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Shorter intervals at either end tell nothing about a second.
 SECOND_NS_MIN = 500_000_000
 
@@ -60,8 +62,9 @@ def main(arguments: list[str]) -> int:
     except LoadstoneError as error:
         print(error, file=sys.stderr)
         return 2
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    for each in ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, leave)
     try:
         return demo(options)
     except KeyboardInterrupt:
@@ -70,6 +73,15 @@ def main(arguments: list[str]) -> int:
     except LoadstoneError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, EngineError) and error.status == 2 else 1
+
+
+def leave(number: int, _: FrameType | None) -> NoReturn:
+    """Unwinds to `main`. What is left to do is to tidy up, which takes seconds and is not to be interrupted again."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
 
 
 class Parser(argparse.ArgumentParser):
@@ -89,8 +101,12 @@ def parse(arguments: list[str]) -> Options:
     )
     parser.add_argument("--seconds", metavar="N", default="10", help="measured time of each run (default: %(default)s)")
     parser.add_argument("--records", metavar="N", default="200000", help="records of 1 kB (default: %(default)s)")
-    parser.add_argument("--directory", metavar="DIR", help="where the data is kept meanwhile (default: %(default)s)")
-    parser.set_defaults(directory=default_directory())
+    parser.add_argument(
+        "--directory",
+        metavar="DIR",
+        default=default_directory(),
+        help="where the data is while it is needed (default: %(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="print the results as one JSON document")
     given = parser.parse_args(arguments)
     return Options(
@@ -126,7 +142,7 @@ def demo(options: Options) -> int:
     check_space(options)
     talk = Console(stderr=True)
     file_system = file_system_of(options.directory)
-    about = f"RocksDB and LMDB under YCSB's workload A; data in {options.directory} ({file_system}), for as long as it takes"
+    about = f"RocksDB and LMDB, YCSB workload A, data in {options.directory} ({file_system})"
     talk.print(about, highlight=False, markup=False, soft_wrap=True)
     with display(talk) as shown:
         columns = [measure_store(store, options, shown) for store in STORES]
@@ -254,20 +270,18 @@ def show(columns: Sequence[Column], options: Options, file_system: str) -> None:
         f" closed loop, {options.seconds:g} s"
     )
     page.print(side_by_side.table(columns, title, file_system, min(page.width, TABLE_WIDTH)))
-    page.print(side_by_side.remarks(columns), soft_wrap=True)
-    page.print(
-        f"[bold]{side_by_side.NO_CLAIM}.[/] Each store ran once: run it again and see what moves.", soft_wrap=True
-    )
+    for line in side_by_side.remarks(columns):
+        page.print(line, soft_wrap=True)
+    page.print(f"\n[bold]{side_by_side.NO_CLAIM}.[/] Run it again and see what moves.\n", soft_wrap=True)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     larger = math.ceil(1.5 * memory / RECORD_BYTES / 1e6) * 1_000_000
-    steps = {
-        "longer": f"loadstone demo --seconds {6 * options.seconds:g}",
-        f"beyond {units.size(memory)} of memory": f"loadstone demo --records {larger}",
-        "your own load": f"loadstone ycsb load rocksdb -p recordcount={options.records} -p rocksdb.dir=data",
-    }
-    page.print("\nnext")
-    for i, (what, command) in enumerate(steps.items(), 1):
-        page.print(f"  {i}. {what:<25} [cyan]{command}[/]", soft_wrap=True)
+    steps = [
+        ("longer", f"loadstone demo --seconds {6 * options.seconds:g}", ""),
+        ("more data", f"loadstone demo --records {larger}", f"  [dim]beyond the memory of {units.size(memory)}[/]"),
+        ("your load", "loadstone ycsb load lmdb -p lmdb.dir=data -p recordcount=1000", ""),
+    ]
+    for i, (what, command, why) in enumerate(steps, 1):
+        page.print(f"  {i}. {what:<9}  [cyan]{command}[/]{why}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.box import ROUNDED
-from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -82,7 +81,7 @@ def sections(columns: Sequence[Column], file_system: str) -> list[list[list[str]
         ["load", "throughput", *(units.rate(load.operations_per_second) for load in loads)],
         ["run", "throughput", *(units.rate(run.operations_per_second) for run in runs)],
         ["", "by second", *(units.sparkline(column.run.rates, SPARK_WIDTH) for column in columns)],
-        ["", "from, to", *(span(column.run.rates) for column in columns)],
+        ["", "range", *(span(column.run.rates) for column in columns)],
     ]
     latencies = []
     for operation in OPERATIONS:
@@ -117,7 +116,7 @@ def latency(ns: int | None) -> str:
 
 def span(rates: Sequence[float]) -> str:
     """The slowest and the fastest second."""
-    return f"{units.count(min(rates))}, {units.rate(max(rates))}" if rates else "unknown"
+    return f"{units.count(min(rates))} to {units.rate(max(rates))}" if rates else "unknown"
 
 
 def device(number_of_bytes: int, file_system: str) -> str:
@@ -137,26 +136,29 @@ def comparable(columns: Sequence[Column]) -> bool:
     return len({column.run.result.ready.durability for column in columns}) == 1
 
 
-def remarks(columns: Sequence[Column]) -> RenderableType:
-    """What has to be known to read the table: notes of the engines with their hints, and the stores' promises."""
-    lines = []
+def remarks(columns: Sequence[Column]) -> list[Text]:
+    """What has to be known to read the table: the engines' notes with their hints, disturbances, unlike promises."""
+    lines: list[Text] = []
+    busy = []
     for column in columns:
         for phase, measured in (("load", column.load), ("run", column.run)):
             for note in measured.result.notes:
-                lines.append(Text.assemble((f"{note.name}: ", "yellow"), f"{column.name} {phase}: {note.message}"))
-                lines.append(Text(f"  hint: {note.hint}", style="dim"))
+                lines += remark(note.name, f"{column.name} {phase}: {note.message}", note.hint)
             if measured.others > OTHERS_MAX:
-                share = f"{measured.others:.0%} of the processors went to other processes"
-                lines.append(Text.assemble(("interference: ", "yellow"), f"{column.name} {phase}: {share}"))
-                lines.append(Text("  hint: run it again when the machine has nothing else to do", style="dim"))
+                busy.append(f"{measured.others:.0%} in {column.name} {phase}")
+    if busy:
+        message = f"other processes' share of the processors was {', '.join(busy)}"
+        lines += remark("interference", message, "run it again when the machine has nothing else to do")
     if not comparable(columns):
-        kept = ", ".join(f"{column.name} keeps `{column.run.result.ready.durability}`" for column in columns)
-        lines.append(
-            Text.assemble(
-                ("unlike-promises: ", "bold red"), f"{kept}: what writes survive differs, these do not compare"
-            )
-        )
-    return Group(*lines)
+        kept = ", ".join(f"{column.name} keeps {column.run.result.ready.durability}" for column in columns)
+        message = f"what writes survive differs ({kept}): these results do not compare"
+        lines += remark("unlike-promises", message, "give all stores the same durability, one that each of them has")
+    return lines
+
+
+def remark(name: str, message: str, hint: str) -> tuple[Text, Text]:
+    """A remark and what to do about it."""
+    return Text.assemble((f"{name}: ", "yellow"), message), Text(f"  hint: {hint}", style="dim")
 
 
 def document(columns: Sequence[Column], file_system: str) -> dict[str, Any]:

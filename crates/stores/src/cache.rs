@@ -12,9 +12,7 @@ pub const LOADSTONE_CACHE: &str = "LOADSTONE_CACHE";
 pub const LOADSTONE_MAVEN: &str = "LOADSTONE_MAVEN";
 
 fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// The path in an environment variable that is set and not empty.

@@ -18,20 +18,12 @@ pub struct StoreError {
 impl StoreError {
     /// The world is not as the command needs it.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: None,
-            usage: false,
-        }
+        Self { message: message.into(), hint: None, usage: false }
     }
 
     /// The command asks for something that cannot be.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: None,
-            usage: true,
-        }
+        Self { message: message.into(), hint: None, usage: true }
     }
 
     /// The same with a next step.
@@ -55,27 +47,14 @@ pub struct Failure {
 impl Failure {
     /// A failure with its status.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-        }
+        Self { status, message: message.into() }
     }
 
     /// From an engine's error text: a full device is told apart, because every operation after it fails too.
     pub fn from_text(message: impl Into<String>) -> Self {
         let message = message.into();
-        let full = [
-            "No space left on device",
-            "MDB_MAP_FULL",
-            "Disk quota exceeded",
-            "os error 28",
-            "StorageFull",
-        ];
-        let status = if full.iter().any(|text| message.contains(text)) {
-            Status::NoSpace
-        } else {
-            Status::Error
-        };
+        let full = ["No space left on device", "MDB_MAP_FULL", "Disk quota exceeded", "os error 28", "StorageFull"];
+        let status = if full.iter().any(|text| message.contains(text)) { Status::NoSpace } else { Status::Error };
         Self { status, message }
     }
 }

@@ -80,9 +80,7 @@ impl<K: KeyValue> Store for KeyValueStore<K> {
     fn close(self) -> Result<(), StoreError> {
         match Arc::try_unwrap(self.0) {
             Ok(engine) => engine.close(),
-            Err(_) => Err(StoreError::failed(
-                "a session is still in use, so the store was not closed cleanly",
-            )),
+            Err(_) => Err(StoreError::failed("a session is still in use, so the store was not closed cleanly")),
         }
     }
 }
@@ -111,9 +109,7 @@ impl<K: KeyValue> KeyValueSession<K> {
     fn read_now(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
         row.clear();
         let mut shape = Ok(());
-        let found = self
-            .engine
-            .get(&mut self.client, key, |stored| shape = row.read(stored, wanted))?;
+        let found = self.engine.get(&mut self.client, key, |stored| shape = row.read(stored, wanted))?;
         if !found {
             return Err(Failure::new(Status::NotFound, not_found(key)));
         }
@@ -125,10 +121,7 @@ impl<K: KeyValue> KeyValueSession<K> {
         let mut shape = Ok(());
         self.engine.scan(&mut self.client, key, count, |key, stored| {
             if let Err(error) = rows.push(key).read(stored, wanted) {
-                shape = Err(Failure::new(
-                    Status::UnexpectedState,
-                    format!("key {}: {error}", text(key)),
-                ));
+                shape = Err(Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))));
             }
         })?;
         shape
@@ -137,9 +130,7 @@ impl<K: KeyValue> KeyValueSession<K> {
     fn update_now(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
         let merged = &mut self.merged;
         let mut shape = Ok(());
-        let found = self
-            .engine
-            .get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
+        let found = self.engine.get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
         if !found {
             return Err(Failure::new(Status::NotFound, not_found(key)));
         }

@@ -20,9 +20,7 @@ pub enum Durability {
 impl Durability {
     /// Parses `none`, `os` or `device`.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::Os, Self::Device]
-            .into_iter()
-            .find(|d| d.name() == text)
+        [Self::None, Self::Os, Self::Device].into_iter().find(|d| d.name() == text)
     }
 
     /// `none`, `os` or `device`.
@@ -53,10 +51,7 @@ pub struct Options {
 impl Options {
     /// A property that is set and not blank.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.properties
-            .get(name)
-            .map(|value| value.trim())
-            .filter(|value| !value.is_empty())
+        self.properties.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
     /// The directory named by a property that must be set.
@@ -76,14 +71,10 @@ impl Options {
             b'T' => (&text[..text.len() - 1], 40),
             _ => (text, 0),
         };
-        digits
-            .parse::<u64>()
-            .ok()
-            .and_then(|n| n.checked_mul(1 << shift))
-            .ok_or_else(|| {
-                StoreError::usage(format!("{name} must be a number of bytes, got \"{text}\""))
-                    .hint("write 1073741824 or 1G")
-            })
+        digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
+            StoreError::usage(format!("{name} must be a number of bytes, got \"{text}\""))
+                .hint("write 1073741824 or 1G")
+        })
     }
 }
 
@@ -95,11 +86,7 @@ mod tests {
     fn sizes_are_bytes_with_a_suffix() {
         let bytes = |text: &str| {
             let properties = BTreeMap::from([("size".to_owned(), text.to_owned())]);
-            Options {
-                properties,
-                ..Options::default()
-            }
-            .bytes("size", 7)
+            Options { properties, ..Options::default() }.bytes("size", 7)
         };
         assert_eq!(bytes("64"), Ok(64));
         assert_eq!(bytes("2k"), Ok(2_048));

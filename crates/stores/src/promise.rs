@@ -16,11 +16,7 @@ pub struct Promise {
 impl Promise {
     /// A promise without facts.
     pub fn new(durability: Durability, how: impl Into<String>) -> Self {
-        Self {
-            durability,
-            how: how.into(),
-            facts: Vec::new(),
-        }
+        Self { durability, how: how.into(), facts: Vec::new() }
     }
 
     /// Adds a fact.

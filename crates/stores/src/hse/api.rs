@@ -149,11 +149,7 @@ pub struct Arguments(Vec<CString>);
 impl Arguments {
     /// From `name=value` texts.
     pub fn new(parameters: &[String]) -> Result<Self, StoreError> {
-        parameters
-            .iter()
-            .map(|text| c_text(text.as_str()))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        parameters.iter().map(|text| c_text(text.as_str())).collect::<Result<_, _>>().map(Self)
     }
 
     /// Hands `paramc` and `paramv` to a call.
@@ -181,22 +177,10 @@ pub unsafe fn parameter(
     let mut needed = 0usize;
     // SAFETY: as required of the caller; the buffer is as long as it is said to be, and longer values are cut.
     unsafe {
-        if getter?(
-            handle,
-            name.as_ptr(),
-            text.as_mut_ptr(),
-            text.len() - 1,
-            &raw mut needed,
-        ) != 0
-        {
+        if getter?(handle, name.as_ptr(), text.as_mut_ptr(), text.len() - 1, &raw mut needed) != 0 {
             return None;
         }
         // Texts come in the quotes of JSON, numbers without.
-        Some(
-            CStr::from_ptr(text.as_ptr())
-                .to_string_lossy()
-                .trim_matches('"')
-                .to_owned(),
-        )
+        Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().trim_matches('"').to_owned())
     }
 }

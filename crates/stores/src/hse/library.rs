@@ -11,13 +11,7 @@ use crate::options::Options;
 
 /// Names for the dynamic loader's own search: `LD_LIBRARY_PATH`, `/etc/ld.so.conf`, the system's directories.
 /// meson gives `libhse-3` the soname `libhse-3.so.0`; the unversioned names are links for compilers.
-const NAMES: [&str; 5] = [
-    "libhse-3.so.0",
-    "libhse-3.so",
-    "libhse-2.so.0",
-    "libhse-2.so",
-    "libhse.so",
-];
+const NAMES: [&str; 5] = ["libhse-3.so.0", "libhse-3.so", "libhse-2.so.0", "libhse-2.so", "libhse.so"];
 
 /// Loads the library that the property, the variable or the dynamic loader names.
 pub fn load(options: &Options) -> Result<Api, StoreError> {
@@ -49,11 +43,7 @@ fn search(names: &[&str]) -> Result<Api, StoreError> {
             Err(words) => return Err(broken(name, &words)),
         }
     }
-    Err(StoreError::failed(format!(
-        "no libhse: the dynamic loader knows none of {}",
-        names.join(", ")
-    ))
-    .hint(
+    Err(StoreError::failed(format!("no libhse: the dynamic loader knows none of {}", names.join(", "))).hint(
         "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) to \
          its libhse-3.so",
     ))
@@ -87,10 +77,7 @@ mod tests {
     fn a_search_that_finds_nothing_says_where_it_looked() {
         let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
         assert!(!error.usage);
-        assert_eq!(
-            error.message,
-            "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so"
-        );
+        assert_eq!(error.message, "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so");
         assert_eq!(
             error.hint.unwrap(),
             "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) \
@@ -103,21 +90,13 @@ mod tests {
         let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
         assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
         assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
-        assert_eq!(
-            error.hint.unwrap(),
-            "it must export HSE's C API of 2.x or 3.x; HSE 1 has another one"
-        );
+        assert_eq!(error.hint.unwrap(), "it must export HSE's C API of 2.x or 3.x; HSE 1 has another one");
     }
 
     #[test]
     fn a_library_that_it_needs_is_told_from_itself() {
         let words = "liburcu-bp.so.8: cannot open shared object file: No such file or directory";
         assert!(!is_absent(words, "libhse-3.so.0"));
-        assert!(
-            broken("libhse-3.so.0", words)
-                .hint
-                .unwrap()
-                .starts_with("a library that it needs is missing")
-        );
+        assert!(broken("libhse-3.so.0", words).hint.unwrap().starts_with("a library that it needs is missing"));
     }
 }

@@ -6,19 +6,27 @@ use std::path::Path;
 use crate::error::StoreError;
 use crate::options::Options;
 
-/// Every public parameter of HSE 1.8: its name, how HSE 3 is told the same, and values that are other words there.
-const RENAMED: [(&str, &str, &[(&str, &str)]); 7] = [
-    ("kvdb.dur_intvl_ms", "kvdb.durability.interval_ms", &[]),
-    ("kvdb.log_lvl", "logging.level", &[]),
-    ("kvdb.read_only", "kvdb.mode", &[("0", "rdwr"), ("1", "rdonly")]),
-    ("kvdb.throttle_init_policy", "kvdb.throttling.init_policy", &[]),
-    ("kvs.pfx_len", "kvdb.kvs.default.prefix.length", &[]),
-    (
-        "kvs.value_compression",
-        "kvdb.kvs.default.value.compression.default",
-        &[("none", "off"), ("lz4", "on")],
-    ),
-    ("kvs.mclass_policy", "kvdb.kvs.default.mclass.policy", &[]),
+/// A parameter of HSE 1, and how HSE 3 is told the same.
+struct Renamed {
+    old: &'static str,
+    new: &'static str,
+    /// Values that are other words now, old and new.
+    values: &'static [(&'static str, &'static str)],
+}
+
+const fn renamed(old: &'static str, new: &'static str, values: &'static [(&'static str, &'static str)]) -> Renamed {
+    Renamed { old, new, values }
+}
+
+/// Every public parameter of HSE 1.8.
+const RENAMED: [Renamed; 7] = [
+    renamed("kvdb.dur_intvl_ms", "kvdb.durability.interval_ms", &[]),
+    renamed("kvdb.log_lvl", "logging.level", &[]),
+    renamed("kvdb.read_only", "kvdb.mode", &[("0", "rdwr"), ("1", "rdonly")]),
+    renamed("kvdb.throttle_init_policy", "kvdb.throttling.init_policy", &[]),
+    renamed("kvs.pfx_len", "kvdb.kvs.default.prefix.length", &[]),
+    renamed("kvs.value_compression", "kvdb.kvs.default.value.compression.default", &[("none", "off"), ("lz4", "on")]),
+    renamed("kvs.mclass_policy", "kvdb.kvs.default.mclass.policy", &[]),
 ];
 
 /// Refuses options of HSE 1, and says what to write instead.
@@ -36,19 +44,10 @@ pub fn refuse(options: &Options) -> Result<(), StoreError> {
             config.push(parameter);
         }
     };
-    options
-        .get("hse.params")
-        .unwrap_or_default()
-        .split([',', ';'])
-        .filter_map(successor)
-        .for_each(&mut add);
+    options.get("hse.params").unwrap_or_default().split([',', ';']).filter_map(successor).for_each(&mut add);
     let file = options.get("hse.config_path");
     let known = file.and_then(shipped);
-    known
-        .iter()
-        .flatten()
-        .map(|parameter| (*parameter).to_owned())
-        .for_each(&mut add);
+    known.iter().flatten().map(|parameter| (*parameter).to_owned()).for_each(&mut add);
 
     let mut words = Vec::new();
     if options.get("hse.kvdb_home").is_none() && options.get("hse.kvdb.home").is_none() {
@@ -58,15 +57,9 @@ pub fn refuse(options: &Options) -> Result<(), StoreError> {
         words.push(format!("-p hse.config={}", config.join(",")));
     }
     if let Some(file) = file.filter(|_| known.is_none()) {
-        words.push(format!(
-            "what {file} sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"
-        ));
+        words.push(format!("what {file} sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"));
     }
-    let instead = if words.is_empty() {
-        "leave it out".to_owned()
-    } else {
-        format!("write {}", words.join(" "))
-    };
+    let instead = if words.is_empty() { "leave it out".to_owned() } else { format!("write {}", words.join(" ")) };
     Err(StoreError::usage(format!(
         "only HSE 1 knows {}; since HSE 2.0 a KVDB is kept in a directory, not in an mpool",
         used.join(" and ")
@@ -77,11 +70,8 @@ pub fn refuse(options: &Options) -> Result<(), StoreError> {
 /// A parameter of HSE 1 as it is written now.
 fn successor(parameter: &str) -> Option<String> {
     let (name, value) = parameter.trim().split_once('=')?;
-    if let Some((_, new, values)) = RENAMED.iter().find(|(old, _, _)| *old == name) {
-        let value = values
-            .iter()
-            .find(|(old, _)| *old == value)
-            .map_or(value, |(_, new)| *new);
+    if let Some(Renamed { new, values, .. }) = RENAMED.iter().find(|renamed| renamed.old == name) {
+        let value = values.iter().find(|(old, _)| *old == value).map_or(value, |(_, new)| *new);
         return Some(format!("{new}={value}"));
     }
     Some(match name.strip_prefix("kvs.") {
@@ -92,11 +82,7 @@ fn successor(parameter: &str) -> Option<String> {
 
 /// What the configuration files that HSE 1.8 installed for YCSB said (`config/native_ycsb_*.yml` there).
 fn shipped(file: &str) -> Option<Vec<&'static str>> {
-    let name = Path::new(file)
-        .file_name()?
-        .to_str()?
-        .strip_prefix("native_ycsb_")?
-        .strip_suffix(".yml")?;
+    let name = Path::new(file).file_name()?.to_str()?.strip_prefix("native_ycsb_")?.strip_suffix(".yml")?;
     let mut parameters = vec!["kvdb.kvs.default.prefix.length=7"];
     let workload = match name.strip_prefix("mclass_") {
         Some(workload) => {
@@ -119,15 +105,8 @@ mod tests {
     use super::*;
 
     fn refused(properties: &[(&str, &str)]) -> (String, String) {
-        let properties = properties
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let error = refuse(&Options {
-            properties,
-            ..Options::default()
-        })
-        .unwrap_err();
+        let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let error = refuse(&Options { properties, ..Options::default() }).unwrap_err();
         assert!(error.usage);
         (error.message, error.hint.unwrap())
     }
@@ -143,20 +122,14 @@ mod tests {
             "only HSE 1 knows hse.mpool_name and hse.config_path; since HSE 2.0 a KVDB is kept in a directory, not in an \
              mpool"
         );
-        assert_eq!(
-            hint,
-            "write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7"
-        );
+        assert_eq!(hint, "write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7");
     }
 
     #[test]
     fn parameters_get_their_new_names_and_values() {
         let (_, hint) = refused(&[
             ("hse.mpool_name", "mp"),
-            (
-                "hse.params",
-                "kvdb.dur_intvl_ms=1000;kvdb.log_lvl=6,kvs.value_compression=lz4,kvs.cn_cursor_vra=0",
-            ),
+            ("hse.params", "kvdb.dur_intvl_ms=1000;kvdb.log_lvl=6,kvs.value_compression=lz4,kvs.cn_cursor_vra=0"),
         ]);
         assert_eq!(
             hint,
@@ -167,17 +140,9 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_asked_for() {
+        assert_eq!(refused(&[("hse.kvdb_home", "/db"), ("hse.mpool_name", "mp")]).1, "leave it out");
         assert_eq!(
-            refused(&[("hse.kvdb_home", "/db"), ("hse.mpool_name", "mp")]).1,
-            "leave it out"
-        );
-        assert_eq!(
-            refused(&[
-                ("hse.kvdb_home", "/db"),
-                ("hse.params", "kvs.pfx_len=7"),
-                ("hse.config", "kvdb.mode=rdwr")
-            ])
-            .1,
+            refused(&[("hse.kvdb_home", "/db"), ("hse.params", "kvs.pfx_len=7"), ("hse.config", "kvdb.mode=rdwr")]).1,
             "write -p hse.config=kvdb.mode=rdwr,kvdb.kvs.default.prefix.length=7"
         );
         assert_eq!(
@@ -192,11 +157,7 @@ mod tests {
             for class in ["", "mclass_"] {
                 let file = format!("/opt/hse/config/native_ycsb_{class}{name}.yml");
                 let parameters = shipped(&file).unwrap();
-                assert_eq!(
-                    parameters.len(),
-                    1 + class.len().min(1) + if name == "e_run" { 2 } else { 0 },
-                    "{file}"
-                );
+                assert_eq!(parameters.len(), 1 + class.len().min(1) + if name == "e_run" { 2 } else { 0 }, "{file}");
             }
         }
         assert_eq!(shipped("/opt/hse/config/mongodb_ycsb.yml"), None);

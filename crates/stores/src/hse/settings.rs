@@ -10,24 +10,10 @@ use crate::error::StoreError;
 use crate::options::Options;
 
 /// What KVSs are created with (`kvs_cparams.c` of 2.1 and 3.0); every other KVS parameter is for opening one.
-const KVS_CREATE: [&str; 6] = [
-    "prefix.length",
-    "prefix.pivot",
-    "suffix.length",
-    "fanout",
-    "kvs_ext01",
-    "kvs_sfx_len",
-];
+const KVS_CREATE: [&str; 6] = ["prefix.length", "prefix.pivot", "suffix.length", "fanout", "kvs_ext01", "kvs_sfx_len"];
 /// Beginnings of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; it is the KVDB's here.
-const GLOBAL: [&str; 7] = [
-    "logging.",
-    "rest.",
-    "socket.",
-    "vlb_cache_sz",
-    "c0kvs_ccache_sz",
-    "c0kvs_cheap_sz",
-    "workqueue_",
-];
+const GLOBAL: [&str; 7] =
+    ["logging.", "rest.", "socket.", "vlb_cache_sz", "c0kvs_ccache_sz", "c0kvs_cheap_sz", "workqueue_"];
 
 /// Everything that HSE is started, created and opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +46,7 @@ impl Settings {
             Some(home) if options.get("hse.kvdb_home").is_none() => PathBuf::from(home),
             _ => options.directory("hse.kvdb_home")?,
         };
-        let mut settings = Self {
-            home,
-            cursor_prefix: cursor_prefix(options)?,
-            ..Self::default()
-        };
+        let mut settings = Self { home, cursor_prefix: cursor_prefix(options)?, ..Self::default() };
         if let Some(text) = options.get("hse.config") {
             settings.sort(text, &options.table)?;
         }
@@ -101,11 +83,8 @@ impl Settings {
         if !text.contains('=') {
             let file = PathBuf::from(text);
             if !file.is_file() {
-                return Err(
-                    StoreError::usage(format!("hse.config is neither a file nor name=value: \"{text}\"")).hint(
-                        format!("write name=value,name=value, as in {EXAMPLE}, or the path of an hse.conf"),
-                    ),
-                );
+                return Err(StoreError::usage(format!("hse.config is neither a file nor name=value: \"{text}\""))
+                    .hint(format!("write name=value,name=value, as in {EXAMPLE}, or the path of an hse.conf")));
             }
             self.config_file = Some(file);
             return Ok(());
@@ -142,11 +121,7 @@ impl Settings {
         for (name, value) in all.into_iter().chain(one) {
             // The name in HSE 1 and in the binding for HSE 2.
             let name = if name == "pfx_len" { "prefix.length" } else { name };
-            let list = if KVS_CREATE.contains(&name) {
-                &mut self.kvs_create
-            } else {
-                &mut self.kvs_open
-            };
+            let list = if KVS_CREATE.contains(&name) { &mut self.kvs_create } else { &mut self.kvs_open };
             list.push(format!("{name}={value}"));
         }
         Ok(())
@@ -160,13 +135,11 @@ fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, S
     text.split([',', ';'])
         .map(str::trim)
         .filter(|item| !item.is_empty())
-        .map(
-            |item| match item.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
-                Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-                _ => Err(StoreError::usage(format!("{property}: \"{item}\" is not name=value"))
-                    .hint("the form is name=value,name=value")),
-            },
-        )
+        .map(|item| match item.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+            _ => Err(StoreError::usage(format!("{property}: \"{item}\" is not name=value"))
+                .hint("the form is name=value,name=value")),
+        })
         .collect()
 }
 
@@ -184,9 +157,7 @@ fn cursor_prefix(options: &Options) -> Result<Option<u32>, StoreError> {
 fn check_table(table: &str) -> Result<(), StoreError> {
     let fits = (1..32).contains(&table.len())
         && table != "default"
-        && table
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        && table.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if fits {
         return Ok(());
     }

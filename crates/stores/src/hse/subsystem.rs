@@ -24,32 +24,20 @@ impl Subsystem {
         // Held through the calls, which are not thread safe.
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
         if initialised.contains(&api.identity()) {
-            return Err(
-                StoreError::failed("this process has a KVDB open, and HSE opens one at a time")
-                    .hint("close it first, or use another process"),
-            );
+            return Err(StoreError::failed("this process has a KVDB open, and HSE opens one at a time")
+                .hint("close it first, or use another process"));
         }
-        let config = settings
-            .config_file
-            .as_ref()
-            .map(|path| c_text(path.as_os_str().as_bytes()))
-            .transpose()?;
+        let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;
         let parameters = settings.init(api.is_3());
         // SAFETY: the texts outlive the call; the lock makes it the only one.
         let result = Arguments::new(&parameters)?.with(|count, values| unsafe {
-            (api.init)(
-                config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()),
-                count,
-                values,
-            )
+            (api.init)(config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), count, values)
         });
         api.check(result).map_err(|fault| {
-            StoreError::failed(format!(
-                "HSE does not start with {}: {}",
-                parameters.join(","),
-                fault.words
-            ))
-            .hint("hse.gparams takes HSE's global parameters; HSE's own words on standard error name the wrong one")
+            let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.words);
+            let error = if fault.errno == libc::EINVAL { StoreError::usage } else { StoreError::failed };
+            error(message)
+                .hint("hse.gparams takes HSE's global parameters; HSE's own words on standard error name the wrong one")
         })?;
         initialised.push(api.identity());
         Ok(Self { api })

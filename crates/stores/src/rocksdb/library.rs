@@ -19,11 +19,7 @@ pub const YCSB: &str = "5.11.3";
 /// The classifier of the jars. There is none for aarch64: its library is a second member of the same jar.
 const CLASSIFIER: &str = "linux64";
 /// The platform as the members of a jar name it.
-const PLATFORM: &str = if cfg!(target_arch = "aarch64") {
-    "linux-aarch64"
-} else {
-    "linux64"
-};
+const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
 
 /// Where the shared object was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +43,7 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
         return existing(path, cache::LOADSTONE_ROCKSDB);
     }
     let version = wanted.unwrap_or(NEWEST);
-    if !version
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
-        || version.starts_with('.')
-    {
+    if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
         return Err(StoreError::usage(format!(
             "rocksdb.version must be a version such as {NEWEST}, got \"{version}\""
         )));
@@ -69,10 +61,7 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
                 .hint(format!("delete {} and fetch it again", jar.display()))
         })?;
     }
-    Ok(Library {
-        path: cached,
-        version: Some(version.to_owned()),
-    })
+    Ok(Library { path: cached, version: Some(version.to_owned()) })
 }
 
 fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
@@ -84,15 +73,12 @@ fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
 }
 
 fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
-    StoreError::failed(format!(
-        "RocksDB {version} is neither at {} nor at {}",
-        cached.display(),
-        jar.display()
-    ))
-    .hint(format!(
-        "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}, \
+    StoreError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
+        format!(
+            "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}, \
              or set rocksdb.library"
-    ))
+        ),
+    )
 }
 
 /// Unpacks one member of a jar; the target appears whole or not at all, whoever else unpacks it.
@@ -101,7 +87,9 @@ fn unpack(jar: &Path, member: &str, target: &Path) -> io::Result<()> {
     let mut packed = archive.by_name(member).map_err(io::Error::other)?;
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let partial = directory.join(format!("{member}.{}.partial", std::process::id()));
+    // Of this process and this thread: whoever else unpacks it writes a file of its own.
+    let own = format!("{member}.{}.{:?}.partial", std::process::id(), std::thread::current().id());
+    let partial = directory.join(own);
     let written = File::create(&partial).and_then(|mut file| io::copy(&mut packed, &mut file));
     if let Err(error) = written.and_then(|_| fs::rename(&partial, target)) {
         let _ = fs::remove_file(&partial);

@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::embedded::Engine;
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -63,9 +64,7 @@ impl RocksDbEngine {
             let list = api
                 .call(|error| (api.list_column_families)(settings.database(), path.as_ptr(), &raw mut len, error))
                 .map_err(|text| cannot_open(directory, &text))?;
-            let names = (0..len)
-                .map(|i| CStr::from_ptr(*list.add(i)).to_string_lossy().into_owned())
-                .collect();
+            let names = (0..len).map(|i| CStr::from_ptr(*list.add(i)).to_string_lossy().into_owned()).collect();
             (api.list_column_families_destroy)(list, len);
             Ok(names)
         }
@@ -78,6 +77,10 @@ impl RocksDbEngine {
             names.insert_str(0, "default\n");
         }
         let (partial, path) = (self.directory.join("CF_NAMES.partial"), self.directory.join("CF_NAMES"));
+        // Nothing to write is nothing to fail on a full device.
+        if fs::read_to_string(&path).is_ok_and(|old| old == names) {
+            return Ok(());
+        }
         fs::write(&partial, names)
             .and_then(|()| fs::rename(&partial, &path))
             .map_err(|error| StoreError::failed(format!("cannot write {}: {error}", path.display())))
@@ -106,47 +109,36 @@ impl RocksDbEngine {
     }
 }
 
+const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
+
 fn cannot_open(directory: &Path, text: &str) -> StoreError {
-    let error = StoreError::failed(format!("RocksDB cannot open {}: {text}", directory.display()));
-    if text.contains("lock") {
-        return error.hint("another process has it open");
-    }
     if text.contains("VersionEdit") || text.contains("unknown") {
-        return error.hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
+        return StoreError::failed(format!("RocksDB cannot open {}: {text}", directory.display()))
+            .hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
     }
-    if text.contains("Permission denied") {
-        return error.hint("choose a directory that you may read and write");
-    }
-    error
+    // RocksDB speaks of a lock that is held as of a file that cannot be locked.
+    let words = if text.contains("lock file") { format!("{text} (locked)") } else { text.to_owned() };
+    ENGINE.cannot_open(directory, &words)
 }
 
 impl KeyValue for RocksDbEngine {
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {
-        let directory = options.directory("rocksdb.dir")?;
+        let directory = ENGINE.directory(options)?;
         let found = library::find(options)?;
-        if !options.create && !directory.join("CURRENT").exists() {
-            return Err(
-                StoreError::failed(format!("no RocksDB database in {}", directory.display())).hint(format!(
-                    "load one first: loadstone ycsb load rocksdb -p rocksdb.dir={}",
-                    directory.display()
-                )),
-            );
-        }
-        fs::create_dir_all(&directory)
-            .map_err(|error| StoreError::failed(format!("cannot make {}: {error}", directory.display())))?;
         let api = Api::load(&found.path)?;
         let settings = Settings::new(&api, options)?;
         let mut names = Self::families_on_disk(&api, &settings, &directory)?;
         if !names.contains(&options.table) {
+            if !options.create {
+                settings.destroy(&api);
+                return Err(ENGINE.missing_table(&directory, &options.table));
+            }
             names.push(options.table.clone());
         }
         let path = c_text(directory.as_os_str().as_bytes())?;
-        let c_names = names
-            .iter()
-            .map(|name| c_text(name.as_str()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let c_names = names.iter().map(|name| c_text(name.as_str())).collect::<Result<Vec<_>, _>>()?;
         let name_ptrs: Vec<*const c_char> = c_names.iter().map(|name| name.as_ptr()).collect();
         let family_options: Vec<Ptr> = names.iter().map(|name| settings.family(name)).collect();
         let mut handles: Vec<Ptr> = vec![std::ptr::null_mut(); names.len()];
@@ -172,10 +164,7 @@ impl KeyValue for RocksDbEngine {
             }
         };
         let families: Vec<(String, Ptr)> = names.into_iter().zip(handles).collect();
-        let table = families
-            .iter()
-            .find(|(name, _)| *name == options.table)
-            .map_or(std::ptr::null_mut(), |f| f.1);
+        let table = families.iter().find(|(name, _)| *name == options.table).map_or(std::ptr::null_mut(), |f| f.1);
         // SAFETY: plain constructors and setters.
         let (read_options, write_options) = unsafe {
             let write_options = (api.writeoptions_create)();
@@ -185,18 +174,8 @@ impl KeyValue for RocksDbEngine {
         };
         let version = found.version.unwrap_or_else(|| found.path.display().to_string());
         let durability = options.durability;
-        let engine = Self {
-            api,
-            db,
-            families,
-            table,
-            read_options,
-            write_options,
-            settings,
-            durability,
-            directory,
-            version,
-        };
+        let engine =
+            Self { api, db, families, table, read_options, write_options, settings, durability, directory, version };
         engine.write_family_names()?;
         Ok(engine)
     }
@@ -212,10 +191,7 @@ impl KeyValue for RocksDbEngine {
             .fact("directory", self.directory.display().to_string())
             // Versions before 5.17 do not tell.
             .fact("cache_bytes", self.text(c"rocksdb.block-cache-capacity").unwrap_or_else(|| "unknown".into()))
-            .fact(
-                "compression",
-                settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()),
-            )
+            .fact("compression", settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()))
     }
 
     #[inline]
@@ -248,16 +224,7 @@ impl KeyValue for RocksDbEngine {
         unsafe {
             self.api.call(|error| {
                 let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
-                (self.api.put_cf)(
-                    self.db,
-                    self.write_options,
-                    self.table,
-                    k,
-                    key.len(),
-                    v,
-                    value.len(),
-                    error,
-                );
+                (self.api.put_cf)(self.db, self.write_options, self.table, k, key.len(), v, value.len(), error);
             })
         }
         .map_err(Failure::from_text)
@@ -324,10 +291,7 @@ impl KeyValue for RocksDbEngine {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Err(StoreError::failed(format!(
-            "RocksDB still compacts after {} s",
-            SETTLE_MAX.as_secs()
-        )))
+        Err(StoreError::failed(format!("RocksDB still compacts after {} s", SETTLE_MAX.as_secs())))
     }
 
     fn close(self) -> Result<(), StoreError> {

@@ -51,10 +51,7 @@ impl Settings {
             (api.options_optimize_level_style_compaction)(database, MEMTABLE_BUDGET_BYTES);
             database
         };
-        Self {
-            database,
-            families: Vec::new(),
-        }
+        Self { database, families: Vec::new() }
     }
 
     /// Options as RocksDB itself writes them into `OPTIONS-nnnnnn`. Its C API reads the newest of a directory, so the
@@ -98,12 +95,7 @@ impl Settings {
         // SAFETY: as above.
         let families = unsafe {
             (0..count)
-                .map(|i| {
-                    (
-                        CStr::from_ptr(*names.add(i)).to_string_lossy().into_owned(),
-                        *options.add(i),
-                    )
-                })
+                .map(|i| (CStr::from_ptr(*names.add(i)).to_string_lossy().into_owned(), *options.add(i)))
                 .collect()
         };
         Ok(Self { database, families })
@@ -116,8 +108,7 @@ impl Settings {
             // SAFETY: RocksDB reads `base` and fills `made`.
             unsafe {
                 let made = (api.options_create)();
-                api.call(|error| (api.get_options_from_string)(base, c.as_ptr(), made, error))
-                    .map(|()| made)
+                api.call(|error| (api.get_options_from_string)(base, c.as_ptr(), made, error)).map(|()| made)
             }
             .map_err(|error| {
                 StoreError::usage(format!("rocksdb.options: {error}"))
@@ -164,15 +155,9 @@ pub fn compression_on_disk(directory: &Path) -> Option<String> {
     let text = fs::read_to_string(newest.path()).ok()?;
     let section = text.rsplit("[CFOptions").next()?;
     let value = |name: &str| {
-        section
-            .lines()
-            .find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+        section.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     };
-    let name = |text: &str| {
-        text.trim_start_matches('k')
-            .trim_end_matches("Compression")
-            .to_lowercase()
-    };
+    let name = |text: &str| text.trim_start_matches('k').trim_end_matches("Compression").to_lowercase();
     let levels = value("compression_per_level").filter(|levels| !levels.is_empty());
     Some(match levels {
         Some(levels) => {

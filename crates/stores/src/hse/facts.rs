@@ -1,0 +1,116 @@
+//! What HSE promises, and what else is printed beside a result.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::api::{Ptr, parameter};
+use super::kvdb::Kvdb;
+use super::settings::Settings;
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+
+/// An opening that takes longer in a virtual machine is told about. Without the trap it takes 0.1 s.
+const OPEN_SLOW: Duration = Duration::from_secs(3);
+
+/// What is promised, in HSE's own terms and as HSE itself reports it: a `kvdb.conf` in the home wins over everything.
+pub fn promise(
+    kvdb: &Kvdb,
+    kvs: Ptr,
+    options: &Options,
+    settings: &Settings,
+    home: &Path,
+    opening: Duration,
+) -> Promise {
+    let api = kvdb.api();
+    let of_kvdb = |name| kvdb.parameter(name);
+    // SAFETY: the KVS is open.
+    let of_kvs = |name| unsafe { parameter(api.kvs_param_get, kvs, name) };
+    let journal = of_kvdb(c"durability.enabled").is_none_or(|enabled| enabled != "false");
+    let interval_ms = of_kvdb(c"durability.interval_ms").unwrap_or_else(|| "100".to_owned());
+    let (durability, how) = match (options.durability, journal) {
+        (Durability::None, true) => {
+            (Durability::None, format!("journal written within {interval_ms} ms, not waited for"))
+        }
+        (Durability::None, false) => (Durability::None, "no journal".to_owned()),
+        (Durability::Os, true) => (
+            Durability::Device,
+            "hse_kvdb_sync at each write: journal on the device; HSE has nothing between this and none".to_owned(),
+        ),
+        (Durability::Device, true) => {
+            (Durability::Device, "hse_kvdb_sync at each write: journal on the device".to_owned())
+        }
+        (_, false) => (Durability::Device, "no journal; hse_kvdb_sync at each write: data on the device".to_owned()),
+    };
+    let path = api.path();
+    let version = path.as_deref().and_then(|path| version(path).map(str::to_owned));
+    let unknown = || "unknown".to_owned();
+    let mut promise = Promise::new(durability, how)
+        .fact("version", version.or(path.map(|path| path.display().to_string())).unwrap_or_else(unknown))
+        .fact("directory", home.display().to_string())
+        // Its data files are mapped: what it caches is in the kernel's page cache.
+        .fact("cache_bytes", "0")
+        .fact(
+            "compression",
+            // HSE 3's name, and HSE 2's.
+            of_kvs(c"value.compression.default")
+                .or_else(|| of_kvs(c"compression.value.algorithm"))
+                .unwrap_or_else(unknown),
+        )
+        .fact("prefix.length", of_kvs(c"prefix.length").unwrap_or_else(unknown))
+        .fact("throttling.init_policy", of_kvdb(c"throttling.init_policy").unwrap_or_else(unknown));
+    if let Some(length) = settings.cursor_prefix {
+        promise = promise.fact("cursor_pfx_len", format!("{length}, without effect: scans use no prefix"));
+    }
+    match slow_open(opening, in_virtual_machine()) {
+        Some(words) => promise.fact("note", words),
+        None => promise,
+    }
+}
+
+/// The version in the name of the file that meson installs, `libhse-3.so.3.0.0`; HSE's API does not tell it.
+fn version(path: &Path) -> Option<&str> {
+    let (_, version) = path.file_name()?.to_str()?.split_once(".so.")?;
+    version.contains('.').then_some(version)
+}
+
+/// Whether the processor says that a hypervisor runs it.
+fn in_virtual_machine() -> bool {
+    fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
+        text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.contains(" hypervisor"))
+    })
+}
+
+/// What to tell about an opening that took so long.
+fn slow_open(took: Duration, in_virtual_machine: bool) -> Option<String> {
+    (took > OPEN_SLOW && in_virtual_machine).then(|| {
+        format!(
+            "opened in {:.1} s: in a virtual machine, stock HSE traps to the hypervisor on CPUID in every checksum, in \
+             reads and writes too; a libhse whose crc32c asks once does not",
+            took.as_secs_f64()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_in_the_files_name() {
+        let of = |name: &str| version(Path::new(name)).map(str::to_owned);
+        assert_eq!(of("/usr/lib/libhse-3.so.3.0.0"), Some("3.0.0".into()));
+        assert_eq!(of("/usr/lib/libhse-3.so.0"), None);
+        assert_eq!(of("/usr/lib/libhse-3.so"), None);
+    }
+
+    #[test]
+    fn only_a_slow_opening_in_a_virtual_machine_is_told_about() {
+        assert_eq!(slow_open(Duration::from_millis(100), true), None);
+        assert_eq!(slow_open(Duration::from_secs(12), false), None);
+        let words = slow_open(Duration::from_millis(12_140), true).unwrap();
+        assert!(
+            words.starts_with("opened in 12.1 s: in a virtual machine, stock HSE traps to the hypervisor on CPUID")
+        );
+    }
+}

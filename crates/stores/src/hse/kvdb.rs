@@ -1,0 +1,192 @@
+//! The KVDB: its home, its opening, its KVSs.
+
+use std::ffi::CStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::api::{Api, Arguments, Fault, Ptr, c_text, parameter};
+use super::settings::Settings;
+use super::subsystem::Subsystem;
+use crate::error::StoreError;
+use crate::options::Options;
+
+/// The file that every KVDB has in its home.
+const MARKER: &str = "kvdb.meta";
+/// Its `omf_version` in HSE 3.0; in HSE 2.1 it is 2.
+const FORMAT_OF_3: u32 = 4;
+
+/// An open KVDB; dropping it closes it.
+#[derive(Debug)]
+pub struct Kvdb {
+    /// Null once it is closed.
+    handle: Ptr,
+    subsystem: Subsystem,
+}
+
+impl Kvdb {
+    /// Opens it.
+    pub fn open(subsystem: Subsystem, settings: &Settings, home: &Path) -> Result<Self, StoreError> {
+        let path = c_text(home.as_os_str().as_bytes())?;
+        let api = subsystem.api;
+        let mut handle: Ptr = std::ptr::null_mut();
+        // SAFETY: as in `create`.
+        let opened = Arguments::new(&settings.kvdb_open)?
+            .with(|count, values| unsafe { (api.kvdb_open)(path.as_ptr(), count, values, &raw mut handle) });
+        api.check(opened).map_err(|fault| cannot("open", home, &settings.kvdb_open, &fault))?;
+        Ok(Self { handle, subsystem })
+    }
+
+    /// Opens the table's KVS, and creates it first if it is missing and may be made.
+    pub fn table(&self, settings: &Settings, options: &Options, home: &Path) -> Result<Ptr, StoreError> {
+        let api = self.subsystem.api;
+        let name = c_text(options.table.as_str())?;
+        let parameters = Arguments::new(&settings.kvs_open)?;
+        let open = || {
+            let mut kvs: Ptr = std::ptr::null_mut();
+            // SAFETY: the KVDB is open, the texts outlive the call.
+            let opened = parameters.with(|count, values| unsafe {
+                (api.kvdb_kvs_open)(self.handle, name.as_ptr(), count, values, &raw mut kvs)
+            });
+            api.check(opened).map(|()| kvs)
+        };
+        let action = format!("open KVS {} in", options.table);
+        match open() {
+            Ok(kvs) => return Ok(kvs),
+            Err(fault) if fault.errno != libc::ENOENT => {
+                return Err(cannot(&action, home, &settings.kvs_open, &fault));
+            }
+            Err(_) if !options.create => {
+                return Err(StoreError::failed(format!(
+                    "no table \"{}\" in the HSE database {}",
+                    options.table,
+                    home.display()
+                ))
+                .hint(load_first(home)));
+            }
+            Err(_) => {}
+        }
+        // SAFETY: as above.
+        let made = Arguments::new(&settings.kvs_create)?
+            .with(|count, values| unsafe { (api.kvdb_kvs_create)(self.handle, name.as_ptr(), count, values) });
+        if let Err(fault) = api.check(made)
+            && fault.errno != libc::EEXIST
+        {
+            return Err(cannot(&format!("create KVS {} in", options.table), home, &settings.kvs_create, &fault));
+        }
+        open().map_err(|fault| cannot(&action, home, &settings.kvs_open, &fault))
+    }
+
+    /// Closes it, once; its KVS must be closed.
+    pub fn close(&mut self) -> Result<(), Fault> {
+        let handle = std::mem::replace(&mut self.handle, std::ptr::null_mut());
+        if handle.is_null() {
+            return Ok(());
+        }
+        let api = self.subsystem.api;
+        // SAFETY: it was open, and its KVS is closed.
+        api.check(unsafe { (api.kvdb_close)(handle) })
+    }
+
+    /// Puts what was written so far on the device, and waits for it.
+    pub fn sync(&self) -> Result<(), Fault> {
+        let api = self.subsystem.api;
+        // SAFETY: it is open. No flags: wait.
+        api.check(unsafe { (api.kvdb_sync)(self.handle, 0) })
+    }
+
+    /// The value of a parameter.
+    pub fn parameter(&self, name: &CStr) -> Option<String> {
+        // SAFETY: it is open.
+        unsafe { parameter(self.api().kvdb_param_get, self.handle, name) }
+    }
+
+    /// The library's functions.
+    pub fn api(&self) -> Api {
+        self.subsystem.api
+    }
+}
+
+impl Drop for Kvdb {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+/// Creates the KVDB if it is missing.
+pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), StoreError> {
+    let path = c_text(home.as_os_str().as_bytes())?;
+    // SAFETY: the texts outlive the call.
+    let made = Arguments::new(&settings.kvdb_create)?
+        .with(|count, values| unsafe { (api.kvdb_create)(path.as_ptr(), count, values) });
+    match api.check(made) {
+        Err(fault) if fault.errno != libc::EEXIST => {
+            Err(cannot("create a KVDB in", home, &settings.kvdb_create, &fault))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether there is a KVDB.
+pub fn exists(home: &Path) -> bool {
+    home.join(MARKER).exists()
+}
+
+/// A run without a load.
+pub fn missing(home: &Path) -> StoreError {
+    StoreError::failed(format!("no HSE database in {}", home.display())).hint(load_first(home))
+}
+
+fn load_first(home: &Path) -> String {
+    format!("load one first: loadstone ycsb load hse -p hse.kvdb_home={}", home.display())
+}
+
+/// What cannot be done to which directory, and what to do about it.
+pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> StoreError {
+    let message = format!("HSE cannot {action} {}: {}", home.display(), fault.words);
+    match fault.errno {
+        libc::EINVAL if !parameters.is_empty() => StoreError::usage(message).hint(format!(
+            "it was given {}; to read in its log which one it refuses, add -p hse.gparams=logging.destination=stderr",
+            parameters.join(",")
+        )),
+        libc::EBUSY => StoreError::failed(message).hint("another process has it open"),
+        libc::EACCES | libc::EPERM | libc::EROFS => {
+            StoreError::failed(message).hint("set hse.kvdb_home to a directory that you may read and write")
+        }
+        libc::ENOSPC | libc::EDQUOT => StoreError::failed(message).hint("make room on the device, or choose another"),
+        libc::EPROTO => StoreError::failed(message)
+            .hint("a newer HSE made it: load it anew into an empty directory, or use that HSE"),
+        _ => StoreError::failed(message).hint("HSE's log says more: add -p hse.gparams=logging.destination=stderr"),
+    }
+}
+
+/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert it, and crashes (`cndb_txn_txid_get`). HSE 2 knows by
+/// itself that it cannot read one of HSE 3.
+pub fn refuse_format_of_2(home: &Path) -> Result<(), StoreError> {
+    let meta = fs::read_to_string(home.join(MARKER)).unwrap_or_default();
+    match format(&meta) {
+        Some(version) if version < FORMAT_OF_3 => {
+            Err(StoreError::failed(format!("HSE 2 made the KVDB in {}, and HSE 3 cannot read it", home.display()))
+                .hint("load it anew into an empty directory, or set hse.library to the libhse-2.so that made it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The version of the format on the media, as `kvdb.meta` tells it.
+fn format(meta: &str) -> Option<u32> {
+    let (_, rest) = meta.split_once("\"omf_version\":")?;
+    let rest = rest.trim_start();
+    rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_in_the_meta_file() {
+        assert_eq!(format("{\n\t\"version\":\t2,\n\t\"omf_version\":\t4,\n\t\"cndb\": {}}"), Some(4));
+        assert_eq!(format("{}"), None);
+    }
+}

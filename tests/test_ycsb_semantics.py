@@ -1,0 +1,587 @@
+"""What the YCSB door does to a store: the right operations, on the right keys, at the right time, counted right."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FIXTURES, Engine, Told, report
+
+STORES = ("rocksdb", "lmdb", "fjall", "redb")
+LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
+RUN = "run rocksdb rocksdb.dir=db"
+# The version of YCSB's own binding, and the newest that we pin.
+VERSIONS = ("5.11.3", "10.10.1")
+
+
+def dump(engine: Engine, store: str = "rocksdb", directory: str = "db") -> dict[str, dict[str, str]]:
+    """Every record of a store, read through the shell."""
+    told = engine(f"shell {store} {store}.dir={directory} recordcount=1 operationcount=1", stdin="scan ! 1000000\n")
+    assert told.out.startswith("Return code: OK\n")
+    records: dict[str, dict[str, str]] = {}
+    for block in told.out.split("--------------------------------\nRecord ")[1:]:
+        key, *fields = block.split("\n")
+        records[key] = dict(field.split("=", 1) for field in fields if "=" in field)
+    return records
+
+
+def fnv(number: int) -> int:
+    """YCSB's hash of a record's number."""
+    value = 0xCBF29CE484222325
+    for byte in number.to_bytes(8, "little"):
+        value = (value ^ byte) * 1099511628211 & 0xFFFFFFFFFFFFFFFF
+    return abs(value - (1 << 64) if value >> 63 else value)
+
+
+def integrity(key: str, field: str, length: int) -> str:
+    """What YCSB stores in a field with dataintegrity."""
+    text = f"{key}:{field}"
+    while len(text) < length:
+        code = 0
+        for letter in text:
+            code = (31 * code + ord(letter)) & 0xFFFFFFFF
+        text += f":{code - (1 << 32) if code >> 31 else code}"
+    return text[:length]
+
+
+def operations(told: Told) -> int:
+    """Operations that came out well, each counted once."""
+    return int(sum(told.value(m, "Operations") for m in told.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN")))
+
+
+# Keys and values
+
+
+def test_loaded_keys_are_ycsbs_hashes_of_0_and_up(engine: Engine) -> None:
+    assert fnv(0) == 6284781860667377211
+    assert fnv(999999) == 2744965632448235251
+    engine(f"{LOAD} recordcount=300 -threads 3")
+    assert set(dump(engine)) == {f"user{fnv(number)}" for number in range(300)}
+
+
+def test_ordered_keys_are_padded_numbers(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=120 insertorder=ordered zeropadding=8 insertstart=20 insertcount=100")
+    assert list(dump(engine)) == [f"user{number:08}" for number in range(20, 120)]
+
+
+def test_values_have_ycsbs_letters_and_length(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=200 fieldcount=3 fieldlength=50")
+    digits, capitals, small = set(range(0x20, 0x40)), set(range(0x20, 0x60)), {*range(0x20, 0x40), *range(0x60, 0x80)}
+    seen: list[set[int]] = [set() for _ in range(6)]
+    for fields in dump(engine).values():
+        assert sorted(fields) == ["field0", "field1", "field2"]
+        for value in fields.values():
+            assert len(value) == 50
+            for at, letter in enumerate(value):
+                seen[at % 6].add(ord(letter))
+    assert seen == [digits, capitals, small, digits, capitals, small]
+
+
+def test_values_with_integrity_are_ycsbs_byte_for_byte(engine: Engine) -> None:
+    assert integrity("user1", "field3", 16) == "user1:field3:-12"
+    engine(f"{LOAD} recordcount=20 dataintegrity=true")
+    for key, fields in dump(engine).items():
+        assert fields == {name: integrity(key, name, 100) for name in fields}
+        assert len(fields) == 10
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_database_that_ycsbs_own_binding_wrote_verifies_whole(engine: Engine, version: str) -> None:
+    with tarfile.open(FIXTURES / "ycsb-rocksdb-2000.tar.gz") as archive:
+        archive.extractall(engine.home, filter="data")
+    options = f"rocksdb.dir=visible rocksdb.version={version} recordcount=2000 dataintegrity=true"
+    told = engine(f"run rocksdb -P workloads/workloadc {options} operationcount=2000 requestdistribution=sequential")
+    assert told.returns("VERIFY") == {"OK": 2000}
+    assert f"version {version}" in told.err
+    assert len(dump(engine, directory="visible")) == 2000
+    told = engine(f"run rocksdb -P workloads/workloadf {options} operationcount=2000 -threads 3")
+    assert told.returns("VERIFY") == {"OK": 2000}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_store_gives_back_what_was_written(engine: Engine, store: str) -> None:
+    options = f"{store}.dir=db recordcount=500 dataintegrity=true -threads 3"
+    assert engine(f"load {store} -P workloads/workloada {options}").returns("INSERT") == {"OK": 500}
+    for workload in "abcdf":
+        told = engine(f"run {store} -P workloads/workload{workload} {options} operationcount=1000")
+        assert set(told.returns("VERIFY")) == {"OK"}
+    told = engine(f"run {store} -P workloads/workloade {options} operationcount=300")
+    assert told.returns("SCAN") == {"OK": 285}
+    expected = {f"user{fnv(number)}" for number in range(500 + 50)}
+    assert set(dump(engine, store)) == expected
+
+
+def test_one_field_is_read_and_written_where_asked(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=50 dataintegrity=true")
+    told = engine(f"{RUN} -P workloads/workloada recordcount=50 readallfields=false dataintegrity=true")
+    assert set(told.returns("VERIFY")) == {"OK"}
+    told = engine(f"{RUN} -P workloads/workloada recordcount=50 writeallfields=true dataintegrity=true")
+    assert set(told.returns("VERIFY")) == {"OK"}
+    assert {len(fields) for fields in dump(engine).values()} == {10}
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "zipfian", "histogram"])
+def test_field_lengths_follow_their_distribution(engine: Engine, distribution: str) -> None:
+    (engine.home / "hist.txt").write_text("BlockSize\t10\n0\t5\n1\t3\n2\t2\n3\t1\n")
+    engine(f"{LOAD} recordcount=300 fieldlengthdistribution={distribution} minfieldlength=5 fieldlength=40")
+    lengths = [len(value) for fields in dump(engine).values() for value in fields.values()]
+    assert len(lengths) == 3000
+    if distribution == "histogram":
+        assert set(lengths) == {10, 20, 30}
+        assert lengths.count(10) > lengths.count(20) > lengths.count(30)
+    else:
+        assert (min(lengths), max(lengths)) == (5, 40)
+        mean = statistics.mean(lengths)
+        assert abs(mean - 22.5) < 1.5 if distribution == "uniform" else mean < 20
+
+
+# Workloads
+
+
+def test_the_core_workloads_run_one_after_the_other_without_a_failure(engine: Engine) -> None:
+    assert engine(f"{LOAD} recordcount=1000 -threads 3").returns("INSERT") == {"OK": 1000}
+    quotas = {
+        "a": {"READ": 500, "UPDATE": 500},
+        "b": {"READ": 950, "UPDATE": 50},
+        "c": {"READ": 1000},
+        "f": {"READ": 1000, "UPDATE": 500},
+        "d": {"READ": 950, "INSERT": 50},
+        "e": {"SCAN": 950, "INSERT": 50},
+    }
+    for workload, quota in quotas.items():
+        told = engine(f"{RUN} -P workloads/workload{workload} -threads 3")
+        for metric, count in quota.items():
+            returns = told.returns(metric)
+            assert set(returns) <= {"OK", "NOT_YET"}, workload
+            assert sum(returns.values()) == count, "kinds are dealt in exact proportion"
+    assert len(dump(engine)) == 1050
+
+
+def test_reads_of_the_latest_records_find_them_or_say_that_they_are_under_way(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=1000")
+    for keys, lag in itertools.product(("latest", "zipfian", "uniform", "exponential"), ("", "insertlag=0")):
+        told = engine(
+            f"{RUN} -P workloads/workloadd operationcount=30000 requestdistribution={keys} {lag} -threads 8 "
+            "readproportion=0.5 insertproportion=0.5"
+        )
+        returns = told.returns("READ")
+        assert set(returns) <= {"OK", "NOT_YET"}
+        assert told.returns("INSERT") == {"OK": 15000}
+        assert told.value("READ", "Operations") == returns["OK"], "what is not yet there is no success"
+        if "NOT_YET" in returns:
+            assert told.value("READ-NOT_YET", "Operations") == returns["NOT_YET"]
+        if not lag:
+            assert returns.get("NOT_YET", 0) < 150
+
+
+def test_deletes_remove_the_oldest_records(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=1000")
+    told = engine(
+        f"{RUN} -P workloads/workloadc operationcount=2000 -threads 3 readproportion=0.8 insertproportion=0.1 "
+        "deleteproportion=0.1"
+    )
+    assert told.returns("DELETE") == {"OK": 200}
+    assert told.returns("INSERT") == {"OK": 200}
+    assert set(told.returns("READ")) <= {"OK", "NOT_YET"}
+    assert set(dump(engine)) == {f"user{fnv(number)}" for number in range(200, 1200)}
+
+
+@pytest.mark.parametrize(
+    ("options", "records"),
+    [
+        ("disksize=100000", 90),
+        ("disksize=123456 occupancy=.37 fieldcount=3 fieldlength=77", 197),
+        ("disksize=100000 fieldlengthdistribution=uniform", 178),
+        ("disksize=100000 fieldlengthdistribution=uniform minfieldlength=20", 150),
+        ("disksize=100000 fieldlengthdistribution=histogram fieldlengthhistogram=h fieldcount=4", 3214),
+    ],
+)
+def test_constant_occupancy_counts_records_as_ycsb_does(engine: Engine, options: str, records: int) -> None:
+    """The numbers are what YCSB 0.17.0 loaded."""
+    (engine.home / "h").write_text("BlockSize\t10\n0\t5\n1\t3\n2\t2\n")
+    workload = "workload=site.ycsb.workloads.ConstantOccupancyWorkload"
+    assert engine(f"load rocksdb rocksdb.dir=db {workload} {options}").value("INSERT", "Operations") == records
+    told = engine(f"{RUN} {workload} {options} storageages=3")
+    assert operations(told) == 3 * records
+    assert set(told.returns("READ")) == {"OK"}
+
+
+def test_a_class_may_be_named_with_or_without_its_package(engine: Engine) -> None:
+    for name in ("CoreWorkload", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"):
+        assert engine(f"load null recordcount=10 workload={name}").value("INSERT", "Operations") == 10
+
+
+# Segments
+
+
+def test_clients_in_parallel_load_disjoint_keys_and_together_all(engine: Engine) -> None:
+    shares = []
+    for k in range(3):
+        told = engine(f"load lmdb -P workloads/workloada lmdb.dir=db{k} recordcount=1000 segment={k}/3 -threads 3")
+        shares.append(set(dump(engine, "lmdb", f"db{k}")))
+        assert told.value("INSERT", "Operations") == len(shares[-1])
+    assert [len(share) for share in shares] == [334, 333, 333]
+    assert set.union(*shares) == {f"user{fnv(number)}" for number in range(1000)}
+
+
+def test_inserts_of_segments_do_not_collide(engine: Engine) -> None:
+    inserted = []
+    for k in range(3):
+        engine(f"load lmdb -P workloads/workloada lmdb.dir=db{k} recordcount=1000 seed=1")
+        before = set(dump(engine, "lmdb", f"db{k}"))
+        told = engine(
+            f"run lmdb -P workloads/workloadd lmdb.dir=db{k} operationcount=3000 segment={k}/3 -threads 6 seed=2"
+        )
+        inserted.append(set(dump(engine, "lmdb", f"db{k}")) - before)
+        assert told.value("INSERT", "Operations") == len(inserted[-1])
+        # The other segments' inserts are not in this database, and not a failure.
+        assert set(told.returns("READ")) <= {"OK", "NOT_YET"}
+    assert sum(map(len, inserted)) == 150
+    assert set.union(*inserted) == {f"user{fnv(number)}" for number in range(1000, 1150)}
+
+
+def test_segments_at_once_on_one_store_share_clients_and_rate(engine: Engine) -> None:
+    """LMDB takes several processes at once."""
+    processes = [
+        engine.start(
+            f"load lmdb -P workloads/workloada lmdb.dir=db recordcount=3000 segment={k}/3 -threads 5 -target 3000"
+        )
+        for k in range(3)
+    ]
+    outs = [process.communicate(timeout=30)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len(dump(engine, "lmdb")) == 3000
+    told = [Told(0, out, "", 0) for out in outs]
+    assert [t.value("CLEANUP", "Operations") for t in told] == [2, 2, 1]
+    for t in told:
+        assert abs(t.value("OVERALL", "Throughput(ops/sec)") - 1000) < 100
+
+
+# Seeds
+
+
+def test_the_same_seed_stores_the_same_bytes_however_many_threads(engine: Engine) -> None:
+    dumps = []
+    for threads in (1, 2, 7):
+        engine(f"load rocksdb -P workloads/workloada rocksdb.dir=db{threads} recordcount=500 seed=42 -threads {threads}")
+        engine(
+            f"run rocksdb -P workloads/workloadd rocksdb.dir=db{threads} recordcount=500 operationcount=2000 seed=43 "
+            f"-threads {threads} insertlag=14"
+        )
+        dumps.append(dump(engine, directory=f"db{threads}"))
+    assert len(dumps[0]) == 600
+    assert dumps[0] == dumps[1] == dumps[2]
+    engine("load rocksdb -P workloads/workloada rocksdb.dir=other recordcount=500 seed=44")
+    assert dump(engine, directory="other").items() ^ dumps[0].items() if False else True
+    other = dump(engine, directory="other")
+    assert all(other[key] != dumps[0][key] for key in other)
+
+
+def test_the_seed_that_is_told_repeats_the_run(engine: Engine) -> None:
+    first = engine("load rocksdb -P workloads/workloada rocksdb.dir=first recordcount=100")
+    (seed,) = first.said("Seed: ")
+    engine(f"load rocksdb -P workloads/workloada rocksdb.dir=again recordcount=100 seed={seed} -threads 3")
+    assert dump(engine, directory="first") == dump(engine, directory="again")
+
+
+# Time
+
+
+def test_without_an_operation_count_a_run_lasts_its_time(engine: Engine) -> None:
+    told = engine("run null -P workloads/workloadc operationcount=0 maxexecutiontime=2")
+    assert 1990 <= told.value("OVERALL", "RunTime(ms)") <= 2050
+    assert told.value("READ", "Operations") > 10_000
+    assert told.seconds < 3
+
+
+def test_a_run_ends_at_whichever_limit_comes_first(engine: Engine) -> None:
+    assert operations(engine("run null -P workloads/workloadc operationcount=50 maxexecutiontime=30")) == 50
+    told = engine("run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100")
+    assert 95 <= operations(told) <= 101
+
+
+def test_a_load_too_stops_when_its_time_is_over(engine: Engine) -> None:
+    told = engine("load null -P workloads/workloada recordcount=100000 maxexecutiontime=1 -target 200")
+    assert 195 <= told.value("INSERT", "Operations") <= 201
+
+
+def test_the_warm_up_is_in_no_figure(engine: Engine) -> None:
+    told = engine("run null -P workloads/workloada operationcount=1000 -target 1000 warmuptime=1 -s status.interval=1")
+    assert operations(told) == 1000
+    assert 950 <= told.value("OVERALL", "RunTime(ms)") <= 1060
+    assert 1.9 <= told.seconds < 3
+    told = engine("run null -P workloads/workloada operationcount=0 maxexecutiontime=1 warmuptime=1")
+    assert 980 <= told.value("OVERALL", "RunTime(ms)") <= 1050
+    assert told.seconds > 1.9
+    told = engine("run null -P workloads/workloada operationcount=1000 warmuptime=1 -threads 3")
+    assert operations(told) == 1000
+
+
+@pytest.mark.parametrize("options", ["-threads 1", "-threads 5", "-threads 5 spin.sleep=true", "-threads 100"])
+def test_a_target_holds_the_rate(engine: Engine, options: str) -> None:
+    told = engine(f"run null -P workloads/workloada operationcount=1500 -target 1000 {options}")
+    assert 1480 <= told.value("OVERALL", "RunTime(ms)") <= 1560
+    assert 960 <= told.value("OVERALL", "Throughput(ops/sec)") <= 1015
+
+
+@pytest.mark.parametrize(("arrival", "low", "high"), [("uniform", 0.0, 0.5), ("poisson", 0.75, 1.25)])
+def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, high: float) -> None:
+    told = engine(
+        f"run null -P workloads/workloadc operationcount=1000 -target 400 arrival={arrival} measurementtype=raw seed=5"
+    )
+    at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
+    gaps = [b - a for a, b in itertools.pairwise(at)]
+    assert abs(statistics.mean(gaps) - 2.5) < 0.35
+    assert low <= statistics.stdev(gaps) / statistics.mean(gaps) <= high
+
+
+def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
+    told = engine(
+        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 rate.ramp=100:900:2 measurementtype=raw"
+    )
+    assert 1850 <= told.value("READ", "Total Operations") <= 1910
+    at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
+    by_second = [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
+    assert [round(count, -2) for count in by_second] == [300, 700, 900]
+
+
+def test_steps_follow_one_another(engine: Engine) -> None:
+    told = engine(
+        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 rate.steps=100:1,500:1,200:1 "
+        "measurementtype=raw"
+    )
+    at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
+    by_second = [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
+    for count, wanted in zip(by_second, (100, 500, 200), strict=True):
+        assert abs(count - wanted) <= 12
+
+
+# Ends
+
+
+def started(process: subprocess.Popen[str]) -> str:
+    """Waits until the load runs."""
+    assert process.stderr
+    text = ""
+    for line in process.stderr:
+        text += line
+        if line == "Starting test.\n":
+            return text
+    raise AssertionError(f"it ended before it began:\n{text}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("more", ["", "-target 1", "warmuptime=60", "-target 1 spin.sleep=true"])
+def test_an_interrupted_run_prints_what_it_has_and_exits_130(
+    engine: Engine, running: list[subprocess.Popen[str]], number: signal.Signals, more: str
+) -> None:
+    engine(f"{LOAD} recordcount=100")
+    process = engine.start(f"{RUN} -P workloads/workloada operationcount=0 maxexecutiontime=60 -threads 3 {more}")
+    running.append(process)
+    started(process)
+    time.sleep(0.4)
+    process.send_signal(number)
+    sent = time.monotonic()
+    out, err = process.communicate(timeout=20)
+    assert time.monotonic() - sent < 2
+    assert process.returncode == 130
+    assert "interrupted" in err
+    keys = [(metric, key) for metric, key, _ in report(out)]
+    assert ("OVERALL", "Throughput(ops/sec)") in keys
+    if not more:
+        assert operations(Told(130, out, err, 0)) > 100
+    engine(f"{RUN} -P workloads/workloada recordcount=100")
+
+
+def test_an_interrupted_load_keeps_what_it_wrote(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
+    process = engine.start("load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000000 -target 1000")
+    running.append(process)
+    started(process)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    loaded = Told(130, out, err, 0).value("INSERT", "Operations")
+    assert 300 < loaded < 1000
+    assert len(dump(engine)) == loaded
+
+
+def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
+    """The report goes to a pipe that nobody reads and that is full, so the first interrupt cannot end it."""
+    process = engine.start(
+        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=60 -target 20000 measurementtype=raw"
+    )
+    running.append(process)
+    started(process)
+    time.sleep(0.8)
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert process.poll() is None, "it waits for its reader"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=2) == 130
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_store_whose_load_was_killed_is_loaded_again(
+    engine: Engine, running: list[subprocess.Popen[str]], store: str
+) -> None:
+    options = f"{store}.dir=db dataintegrity=true"
+    process = engine.start(f"load {store} -P workloads/workloada {options} recordcount=10000000 -threads 2")
+    running.append(process)
+    started(process)
+    time.sleep(0.3)
+    process.kill()
+    process.communicate()
+    engine(f"load {store} -P workloads/workloada {options} recordcount=500 -threads 2")
+    told = engine(f"run {store} -P workloads/workloadc {options} recordcount=500 requestdistribution=sequential")
+    assert told.returns("VERIFY") == {"OK": 1000}
+
+
+def test_a_load_ends_at_the_first_insert_that_fails_and_says_where(engine: Engine) -> None:
+    """64 KiB of LMDB hold a handful of records."""
+    line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
+    told = engine.told(line, "-threads", "3")
+    assert told.code == 1
+    loaded = int(told.value("INSERT", "Operations"))
+    assert 0 < loaded < 100
+    (error,) = told.said("error: ")
+    assert re.fullmatch(rf"the load stopped after {loaded} of 100: insert of user\d+ failed with NO_SPACE: .+", error)
+    assert len(told.said("hint: ")) == 1
+    assert len(dump(engine, "lmdb")) == loaded
+    assert 1 <= told.returns("INSERT")["NO_SPACE"] <= 3, "one per thread at most"
+
+
+def test_a_load_goes_on_after_a_failed_insert_where_asked(engine: Engine) -> None:
+    line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
+    told = engine.told(line, "core_workload_insertion_keep_going_on_error=true")
+    assert told.code == 1
+    assert sum(told.returns("INSERT").values()) == 100
+    assert told.said("error: ") == [f"{told.returns('INSERT')['NO_SPACE']} operations of this load failed"]
+
+
+def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
+    line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
+    told = engine.told(
+        line, "core_workload_insertion_retry_limit=3", "core_workload_insertion_retry_interval=0.2"
+    )
+    assert told.code == 1
+    assert told.returns("INSERT")["NO_SPACE"] == 4
+    assert told.value("INSERT-FAILED", "Operations") == 4
+    assert 0.4 < told.seconds < 2
+
+
+def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=500")
+    run = f"{RUN} -P workloads/workloadc recordcount=1000 requestdistribution=sequential"
+    told = engine.told(run)
+    assert told.code == 1
+    assert told.returns("READ") == {"OK": 500, "NOT_FOUND": 500}
+    assert told.value("READ-FAILED", "Operations") == 500
+    assert told.said("error: ") == ["500 operations of this run failed"]
+    assert "failures.tolerated" in told.said("hint: ")[0]
+    assert told.value("OVERALL", "Throughput(ops/sec)") * told.value("OVERALL", "RunTime(ms)") < 700_000, (
+        "a run with errors does not look faster"
+    )
+    assert engine.told(run, "failures.tolerated=0.4").code == 1
+    assert engine.told(run, "failures.tolerated=0.5").code == 0
+
+
+def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
+    told = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
+    assert told.value("CLEANUP", "Operations") == 3
+    assert any("threadcount 10" in warning for warning in told.said("warning: "))
+
+
+# Other ways in
+
+
+def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
+    line = f"{LOAD} recordcount=300 -threads 3 seed=9"
+    told = engine(line, "--print-spec")
+    assert told.err == ""
+    assert list(engine.home.iterdir()) == []
+    spec = json.loads(told.out)
+    assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (1, "load", 9, 3)
+    # Nothing comes after the spec and the pipe closes: there is no lease to lose.
+    done = subprocess.run(
+        [engine.program, "trial"], input=told.out, capture_output=True, text=True, cwd=engine.home, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(event) for event in done.stdout.splitlines()]
+    assert [event["event"] for event in events if event["event"] != "interval"][0] == "ready"
+    assert events[-1]["event"] == "summary"
+    assert (events[-1]["end"], events[-1]["operations"]) == ("done", 300)
+    through_trial = dump(engine)
+    shutil.rmtree(engine.home / "db")
+    engine(line)
+    assert dump(engine) == through_trial
+
+
+def test_the_shell_takes_a_script_on_stdin(engine: Engine) -> None:
+    script = """
+        insert alice name=Alice town=Paris
+        insert bob name=Bob
+        read alice
+        read alice town
+        update alice town=Rome
+        read alice
+        scan alice 2
+        delete alice
+        read alice
+        read
+        frobnicate
+        table
+        help
+        quit
+        read bob
+    """
+    told = engine("shell rocksdb rocksdb.dir=db", stdin=script)
+    text = re.sub(r"^\d+ ms$", "- ms", told.out, flags=re.M)
+    assert "Return code: OK\nname=Alice\ntown=Paris\n- ms\n" in text
+    assert "Return code: OK\ntown=Paris\n- ms\n" in text
+    assert "Return code: OK\nname=Alice\ntown=Rome\n- ms\n" in text
+    assert "Record alice\nname=Alice\ntown=Rome\n" in text
+    assert "Record bob\nname=Bob\n" in text
+    assert "Return code: NOT_FOUND\n" in text
+    assert "error: read takes a key\n" in text
+    assert 'error: there is no command "frobnicate"' in text
+    assert 'Using table "usertable"\n' in text
+    assert "scan KEY COUNT" in text
+    assert text.count("Return code: ") == 9, "nothing is read behind quit"
+
+
+def test_the_shell_changes_tables(engine: Engine) -> None:
+    told = engine(
+        "shell rocksdb rocksdb.dir=db", stdin="insert k a=1\ntable other\nread k\ninsert k a=2\ntable usertable\nread k\n"
+    )
+    assert re.findall(r"Return code: (\w+)", told.out) == ["OK", "NOT_FOUND", "OK", "OK"]
+    assert told.out.rstrip().split("\n")[-2] == "a=1"
+
+
+def test_tables_are_apart_and_the_other_ones_stay(engine: Engine) -> None:
+    for table, records in (("one", 10), ("two", 20)):
+        engine(f"{LOAD} table={table} recordcount={records}")
+    for table, records in (("one", 10), ("two", 20)):
+        told = engine("shell rocksdb rocksdb.dir=db recordcount=1 operationcount=1", f"table={table}", stdin="scan ! 99\n")
+        assert told.out.count("\nRecord ") == records
+    assert (engine.home / "db/CF_NAMES").read_text().split() == ["default", "one", "two"]
+
+
+def test_reports_of_a_pipe_arrive_whole(engine: Engine, tmp_path: Path) -> None:
+    process = engine.start("run null -P workloads/workloadc operationcount=200000 measurementtype=raw")
+    assert process.stdout
+    time.sleep(1)
+    out = process.stdout.read()
+    process.wait(timeout=20)
+    assert len(re.findall(r"^READ,\d{13},\d+$", out, re.M)) == 200_000
+    assert out.splitlines()[-1].startswith("[CLEANUP], ")
