@@ -117,7 +117,7 @@ fn cannot_open(directory: &Path, text: &str) -> StoreError {
             .hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
     }
     // RocksDB speaks of a lock that is held as of a file that cannot be locked.
-    let words = if text.contains("lock file") { format!("{text} (locked)") } else { text.to_owned() };
+    let words = if text.contains("lock") { format!("{text} (locked)") } else { text.to_owned() };
     ENGINE.cannot_open(directory, &words)
 }
 
