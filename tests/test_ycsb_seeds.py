@@ -81,7 +81,8 @@ def test_options_of_hse_1_are_refused_with_what_to_write_today(engine: Engine, l
     told = engine.told(line)
     assert (told.code, told.out) == (2, "")
     assert told.said("error: ") == [
-        "only HSE 1 knows hse.mpool_name and hse.config_path; since HSE 2.0 a KVDB is kept in a directory, not in an mpool"
+        "only HSE 1 knows hse.mpool_name and hse.config_path; "
+        "since HSE 2.0 a KVDB is kept in a directory, not in an mpool"
     ]
     assert told.said("hint: ") == ["write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7"]
     assert list(engine.home.iterdir()) == []

@@ -348,7 +348,7 @@ def test_a_target_holds_the_rate(engine: Engine, options: str) -> None:
     assert 960 <= told.value("OVERALL", "Throughput(ops/sec)") <= 1015
 
 
-@pytest.mark.parametrize(("arrival", "low", "high"), [("uniform", 0.0, 0.5), ("poisson", 0.75, 1.25)])
+@pytest.mark.parametrize(("arrival", "low", "high"), [("uniform", 0.0, 0.03), ("poisson", 0.07, 0.2)])
 def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, high: float) -> None:
     told = engine(
         f"run null -P workloads/workloadc operationcount=1000 -target 400 arrival={arrival} measurementtype=raw seed=5"
@@ -356,7 +356,8 @@ def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, 
     at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
     gaps = [b - a for a, b in itertools.pairwise(at)]
     assert abs(statistics.mean(gaps) - 2.5) < 0.35
-    assert low <= statistics.stdev(gaps) / statistics.mean(gaps) <= high
+    # An exponential gap is more than twice its mean in e^-2 = 13.5 % of all cases. A share bears a hiccup of the host.
+    assert low <= sum(1 for gap in gaps if gap > 5) / len(gaps) <= high
 
 
 def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
@@ -508,6 +509,16 @@ def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -
     assert engine.told(run, "failures.tolerated=0.5").code == 0
 
 
+def test_an_operation_fails_once_however_many_of_its_steps_did(engine: Engine) -> None:
+    """A read-modify-write that finds nothing has a failed read, a failed update and a failed check."""
+    engine(f"{LOAD} recordcount=50 dataintegrity=true")
+    run = f"{RUN} -P workloads/workloadf recordcount=200 insertstart=150 operationcount=50 dataintegrity=true"
+    told = engine.told(run)
+    assert told.code == 1
+    assert told.said("error: ") == ["50 operations of this run failed"]
+    assert engine.told(run, "failures.tolerated=1").code == 0
+
+
 def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
     told = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
     assert told.value("CLEANUP", "Operations") == 3
@@ -530,7 +541,7 @@ def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
     )
     assert done.returncode == 0, done.stderr
     events = [json.loads(event) for event in done.stdout.splitlines()]
-    assert [event["event"] for event in events if event["event"] != "interval"][0] == "ready"
+    assert events[0]["event"] == "ready"
     assert events[-1]["event"] == "summary"
     assert (events[-1]["end"], events[-1]["operations"]) == ("done", 300)
     through_trial = dump(engine)

@@ -1,8 +1,9 @@
 """HDR histograms as the engine sends them: decoded, added, asked for quantiles.
 
-The `hdrhistogram` package would do, but brings setuptools and pbr along at run time, has no types and C code where
-this takes 90 lines. The format is HdrHistogram's V2 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
-`AbstractHistogram.encodeIntoByteBuffer`), bare or deflated, in base64.
+The `hdrhistogram` package (0.10.8) would do, but brings setuptools and pbr along at run time, has C code and no types,
+and rounds ranks to the nearest where the engine's and Java's HdrHistogram round up. The format is HdrHistogram's V2,
+bare or deflated, in base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
+`AbstractHistogram.encodeIntoByteBuffer`).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from pathlib import Path
 
 # More than this share of the processors taken by others is worth a word.
 OTHERS_MAX = 0.05
+# Clocks tick a hundred times a second: below this many ticks of all processors a share says nothing.
+TICKS_MIN = 100
 # Columns of /proc/stat in which a processor has nothing to do: idle and iowait (proc(5)).
 IDLE_COLUMNS = (3, 4)
 # user, nice, system, idle, iowait, irq, softirq, steal; the two after them are counted in user and nice already.
@@ -44,9 +46,13 @@ class Bystander:
         self._samples = [*self._samples[:1], Sample(sum(ticks), used, ours)]
 
     @property
-    def others(self) -> float:
-        """The share of the processors that others took between the samples, what a hypervisor stole included."""
+    def others(self) -> float | None:
+        """The share of the processors that others took between the samples, what a hypervisor stole included.
+
+        None where the system does not tell, or the time was too short to say.
+        """
         if len(self._samples) < 2:
-            return 0.0
+            return None
         first, last = self._samples
-        return max(last.used - first.used - (last.ours - first.ours), 0) / max(last.all - first.all, 1)
+        ticks = last.all - first.all
+        return max(last.used - first.used - (last.ours - first.ours), 0) / ticks if ticks >= TICKS_MIN else None

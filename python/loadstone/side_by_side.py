@@ -32,8 +32,8 @@ class Measured:
     result: Result
     # Operations per second, by second of the measured window.
     rates: tuple[float, ...]
-    # The share of the processors that other processes took meanwhile.
-    others: float
+    # The share of the processors that other processes took meanwhile, if known.
+    others: float | None
 
     def quantiles_ns(self, operation: str) -> dict[str, int | None]:
         """Service times of what ended well; None where the samples are too few for that quantile."""
@@ -116,7 +116,9 @@ def latency(ns: int | None) -> str:
 
 def span(rates: Sequence[float]) -> str:
     """The slowest and the fastest second."""
-    return f"{units.count(min(rates))} to {units.rate(max(rates))}" if rates else "unknown"
+    if len(rates) < 2:
+        return "one second only"
+    return f"{units.count(min(rates))} to {units.rate(max(rates))}"
 
 
 def device(number_of_bytes: int, file_system: str) -> str:
@@ -144,10 +146,10 @@ def remarks(columns: Sequence[Column]) -> list[Text]:
         for phase, measured in (("load", column.load), ("run", column.run)):
             for note in measured.result.notes:
                 lines += remark(note.name, f"{column.name} {phase}: {note.message}", note.hint)
-            if measured.others > OTHERS_MAX:
+            if measured.others is not None and measured.others > OTHERS_MAX:
                 busy.append(f"{measured.others:.0%} in {column.name} {phase}")
     if busy:
-        message = f"other processes' share of the processors was {', '.join(busy)}"
+        message = f"other processes' share of the processors: {', '.join(busy)}"
         lines += remark("interference", message, "run it again when the machine has nothing else to do")
     if not comparable(columns):
         kept = ", ".join(f"{column.name} keeps {column.run.result.ready.durability}" for column in columns)

@@ -56,6 +56,7 @@ pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, ti
             Some(pace) => {
                 let due = common.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
                 if course.beyond_end(due) {
+                    course.reach_end();
                     break;
                 }
                 if due > free {
@@ -126,14 +127,13 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
                     // YCSB counts the pair as done whatever became of its halves; the halves tell.
                     tape.step(Kind::ReadModifyWrite, Status::Ok, Times { due: due_ns, sent, done });
                 }
-                ok &= self.verify(operation, measured);
+                ok &= self.verify(operation, status, measured);
             }
-            Kind::Read => ok &= self.verify(operation, measured),
+            Kind::Read => ok &= self.verify(operation, status, measured),
             Kind::Insert if !ok => (ok, done) = self.retry(operation, status, measured, due_ns, done).await,
             _ => {}
         }
-        // A read whose record is still being inserted is counted apart; it is no failure.
-        tape.finishes(measured, ok || status == Status::NotYet, done);
+        tape.finishes(measured, ok, status == Status::NotYet, done);
         done
     }
 
@@ -171,9 +171,9 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
     }
 
     #[inline]
-    fn verify(&mut self, operation: &Operation, measured: bool) -> bool {
-        let checking = self.common.workload.verifies();
-        if !checking {
+    fn verify(&mut self, operation: &Operation, read: Status, measured: bool) -> bool {
+        // There is nothing to check in a record that is still being inserted.
+        if !self.common.workload.verifies() || read == Status::NotYet {
             return true;
         }
         let sent = self.timer.now_ns();

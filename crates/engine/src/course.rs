@@ -21,6 +21,8 @@ pub struct Course {
     /// Operations due at or after this are not sent, ns.
     end_ns: AtomicU64,
     stopped: AtomicBool,
+    /// A client found the next due time beyond the end: time, and not the number of operations, is the limit.
+    reached_end: AtomicBool,
     /// Why the course was stopped, when a client stopped it.
     reason: OnceLock<String>,
     /// The first words of each kind of failure.
@@ -37,6 +39,7 @@ impl Course {
             measured_from: AtomicU64::new(0),
             end_ns: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(false),
+            reached_end: AtomicBool::new(false),
             reason: OnceLock::new(),
             words: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())),
         }
@@ -99,6 +102,16 @@ impl Course {
     #[inline]
     pub fn beyond_end(&self, due_ns: u64) -> bool {
         due_ns >= self.end_ns.load(Ordering::Relaxed)
+    }
+
+    /// A client found nothing more to send before the end.
+    pub fn reach_end(&self) {
+        self.reached_end.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one did.
+    pub fn reached_end(&self) -> bool {
+        self.reached_end.load(Ordering::Relaxed)
     }
 
     /// No further operation is sent.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use loadstone_load::meter::Reading;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,8 @@ pub struct Interval {
     pub operations: u64,
     /// Of these, the ones that ended well.
     pub succeeded: u64,
+    /// Reads in it of records whose insert was under way: neither success nor failure.
+    pub not_yet: u64,
     /// Operations sent and not yet done at its end.
     pub in_flight: u64,
     /// Operations over 1 ms late though a client was free.
@@ -121,6 +123,8 @@ pub struct Summary {
     pub operations: u64,
     /// Of these, the ones that ended well.
     pub succeeded: u64,
+    /// Reads of records whose insert was under way: neither success nor failure.
+    pub not_yet: u64,
     /// Operations done while warming up.
     pub warmup_operations: u64,
     /// Operations sent and never done.
@@ -156,7 +160,7 @@ pub struct Summary {
 pub fn encode(reading: &Reading) -> String {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail, and our bounds are within what the format holds.
-    let _ = V2Serializer::new().serialize(&reading.histogram(), &mut bytes);
+    let _ = V2DeflateSerializer::new().serialize(&reading.histogram(), &mut bytes);
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 

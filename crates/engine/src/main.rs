@@ -11,6 +11,7 @@ mod dispatch;
 mod doors;
 mod error;
 mod event;
+mod limits;
 mod notes;
 mod output;
 mod schema;
@@ -42,7 +43,10 @@ usage: loadstone-engine COMMAND
 fn main() -> ExitCode {
     let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
         Ok(words) => words,
-        Err(word) => return fail(&EngineError::usage(format!("an argument is not valid UTF-8: {}", word.display()))),
+        Err(word) => {
+            let error = EngineError::usage(format!("an argument is not valid UTF-8: {}", word.display()));
+            return fail(&error.hint("names and values are UTF-8 text"));
+        }
     };
     let (signals, controls) = channel();
     let result = match words.first().map(String::as_str) {
@@ -70,16 +74,17 @@ fn main() -> ExitCode {
             Ok(2)
         }
     };
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => fail(&error),
+    match (result, output::lost()) {
+        (Ok(_), Some(why)) => fail(
+            &EngineError::failed(format!("cannot write to stdout: {why}")).hint("the run is done; its report is lost"),
+        ),
+        (Ok(code), None) => ExitCode::from(code),
+        (Err(error), _) => fail(&error),
     }
 }
 
 fn fail(error: &EngineError) -> ExitCode {
-    output::err(&format!("error: {error}\n"));
-    if let Some(hint) = &error.hint {
-        output::err(&format!("hint: {hint}\n"));
-    }
+    let hint = error.hint.as_deref().unwrap_or("loadstone-engine --help shows the commands");
+    output::err(&format!("error: {error}\nhint: {hint}\n"));
     ExitCode::from(error.exit)
 }

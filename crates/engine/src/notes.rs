@@ -39,8 +39,11 @@ fn generator_limited(closed: &Closed<'_>) -> Option<Note> {
             "run fewer clients per engine, use more engines, or set spin.sleep=true",
         ));
     }
+    if totals.measured == 0 {
+        return None;
+    }
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let cpu = closed.cpu_ns.iter().sum::<u64>() as f64 / (closed.measured_ns.max(1) as f64 * processors);
+    let cpu = closed.cpu_ns.iter().sum::<u64>() as f64 / (closed.window_ns.max(1) as f64 * processors);
     if !closed.embedded && cpu > CPU_SHARE {
         return Some(note(
             "generator-limited",

@@ -51,9 +51,13 @@ fn properties_page() -> String {
     page
 }
 
-/// Writes the files below `directory` (default: here), or only says which differ with `--check`.
+/// Writes the files below `directory` (default: here).
 pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
     let base = Path::new(directory.unwrap_or("."));
+    if !base.is_dir() {
+        return Err(EngineError::usage(format!("{} is no directory", base.display()))
+            .hint("loadstone-engine schema DIRECTORY writes the generated files below it"));
+    }
     for (path, text) in files() {
         let path = base.join(path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));

@@ -6,6 +6,7 @@ use loadstone_load::Segment;
 use loadstone_load::core::CoreSpec;
 use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::time_series::TimeSeriesSpec;
+use loadstone_load::values::Lengths;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,13 @@ use crate::sink::Sink;
 
 /// The version of this format.
 pub const VERSION: u32 = 1;
+
+/// More clients than any host has memory for.
+pub const CLIENTS_MAX: u64 = 1_000_000;
+/// Larger records belong into a file system.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+/// No store here has longer keys.
+const ZERO_PADDING_MAX: usize = 1_000;
 
 /// One trial, or one segment of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -177,7 +185,7 @@ impl TrialSpec {
         }
         let spec: Self = serde_json::from_str(text).map_err(|error| {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
-                .hint("loadstone-engine schema trial-spec prints the form")
+                .hint("docs/reference/schemas/trial-spec.json is its form")
         })?;
         spec.check()?;
         Ok(spec)
@@ -185,15 +193,21 @@ impl TrialSpec {
 
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<(), EngineError> {
-        let refuse = |message: String| Err(EngineError::usage(message));
         if self.segment.n == 0 || self.segment.k >= self.segment.n {
-            return refuse(format!("segment {}/{} is no share", self.segment.k, self.segment.n));
+            let message = format!("segment {}/{} is no share", self.segment.k, self.segment.n);
+            return Err(EngineError::usage(message).hint("segment must be k/n with k below n"));
         }
         if self.clients == 0 {
-            return Err(EngineError::usage("threadcount must be at least 1, got 0").hint("use -threads 1"));
+            return Err(EngineError::usage("clients must be at least 1, got 0").hint("set clients to 1 or more"));
         }
-        if self.segment.share(self.clients) == 0 {
-            return refuse(format!("{} clients cannot be split into {} segments", self.clients, self.segment.n));
+        if self.clients < self.segment.n {
+            let (clients, n) = (self.clients, self.segment.n);
+            return Err(EngineError::usage(format!("{clients} clients cannot be split into {n} segments"))
+                .hint(format!("use at least as many: -threads {n}")));
+        }
+        if self.clients > CLIENTS_MAX {
+            return Err(EngineError::usage(format!("threadcount must be at most {CLIENTS_MAX}, got {}", self.clients))
+                .hint("use -threads with a smaller number, or several engines with segment=k/n"));
         }
         if self.until.operations.is_none() && self.until.seconds.is_none() {
             return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
@@ -203,19 +217,23 @@ impl TrialSpec {
             if seconds.is_finite() && (0.0..=1e9).contains(&seconds) {
                 Ok(())
             } else {
-                Err(EngineError::usage(format!("{name} must be a number of seconds, got {seconds}")))
+                Err(EngineError::usage(format!("{name} must be a number of seconds up to 1e9, got {seconds}"))
+                    .hint(format!("change {name}")))
             }
         };
         time("until.seconds", self.until.seconds.unwrap_or(0.0))?;
         time("warmup_seconds", self.warmup_seconds)?;
         time("inserts.retry_seconds", self.inserts.retry_seconds)?;
         if self.interval_ms == 0 {
-            return refuse("interval_ms must be at least 1".to_owned());
+            return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
+        }
+        if self.lease_ms == Some(0) {
+            return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
         }
         if let WorkloadSpec::Core(core) = &self.workload {
             check_core(core)?;
         }
-        Pace::new(&self.pace, self.seed).map_err(EngineError::usage)?;
+        Pace::new(&self.pace, self.seed).map_err(|error| EngineError::usage(error).hint("change pace.rate"))?;
         Ok(())
     }
 }
@@ -233,7 +251,22 @@ fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
             .hint("the expected value follows from the field's length"));
     }
     if core.field_count == 0 {
-        return Err(EngineError::usage("fieldcount must be at least 1, got 0"));
+        return Err(EngineError::usage("fieldcount must be at least 1, got 0").hint("leave fieldcount out for 10"));
+    }
+    let longest = Lengths::longest(&core.field_length);
+    if longest.checked_mul(core.field_count).is_none_or(|bytes| bytes > RECORD_BYTES_MAX) {
+        return Err(EngineError::usage(format!(
+            "a record of fieldcount {} and fieldlength {longest} is larger than {RECORD_BYTES_MAX} bytes",
+            core.field_count
+        ))
+        .hint("lower fieldcount or fieldlength"));
+    }
+    if core.zero_padding > ZERO_PADDING_MAX {
+        return Err(EngineError::usage(format!(
+            "zeropadding must be at most {ZERO_PADDING_MAX}, got {}",
+            core.zero_padding
+        ))
+        .hint("lower zeropadding"));
     }
     Ok(())
 }

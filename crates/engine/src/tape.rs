@@ -23,6 +23,15 @@ pub struct Times {
     pub done: u64,
 }
 
+/// Why operations went out late, ns.
+#[derive(Debug, Default)]
+pub struct Waits {
+    /// Wait while all clients were busy.
+    pub client: Grid,
+    /// Wait while a client was free: the generator woke late.
+    pub generator: Grid,
+}
+
 /// What one worker (a thread or an executor) records. It alone writes; anyone may read.
 #[derive(Debug, Default)]
 pub struct Tape {
@@ -30,10 +39,8 @@ pub struct Tape {
     pub service: Option<Table>,
     /// done − due, ns; with a rate only.
     pub response: Option<Table>,
-    /// Wait while all clients were busy, ns.
-    pub wait_client: Grid,
-    /// Wait while a client was free: the generator woke late, ns.
-    pub wait_generator: Grid,
+    /// Waits; with a rate only.
+    pub waits: Option<Waits>,
     /// What YCSB's formats need to be exact.
     pub ycsb: Vec<YcsbTape>,
     /// Operations sent, measured or not.
@@ -44,6 +51,8 @@ pub struct Tape {
     measured: AtomicU64,
     /// Measured operations that ended well.
     succeeded: AtomicU64,
+    /// Measured reads of records whose insert was under way.
+    not_yet: AtomicU64,
     /// When the last measured operation was done, ns.
     last_done: AtomicU64,
     late_generator: AtomicU64,
@@ -62,6 +71,7 @@ impl Tape {
         Self {
             service: ns.then(Table::default),
             response: (ns && open).then(Table::default),
+            waits: open.then(Waits::default),
             ycsb: sinks.iter().filter_map(|sink| YcsbTape::new(sink, open, to_unix_ns)).collect(),
             ..Self::default()
         }
@@ -89,11 +99,12 @@ impl Tape {
 
     /// Counts a whole operation, once, after its steps.
     #[inline]
-    pub fn finishes(&self, measured: bool, ok: bool, done_ns: u64) {
+    pub fn finishes(&self, measured: bool, ok: bool, not_yet: bool, done_ns: u64) {
         add(&self.done, 1);
         if measured {
             add(&self.measured, 1);
             add(&self.succeeded, u64::from(ok));
+            add(&self.not_yet, u64::from(not_yet));
             self.last_done.store(done_ns, Ordering::Relaxed);
         }
     }
@@ -103,8 +114,10 @@ impl Tape {
     pub fn waits(&self, due: u64, free: u64, sent: u64) {
         let client = free.saturating_sub(due);
         let generator = sent.saturating_sub(due.max(free));
-        self.wait_client.record(client);
-        self.wait_generator.record(generator);
+        if let Some(waits) = &self.waits {
+            waits.client.record(client);
+            waits.generator.record(generator);
+        }
         if client > LATE_NS {
             add(&self.late_client, 1);
         }
@@ -125,12 +138,21 @@ pub struct Totals {
     pub measured: u64,
     /// Measured operations that ended well.
     pub succeeded: u64,
+    /// Measured reads of records whose insert was under way: neither.
+    pub not_yet: u64,
     /// When the last measured one was done, ns.
     pub last_done_ns: u64,
     /// Measured operations sent over 1 ms late though a client was free.
     pub late_generator: u64,
     /// Measured operations over 1 ms late because all clients were busy.
     pub late_client: u64,
+}
+
+impl Totals {
+    /// Measured operations that failed.
+    pub fn failed(&self) -> u64 {
+        self.measured.saturating_sub(self.succeeded + self.not_yet)
+    }
 }
 
 /// The totals of tapes.
@@ -144,6 +166,7 @@ pub fn totals(tapes: &[Arc<Tape>]) -> Totals {
         all.done += done;
         all.measured += get(&tape.measured);
         all.succeeded += get(&tape.succeeded);
+        all.not_yet += get(&tape.not_yet);
         all.last_done_ns = all.last_done_ns.max(get(&tape.last_done));
         all.late_generator += get(&tape.late_generator);
         all.late_client += get(&tape.late_client);

@@ -101,6 +101,8 @@ pub struct Closed<'a> {
     pub start_unix_ns: u64,
     /// From the start of measuring to the end of the last measured operation.
     pub measured_ns: u64,
+    /// From the start of measuring until all clients were home; what `cpu_ns` and `device_bytes` cover.
+    pub window_ns: u64,
     /// Operations due and never sent.
     pub unsent: u64,
     /// CPU time while measuring, ns: user, system.
@@ -125,6 +127,10 @@ pub trait Observer {
     fn started(&mut self, _moment: &Moment<'_>) {}
     /// An interval has passed. Not called while warming up.
     fn interval(&mut self, moment: &Moment<'_>);
+    /// The last interval, shorter than the others, is over: all clients are home, the store is not yet settled.
+    fn stopped(&mut self, moment: &Moment<'_>) {
+        self.interval(moment);
+    }
     /// The end. Called once if `ready` was.
     fn end(&mut self, closed: &Closed<'_>);
 }
@@ -172,8 +178,10 @@ pub fn run<S: Store, W: Workload + 'static>(
     let mut conductor = Conductor { spec, operations, course: &course, pace: pace.as_deref(), crew, driver_ns };
     let (end, all_home) = conductor.conduct(controls, observer, &*keep, S::DRIVE == loadstone_stores::Drive::Thread);
     if all_home {
-        if let Ok(store) = Arc::try_unwrap(keep) {
-            store.close()?;
+        let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
+        // What stopped a trial is told, not what closing the store then ran into.
+        if !matches!(end, End::Failed(_)) {
+            closed?;
         }
         return Ok(end);
     }
@@ -232,32 +240,41 @@ impl Conductor<'_> {
             let next = (boundary + step).min(end_ns.unwrap_or(u64::MAX));
             let early = self.sleep_until(next, controls);
             let now = clock.now_ns();
-            let over = self.crew.finished() || end_ns.is_some_and(|ns| now >= ns);
+            let over = self.all_done() || end_ns.is_some_and(|ns| now >= ns);
             if early.is_none() && !over {
                 observer.interval(&Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) });
                 boundary = now;
             }
             end = early.or_else(|| over.then_some(End::Done));
         }
-        let unsent = self.unsent(start_ns, end_ns, clock.now_ns());
+        let unsent = self.unsent(start_ns, measure_ns, end_ns, clock.now_ns());
         self.course.stop();
         let all_home = self.crew.come_home(GRACE);
         let now = clock.now_ns();
-        let end = match (self.course.reason(), end) {
-            (Some(reason), _) => End::Failed(reason.to_owned()),
-            (None, end) => end.unwrap_or(End::Done),
+        let end = match (self.course.reason(), self.crew.panic(), end) {
+            (Some(reason), ..) => End::Failed(reason.to_owned()),
+            (None, Some(words), _) => End::Failed(format!("a client died of a defect of this engine: {words}")),
+            (None, None, end) => end.unwrap_or(End::Done),
         };
         let minus = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
         let (cpu, device) = (minus(usage::cpu_ns(), cpu), minus(usage::device_bytes(), device));
-        let settle = (self.spec.settle && all_home).then(|| {
+        let moment = Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) };
+        observer.stopped(&moment);
+        // Only a trial that came to its end is worth waiting for; after a stop somebody waits for us.
+        let settle = (self.spec.settle && all_home && end == End::Done).then(|| {
             let settling = Instant::now();
             // A store that cannot become idle says so when it is closed or opened next; the results stand.
             let _ = store.settle();
             settling.elapsed()
         });
-        let moment = Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) };
+        let last_ns = match end_ns {
+            // In an open loop that ended by time, time without operations is part of the window.
+            Some(ns) if self.course.reached_end() && end == End::Done => moment.totals.last_done_ns.max(ns),
+            _ => moment.totals.last_done_ns,
+        };
         observer.end(&Closed {
-            measured_ns: moment.totals.last_done_ns.saturating_sub(measure_ns),
+            measured_ns: last_ns.saturating_sub(measure_ns),
+            window_ns: now.saturating_sub(measure_ns),
             moment,
             end: end.clone(),
             start_unix_ns,
@@ -270,6 +287,11 @@ impl Conductor<'_> {
             open: self.pace.is_some(),
         });
         (end, all_home)
+    }
+
+    /// Whether every operation is done. Clients that only found the end of the time ahead of them do not end it early.
+    fn all_done(&self) -> bool {
+        self.crew.finished() && !self.course.reached_end()
     }
 
     fn moment(&self, start_ns: u64, now: u64) -> Moment<'_> {
@@ -300,7 +322,7 @@ impl Conductor<'_> {
     fn sleep_until(&self, ns: u64, controls: &Receiver<Control>) -> Option<End> {
         loop {
             let now = Monotonic.now_ns();
-            if now >= ns || self.crew.finished() {
+            if now >= ns || self.all_done() {
                 return None;
             }
             // Short enough to notice the end of a short run at once, long enough to cost nothing.
@@ -325,18 +347,19 @@ impl Conductor<'_> {
             self.course.measure_from_index(index, limit);
         }
         let early = self.sleep_until(measure_ns, controls);
-        if self.pace.is_none() {
+        if self.pace.is_none() && early.is_none() {
             self.course.measure(steps);
         }
         early
     }
 
-    /// Operations that were due before the end and never sent: left out of the histograms, so they must be told.
-    fn unsent(&self, start_ns: u64, end_ns: Option<u64>, now: u64) -> u64 {
+    /// Operations that were due in the measured window and never sent: left out of the histograms, so they must be told.
+    fn unsent(&self, start_ns: u64, measure_ns: u64, end_ns: Option<u64>, now: u64) -> u64 {
         let (Some(pace), Some(end_ns)) = (self.pace, end_ns) else { return 0 };
-        let due = pace.first_due_at(end_ns.min(now).saturating_sub(start_ns));
-        let limit = self.operations.unwrap_or(u64::MAX);
-        self.spec.segment.share(due).min(limit).saturating_sub(self.course.claimed())
+        let due_until = |ns: u64| self.spec.segment.share(pace.first_due_at(ns.saturating_sub(start_ns)));
+        let first = due_until(measure_ns);
+        let last = due_until(end_ns.min(now)).min(first.saturating_add(self.operations.unwrap_or(u64::MAX)));
+        last.saturating_sub(self.course.claimed().max(first))
     }
 }
 

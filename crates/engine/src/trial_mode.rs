@@ -1,12 +1,14 @@
 //! `loadstone-engine trial`: a TrialSpec and control lines in, events out.
 //!
-//! Stdin is a lease. The lab writes a line now and then; when stdin closes, or stays silent for longer than the lease, the
-//! load stops by itself, so a lab that dies cannot leave a fleet of engines hammering a system.
+//! With `lease_ms`, stdin is a lease. The lab writes a line now and then; when stdin closes, or stays silent for longer than
+//! the lease, the load stops by itself, so a lab that dies cannot leave a fleet of engines hammering a system. A spec
+//! without it runs to its own end, whatever becomes of stdin: `… --print-spec | loadstone-engine trial`.
 
 use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
 use crate::dispatch;
@@ -14,7 +16,7 @@ use crate::error::EngineError;
 use crate::event::{Event, Interval, Ready, Summary, encode, outcomes};
 use crate::notes;
 use crate::spec::TrialSpec;
-use crate::tape::{Readings, merge, since};
+use crate::tape::{Readings, Totals, Waits, merge, since};
 use crate::trial::{Closed, Control, End, Moment, Observer, Opened};
 use crate::usage;
 
@@ -37,37 +39,39 @@ pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u
     read.map_err(|error| EngineError::usage(format!("cannot read the TrialSpec from stdin: {error}")))?;
     if first.trim().is_empty() {
         return Err(EngineError::usage("no TrialSpec on stdin")
-            .hint("write one as a line of JSON; loadstone-engine ycsb … --print-spec prints one"));
+            .hint("write one as a line of JSON; loadstone-engine ycsb run null … --print-spec prints one"));
     }
     let spec = TrialSpec::parse(&first)?;
-    listen(spec.lease_ms.map(Duration::from_millis), signals.clone());
+    match spec.lease_ms {
+        Some(lease_ms) => watch_lease(Duration::from_millis(lease_ms), signals.clone()),
+        None => read_controls(signals.clone(), None),
+    }
     let mut printer = EventPrinter::new(std::io::stdout());
     let end = dispatch::run(&spec, controls, &mut printer)?;
     Ok(end.code())
 }
 
-/// Reads control lines on a thread of its own and watches the lease on another.
-fn listen(lease: Option<Duration>, controls: Sender<Control>) {
-    let (alive, signs) = channel::<()>();
-    let from_lines = controls.clone();
+/// Reads control lines on a thread of its own; every line is a sign of life.
+fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            let _ = alive.send(());
+            let _ = alive.as_ref().map(|alive| alive.send(()));
             let control = match serde_json::from_str::<ControlLine>(&line) {
                 Ok(ControlLine::StartAt(ns)) => Control::StartAt(ns),
                 Ok(ControlLine::Stop) => Control::Stop("control line".to_owned()),
                 Ok(ControlLine::Heartbeat) | Err(_) => continue,
             };
-            let _ = from_lines.send(control);
+            let _ = controls.send(control);
         }
         // Dropping `alive` tells the watcher that stdin is closed.
     });
+}
+
+/// Ends the load when there is no sign of life for the length of the lease, or stdin is closed.
+fn watch_lease(lease: Duration, controls: Sender<Control>) {
+    let (alive, signs) = channel::<()>();
+    read_controls(controls.clone(), Some(alive));
     std::thread::spawn(move || {
-        let Some(lease) = lease else {
-            while signs.recv().is_ok() {}
-            let _ = controls.send(Control::LeaseLost("stdin closed".to_owned()));
-            return;
-        };
         loop {
             let lost = match signs.recv_timeout(lease) {
                 Ok(()) => continue,
@@ -80,37 +84,56 @@ fn listen(lease: Option<Duration>, controls: Sender<Control>) {
     });
 }
 
-/// Prints events, one line each, flushed at once.
+/// How long the last events may take to be read by a lab that is in no hurry.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Prints events, one line each, flushed at once, from a thread of its own: a lab that does not read must keep the
+/// conductor neither from its lease nor from its end.
 #[derive(Debug)]
-pub struct EventPrinter<O> {
-    out: O,
+pub struct EventPrinter {
+    lines: Option<Sender<String>>,
+    written: Receiver<()>,
     service: Readings,
     response: Readings,
-    operations: u64,
-    succeeded: u64,
-    late: (u64, u64),
+    last: Totals,
     cpu: [u64; 2],
 }
 
-impl<O: Write> EventPrinter<O> {
+impl EventPrinter {
     /// A printer onto `out`.
-    pub fn new(out: O) -> Self {
+    pub fn new(mut out: impl Write + Send + 'static) -> Self {
+        let (lines, to_write) = channel::<String>();
+        let (done, written) = channel();
+        std::thread::spawn(move || {
+            for line in to_write {
+                // A reader that went away is noticed as a closed stdin too.
+                if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
+                    break;
+                }
+            }
+            let _ = done.send(());
+        });
         Self {
-            out,
+            lines: Some(lines),
+            written,
             service: Readings::new(),
             response: Readings::new(),
-            operations: 0,
-            succeeded: 0,
-            late: (0, 0),
+            last: Totals::default(),
             cpu: [0; 2],
         }
     }
 
     fn print(&mut self, event: &Event) {
-        // A reader that went away is noticed as a closed stdin too; an error here must not end the trial's teardown.
-        if let Ok(line) = serde_json::to_string(event) {
-            let _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
+        if let (Some(lines), Ok(line)) = (&self.lines, serde_json::to_string(event)) {
+            let _ = lines.send(line);
         }
+    }
+}
+
+impl Drop for EventPrinter {
+    fn drop(&mut self) {
+        self.lines = None;
+        let _ = self.written.recv_timeout(FLUSH);
     }
 }
 
@@ -120,7 +143,7 @@ fn readings(moment: &Moment<'_>) -> (Readings, Readings) {
     (service, response)
 }
 
-impl<O: Write> Observer for EventPrinter<O> {
+impl Observer for EventPrinter {
     fn ready(&mut self, opened: &Opened<'_>) {
         let promise = opened.promise;
         self.print(&Event::Ready(Ready {
@@ -150,24 +173,21 @@ impl<O: Write> Observer for EventPrinter<O> {
             start_ns: moment.interval_ns.0.saturating_sub(moment.start_ns),
             length_ns: moment.interval_ns.1 - moment.interval_ns.0,
             unix_ns: crate::clock::unix_ns(),
-            operations: totals.measured - self.operations,
-            succeeded: totals.succeeded - self.succeeded,
+            operations: totals.measured - self.last.measured,
+            succeeded: totals.succeeded - self.last.succeeded,
+            not_yet: totals.not_yet - self.last.not_yet,
             in_flight: totals.in_flight,
-            late_generator: totals.late_generator - self.late.0,
-            late_client: totals.late_client - self.late.1,
+            late_generator: totals.late_generator - self.last.late_generator,
+            late_client: totals.late_client - self.last.late_client,
             cpu_ns: [cpu[0].saturating_sub(self.cpu[0]), cpu[1].saturating_sub(self.cpu[1])],
             memory_bytes: usage::memory(),
             outcomes: outcomes(&new.0, &new.1),
         }));
-        (self.operations, self.succeeded) = (totals.measured, totals.succeeded);
-        self.late = (totals.late_generator, totals.late_client);
+        self.last = totals;
         (self.service, self.response, self.cpu) = (service, response, cpu);
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        if closed.moment.totals.measured > self.operations {
-            self.interval(&closed.moment);
-        }
         for note in notes::of(closed) {
             self.print(&Event::Note(note));
         }
@@ -180,10 +200,12 @@ impl<O: Write> Observer for EventPrinter<O> {
 pub fn summary(closed: &Closed<'_>) -> Summary {
     let (service, response) = readings(&closed.moment);
     let totals = closed.moment.totals;
-    let wait = |grid: fn(&crate::tape::Tape) -> &loadstone_load::meter::Grid| {
-        let mut reading = loadstone_load::meter::Reading::default();
-        closed.moment.tapes.iter().for_each(|tape| reading.add(grid(tape)));
-        (reading.count() > 0).then(|| encode(&reading))
+    let wait = |grid: fn(&Waits) -> &Grid| {
+        let mut reading = Reading::default();
+        for waits in closed.moment.tapes.iter().filter_map(|tape| tape.waits.as_ref()) {
+            reading.add(grid(waits));
+        }
+        closed.open.then(|| encode(&reading))
     };
     let (end, reason) = match &closed.end {
         End::Done => ("done", None),
@@ -206,13 +228,14 @@ pub fn summary(closed: &Closed<'_>) -> Summary {
         measured_ns: closed.measured_ns,
         operations: totals.measured,
         succeeded: totals.succeeded,
+        not_yet: totals.not_yet,
         warmup_operations: totals.done - totals.measured,
         in_flight: totals.in_flight,
         unsent: closed.unsent,
         late_generator: totals.late_generator,
         late_client: totals.late_client,
-        wait_client: wait(|tape| &tape.wait_client),
-        wait_generator: wait(|tape| &tape.wait_generator),
+        wait_client: wait(|waits| &waits.client),
+        wait_generator: wait(|waits| &waits.generator),
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,

@@ -13,9 +13,10 @@ use loadstone_stores::{Drive, Store, StoreError};
 
 use crate::alarm::Alarm;
 use crate::client::{Common, InsertPolicy, drive};
-use crate::clock::{Clock, Monotonic, ThreadTimer, unix_ns};
+use crate::clock::{Clock, Monotonic, ThreadTimer, Timer, unix_ns};
 use crate::course::{Acks, Course};
 use crate::error::EngineError;
+use crate::limits;
 use crate::spec::{Phase, TrialSpec};
 use crate::tape::Tape;
 
@@ -105,6 +106,8 @@ pub struct Crew {
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
     working: Arc<AtomicUsize>,
+    /// The words of the first worker that died of a defect of ours.
+    panic: Option<String>,
 }
 
 impl Crew {
@@ -118,12 +121,13 @@ impl Crew {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let executors = if job.spec.executors == 0 { processors } else { job.spec.executors };
         let workers = if by_thread { clients } else { executors.min(clients) };
+        limits::check(workers, STACK_BYTES as u64)?;
         let open = job.pace.is_some();
         let to_unix_ns = unix_ns().wrapping_sub(Monotonic.now_ns());
         let gate = Arc::new(Gate::default());
         let working = Arc::new(AtomicUsize::new(workers as usize));
         let (connected, connections) = channel();
-        let mut crew = Self { tapes: Vec::new(), threads: Vec::new(), gate: Arc::clone(&gate), working };
+        let mut crew = Self { tapes: Vec::new(), threads: Vec::new(), gate: Arc::clone(&gate), working, panic: None };
         for worker in 0..workers {
             let tape = Arc::new(Tape::new(&job.spec.sinks, open, to_unix_ns));
             let own = clients / workers + u64::from(worker < clients % workers);
@@ -165,6 +169,11 @@ impl Crew {
         &self.tapes
     }
 
+    /// Why a worker died, once all are home.
+    pub fn panic(&self) -> Option<&str> {
+        self.panic.as_deref()
+    }
+
     /// Lets the clients go; the trial starts at `start_ns` on the monotonic clock.
     pub fn start(&self, start_ns: u64) {
         self.gate.open(start_ns);
@@ -185,7 +194,11 @@ impl Crew {
             std::thread::sleep(Duration::from_micros(200));
         }
         for thread in self.threads.drain(..) {
-            let _ = thread.join();
+            if let Err(panic) = thread.join() {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+                self.panic.get_or_insert_with(|| words.to_owned());
+            }
         }
         true
     }
@@ -220,8 +233,7 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
         let (Ok(mut session), Ok(())) = (session, told) else { return };
         let start_ns = gate.wait();
         let timer = ThreadTimer::for_this_thread(job.spec.spin);
-        let waiting = start_ns.saturating_sub(timer.now_ns());
-        std::thread::sleep(Duration::from_nanos(waiting));
+        block_on(timer.until(start_ns, || job.course.stopped()));
         block_on(drive(&job.common(start_ns), &timer, &mut session, &tape));
         drop(session);
         drop(job);
@@ -263,7 +275,7 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
             }
             drop(connected);
             let start_ns = gate.wait();
-            std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(alarm.now_ns())));
+            ThreadTimer::default().until(start_ns, || job.course.stopped()).await;
             let ringing = tokio::task::spawn_local(ringing);
             let mut clients = Vec::with_capacity(sessions.len());
             for mut session in sessions {

@@ -111,8 +111,11 @@ impl Pace {
         let mut pieces = Vec::new();
         for (i, piece) in rate.iter().enumerate() {
             let fine = |r: f64| r.is_finite() && (0.0..=1e9).contains(&r);
-            if !(fine(piece.from) && fine(piece.to) && piece.seconds.is_finite() && piece.seconds >= 0.0) {
+            if !(fine(piece.from) && fine(piece.to)) {
                 return Err("a rate must be between 0 and 1,000,000,000 operations per second".to_owned());
+            }
+            if !(0.0..=1e9).contains(&piece.seconds) {
+                return Err("a rate must last between 0 and 1,000,000,000 seconds".to_owned());
             }
             let micro = |r: f64| (r * MICRO as f64).round() as u128;
             let ns = (piece.seconds * NS as f64) as u128;
@@ -188,8 +191,10 @@ impl Pace {
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     piece: usize,
+    /// The block of the last look-up, how many units came before it, and its own length (0: none looked up yet).
     block: u64,
     before: u128,
+    length: u128,
 }
 
 /// Arrivals in blocks: a block's length is a gamma draw, and within it the arrivals fall as sorted uniforms do, which
@@ -226,18 +231,20 @@ impl Poisson {
         (gamma * f64::from(1u32 << FRACTION_BITS)) as u128
     }
 
+    #[inline]
     fn units(&self, index: u64, cursor: &mut Cursor) -> u128 {
         let block = index / BLOCK;
-        if block < cursor.block {
-            (cursor.block, cursor.before) = (0, 0);
+        if block < cursor.block || cursor.length == 0 {
+            *cursor = Cursor { piece: cursor.piece, length: self.block_units(0), ..Cursor::default() };
         }
         while cursor.block < block {
-            cursor.before += self.block_units(cursor.block);
+            cursor.before += cursor.length;
             cursor.block += 1;
+            cursor.length = self.block_units(cursor.block);
         }
         let pattern = Draws::at(!self.seed, block, Purpose::Deal).below(PATTERNS);
         let fraction = u128::from(self.patterns[(pattern * BLOCK + index % BLOCK) as usize]);
-        cursor.before + ((self.block_units(block) * fraction) >> 32)
+        cursor.before + ((cursor.length * fraction) >> 32)
     }
 }
 

@@ -84,8 +84,9 @@ impl Lengths {
             }
             Length::Histogram { block, counts } => {
                 let total: u64 = counts.iter().sum();
-                let sum: u64 = counts.iter().enumerate().map(|(i, c)| c * ((i + 1) * block) as u64).sum();
-                sum as f64 / total.max(1) as f64
+                // YCSB numbers the blocks from 0 here, and from 1 where it draws them.
+                let sum: f64 = counts.iter().enumerate().map(|(i, &c)| c as f64 * (i * block) as f64).sum();
+                sum / total.max(1) as f64
             }
         }
     }

@@ -46,7 +46,6 @@ pub struct Zipfian {
     items: f64,
     zetan: f64,
     eta: f64,
-    alpha: f64,
     second: f64,
 }
 
@@ -61,7 +60,7 @@ impl Zipfian {
     fn with_zeta(items: u64, eta_items: u64, zetan: f64) -> Self {
         let second = 1.0 + 0.5f64.powf(THETA);
         let eta = (1.0 - (2.0 / eta_items as f64).powf(1.0 - THETA)) / (1.0 - second / zetan);
-        Self { items: items as f64, zetan, eta, alpha: 1.0 / (1.0 - THETA), second }
+        Self { items: items as f64, zetan, eta, second }
     }
 
     /// The rank at quantile `u` in `[0, 1)`.
@@ -74,8 +73,18 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        (self.items * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64
+        (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as u64
     }
+}
+
+/// x^α for α = 1 ÷ (1 − θ). YCSB computes α = 99.99999999999991 and takes `Math.pow`; the difference to x^100 is a factor of
+/// 1 + 9e-14·|ln x|, far below what a draw of 53 bits resolves, and eight multiplications cost a quarter of a `pow`.
+#[inline]
+fn hundredth_power(x: f64) -> f64 {
+    let x4 = x * x * (x * x);
+    let x16 = x4 * x4 * (x4 * x4);
+    let x32 = x16 * x16;
+    x32 * x32 * x32 * x4
 }
 
 /// YCSB's scrambled zipfian over `0..items`.

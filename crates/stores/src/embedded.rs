@@ -10,6 +10,9 @@ use loadstone_load::Status;
 use crate::error::{Failure, StoreError};
 use crate::options::Options;
 
+/// What every engine here takes as a table's name.
+const TABLE_BYTES_MAX: usize = 255;
+
 /// An engine, as messages name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
@@ -26,6 +29,11 @@ impl Engine {
     pub fn directory(&self, options: &Options) -> Result<PathBuf, StoreError> {
         if options.table.is_empty() {
             return Err(StoreError::usage("the table's name is empty").hint("name it with -p table=NAME"));
+        }
+        if options.table.len() > TABLE_BYTES_MAX {
+            let len = options.table.len();
+            return Err(StoreError::usage(format!("the table's name has {len} bytes, {TABLE_BYTES_MAX} are possible"))
+                .hint("name it shorter with -p table=NAME"));
         }
         let directory = options.directory(&format!("{}.dir", self.store))?;
         if options.create {

@@ -5,8 +5,8 @@
  * was seen on HSE 3.0.0: errno values, parameters that are refused by name, values that are cut to the buffer, one KVDB
  * at a time. A KVDB is the file `fake.journal` in its home, flushed by sync and close; `kvdb.meta` tells a home.
  *
- * Each call is written, one a line, to the file named like this library with `.calls` appended.
- * With -DHSE_2 it is HSE 2, whose global parameters have other names.
+ * Each call is written, one a line, to the file named like this library with `.calls` appended. A put of the key
+ * "!space" fills the device. With -DHSE_2 it is HSE 2, whose global parameters have other names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -49,6 +49,7 @@ struct hse_kvdb {
     size_t count;
     char interval[16], durable[8], mode[16];
     FILE *journal;
+    bool full;
 };
 
 struct hse_kvs_cursor {
@@ -369,6 +370,8 @@ hse_kvdb_sync(struct hse_kvdb *handle, unsigned flags)
     hse_err_t saved;
 
     called("kvdb_sync %u", flags);
+    if (handle->full)
+        abort(); /* HSE 3.0.0 may wait for ever once its journal has failed. */
     pthread_mutex_lock(&lock);
     saved = !writable() ? FAIL(EROFS) : fflush(handle->journal) ? FAIL(errno) : 0;
     pthread_mutex_unlock(&lock);
@@ -450,6 +453,10 @@ hse_kvs_put(
         return error;
     if (!writable())
         return FAIL(EROFS);
+    if (key_len == 6 && !memcmp(key, "!space", 6))
+        kvdb->full = true;
+    if (kvdb->full)
+        return FAIL(ENOSPC);
     pthread_mutex_lock(&lock);
     insert(kvs, key, key_len, value, value_len);
     note(kvs, 'p', key, key_len, value, value_len);

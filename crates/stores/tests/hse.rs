@@ -600,6 +600,28 @@ fn a_library_that_is_no_library_is_named() {
 }
 
 #[test]
+fn a_full_device_is_not_waited_for() {
+    for durability in [Durability::None, Durability::Device] {
+        let bench = Bench::over(Library::fake(Version::Three)).lasting(durability);
+        let store = bench.open();
+        let mut session = store.session().unwrap();
+        let record = row(&[("field0", b"a")]);
+        assert_eq!(now(session.insert(b"user1", &record)), Status::Ok);
+        for key in [&b"!space"[..], b"user2"] {
+            assert_eq!(now(session.insert(key, &record)), Status::NoSpace);
+            assert_eq!(session.last_error().unwrap(), "fake.c:1: No space left on device (28)");
+        }
+        assert_eq!(now(session.read(b"user1", Wanted::All, &mut Row::default())), Status::Ok);
+        let error = store.settle().unwrap_err();
+        let home = bench.home().display();
+        assert_eq!(error.message, format!("HSE cannot sync {home}: fake.c:1: No space left on device (28)"));
+        assert_eq!(error.hint.unwrap(), "make room on the device, or choose another");
+        drop(session);
+        store.close().unwrap();
+    }
+}
+
+#[test]
 fn a_read_only_kvdb_forbids_writes() {
     let mut bench = Bench::new();
     let store = bench.open();

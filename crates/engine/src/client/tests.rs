@@ -118,6 +118,7 @@ impl Simulated {
             end: End::Done,
             start_unix_ns: 0,
             measured_ns: self.elapsed_ns,
+            window_ns: self.elapsed_ns,
             unsent: 0,
             cpu_ns: [0, 0],
             device_bytes: [0, 0],
@@ -204,7 +205,7 @@ fn in_the_closed_loop_nothing_is_due_and_response_is_service() {
     let script: Script = Rc::new(|_| (MS, Status::Ok));
     let run = simulate(&reads(100), None, 4, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 25 * MS, "four clients share a hundred operations of a millisecond");
-    assert!(run.tapes.iter().all(|tape| tape.response.is_none() && tape.wait_client.count() == 0));
+    assert!(run.tapes.iter().all(|tape| tape.response.is_none() && tape.waits.is_none()));
 }
 
 #[test]

@@ -85,8 +85,8 @@ fn in_virtual_machine() -> bool {
 fn slow_open(took: Duration, in_virtual_machine: bool) -> Option<String> {
     (took > OPEN_SLOW && in_virtual_machine).then(|| {
         format!(
-            "opened in {:.1} s: in a virtual machine, stock HSE traps to the hypervisor on CPUID in every checksum, in \
-             reads and writes too; a libhse whose crc32c asks once does not",
+            "opened in {:.1} s: in a virtual machine, stock HSE traps to the hypervisor on CPUID in every checksum; \
+             writes pay for it too",
             took.as_secs_f64()
         )
     })

@@ -21,6 +21,7 @@ mod subsystem;
 use std::ffi::c_void;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use loadstone_load::Status;
@@ -56,6 +57,9 @@ pub struct HseEngine {
     kvdb: Kvdb,
     /// Whether each write waits for `hse_kvdb_sync`.
     sync: bool,
+    /// The first write that failed for a reason that stays, as a full device does: HSE then writes no more, and
+    /// `hse_kvdb_sync` may wait for ever, because the thread that would answer has ended (`wal_sync_notifier`).
+    broken: OnceLock<Fault>,
     home: PathBuf,
     promise: Promise,
 }
@@ -89,10 +93,13 @@ impl HseEngine {
     /// After a write: wait for what was asked for.
     #[inline]
     fn written(&self, key: &[u8], value_len: usize, error: u64) -> Result<(), Failure> {
-        self.api
-            .check(error)
-            .and_then(|()| if self.sync { self.kvdb.sync() } else { Ok(()) })
-            .map_err(|fault| failure(key, value_len, fault))
+        self.api.check(error).and_then(|()| if self.sync { self.kvdb.sync() } else { Ok(()) }).map_err(|fault| {
+            let failure = failure(key, value_len, fault.clone());
+            if matches!(failure.status, Status::NoSpace | Status::Error) {
+                self.broken.get_or_init(|| fault);
+            }
+            failure
+        })
     }
 
     /// Reads up to `count` records off a cursor.
@@ -197,7 +204,15 @@ impl KeyValue for HseEngine {
         let opening = start.elapsed();
         let kvs = kvdb.table(&settings, options, &home)?;
         let promise = facts::promise(&kvdb, kvs, options, &settings, &home, opening);
-        Ok(Self { api, kvs, kvdb, sync: options.durability != Durability::None, home, promise })
+        Ok(Self {
+            api,
+            kvs,
+            kvdb,
+            sync: options.durability != Durability::None,
+            broken: OnceLock::new(),
+            home,
+            promise,
+        })
     }
 
     fn promise(&self) -> Promise {
@@ -271,6 +286,9 @@ impl KeyValue for HseEngine {
     }
 
     fn settle(&self) -> Result<(), StoreError> {
+        if let Some(fault) = self.broken.get() {
+            return Err(cannot("sync", &self.home, &[], fault));
+        }
         match self.kvdb.sync() {
             // A KVDB that is open for reading only has nothing to sync.
             Err(fault) if fault.errno != libc::EROFS => return Err(cannot("sync", &self.home, &[], &fault)),

@@ -44,9 +44,8 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
     }
     let version = wanted.unwrap_or(NEWEST);
     if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
-        return Err(StoreError::usage(format!(
-            "rocksdb.version must be a version such as {NEWEST}, got \"{version}\""
-        )));
+        return Err(StoreError::usage(format!("rocksdb.version must be a version, got \"{version}\""))
+            .hint(format!("rocksdb.version={NEWEST}, or rocksdb.version={YCSB} as YCSB's binding has it")));
     }
     let member = format!("librocksdbjni-{PLATFORM}.so");
     let cached = cache::directory().join("rocksdb").join(version).join(&member);

@@ -125,10 +125,11 @@ impl KeyValue for RocksDbEngine {
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {
-        let directory = ENGINE.directory(options)?;
+        // Whatever can be wrong with the words is found before anything is made.
         let found = library::find(options)?;
         let api = Api::load(&found.path)?;
         let settings = Settings::new(&api, options)?;
+        let directory = ENGINE.directory(options).inspect_err(|_| settings.destroy(&api))?;
         let mut names = Self::families_on_disk(&api, &settings, &directory)?;
         if !names.contains(&options.table) {
             if !options.create {

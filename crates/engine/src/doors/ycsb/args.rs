@@ -81,7 +81,7 @@ impl Args {
                 "-P" => parsed.files.push(value()?),
                 "-p" => {
                     let pair = value()?;
-                    let Some((name, value)) = pair.split_once('=') else {
+                    let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
                         return Err(usage(format!("-p needs NAME=VALUE, got \"{pair}\"")));
                     };
                     set(name, value.to_owned());

@@ -59,7 +59,7 @@ pub struct Reporting {
 
 /// Understands the properties of reporting; also the sinks that it needs.
 pub fn reporting(props: &Props, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
-    let buckets = props.whole("histogram.buckets")?.unwrap_or(1_000) as usize;
+    let buckets = props.at_most("histogram.buckets", 10_000_000)?.unwrap_or(1_000) as usize;
     let granularity_ms = props.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
     let kind = props.text("measurementtype", "hdrhistogram");
     let sinks = match kind.as_str() {
@@ -99,7 +99,7 @@ pub fn reporting(props: &Props, warnings: &mut Vec<String>) -> Result<(Vec<Sink>
             Exporter::Text
         }
     };
-    let interval_seconds = props.whole("status.interval")?.unwrap_or(10).max(1);
+    let interval_seconds = props.at_most("status.interval", 1_000_000_000)?.unwrap_or(10).max(1);
     let hdr_files = props.boolean("hdrhistogram.fileoutput", false);
     let reporting = Reporting {
         sinks: sinks.clone(),

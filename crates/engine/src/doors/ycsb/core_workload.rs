@@ -18,7 +18,8 @@ fn length(props: &Props) -> Result<Length, EngineError> {
     Ok(match distribution.as_str() {
         "constant" => Length::Constant { bytes: max },
         "uniform" | "zipfian" if min > max => {
-            return Err(EngineError::usage(format!("minfieldlength {min} is above fieldlength {max}")));
+            return Err(EngineError::usage(format!("minfieldlength {min} is above fieldlength {max}"))
+                .hint("raise fieldlength"));
         }
         "uniform" => Length::Uniform { min, max },
         "zipfian" => Length::Zipfian { min, max },
@@ -29,28 +30,38 @@ fn length(props: &Props) -> Result<Length, EngineError> {
 
 /// Reads YCSB's histogram file: `BlockSize<TAB>n`, then `index<TAB>count`, indexes in order.
 fn histogram(file: &str) -> Result<Length, EngineError> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| EngineError::usage(format!("cannot read {file}: {error} (fieldlengthhistogram)")))?;
-    let bad = |line: usize, wanted: &str| EngineError::usage(format!("{file}:{line}: expected {wanted}"));
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        EngineError::usage(format!("cannot read {file}: {error} (fieldlengthhistogram)"))
+            .hint("set fieldlengthhistogram to a text file of BlockSize and counts")
+    })?;
+    let bad = |line: usize, wanted: &str| {
+        EngineError::usage(format!("{file}:{line}: expected {wanted} (fieldlengthhistogram)"))
+            .hint("the form is a line BlockSize<TAB>BYTES, then INDEX<TAB>COUNT from 0 on")
+    };
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let block = lines
         .next()
         .and_then(|(_, line)| line.strip_prefix("BlockSize")?.trim().parse::<usize>().ok())
-        .filter(|&block| block > 0)
+        .filter(|&block| block > 0 && block <= 1 << 30)
         .ok_or_else(|| bad(1, "BlockSize, a tab and a number of bytes"))?;
     let mut counts = Vec::new();
     for (at, line) in lines {
         let wanted = format!("{}, a tab and a count", counts.len());
-        let pair = line
-            .split_once(char::is_whitespace)
-            .and_then(|(index, count)| Some((index.trim().parse::<usize>().ok()?, count.trim().parse::<u64>().ok()?)));
+        // Counts are added up and drawn from: no file has 2^48 fields of one length.
+        let pair = line.split_once(char::is_whitespace).and_then(|(index, count)| {
+            Some((
+                index.trim().parse::<usize>().ok()?,
+                count.trim().parse::<u64>().ok().filter(|&count| count < 1 << 48)?,
+            ))
+        });
         match pair {
             Some((index, count)) if index == counts.len() => counts.push(count),
             _ => return Err(bad(at + 1, &wanted)),
         }
     }
     if counts.iter().sum::<u64>() == 0 {
-        return Err(EngineError::usage(format!("{file} counts nothing")));
+        return Err(EngineError::usage(format!("{file} counts nothing (fieldlengthhistogram)"))
+            .hint("at least one count must be above 0"));
     }
     Ok(Length::Histogram { block, counts })
 }
@@ -72,7 +83,10 @@ pub fn keys(props: &Props) -> Result<KeyDistribution, EngineError> {
             if !(percentile > 0.0 && percentile < 100.0) {
                 return Err(props.bad("exponential.percentile", "between 0 and 100", &percentile.to_string()));
             }
-            KeyDistribution::Exponential { percentile, fraction: props.real("exponential.frac", 0.857_142_857_1)? }
+            KeyDistribution::Exponential {
+                percentile,
+                fraction: props.within("exponential.frac", 0.857_142_857_1, 1e-9, 1e9)?,
+            }
         }
         "truezipfian" => {
             let theta = props.real("zipfian.theta", 0.99)?;
@@ -144,7 +158,8 @@ pub fn core(
         let object = Lengths::mean(&field_length) * field_count as f64;
         records = (props.real("occupancy", 0.9)? * (size / object.max(1.0))) as u64;
         insert_count = None;
-        wanted_operations = Some(props.whole("storageages")?.unwrap_or(10) * records);
+        let ages = props.at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
+        wanted_operations = Some(ages.unwrap_or(10) * records);
         if records == 0 {
             return Err(EngineError::usage("disksize holds not one record of this shape").hint("raise disksize"));
         }
@@ -185,7 +200,7 @@ pub fn core(
         mix: mix(props)?,
         keys: keys(props)?,
         insert_order: order,
-        zero_padding: props.whole("zeropadding")?.unwrap_or(1).min(256) as usize,
+        zero_padding: props.whole("zeropadding")?.unwrap_or(1) as usize,
         scan_length: scan_length(props)?,
         operations,
         insert_lag: props.whole("insertlag")?.unwrap_or(LAG_PER_CLIENT * clients),

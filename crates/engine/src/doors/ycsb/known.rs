@@ -152,7 +152,7 @@ pub const STORES: &[(&str, &[&str])] = &[
     ("lmdb", &["lmdb.dir", "lmdb.mapsize"]),
     ("fjall", &["fjall.dir", "fjall.cachesize"]),
     ("redb", &["redb.dir", "redb.cachesize"]),
-    ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.mpool_name", "hse.params", "hse.config_path"]),
+    ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.kvdb.home", "hse.gparams", "hse.kvdb.cparams", "hse.kvdb.rparams", "hse.kvs.cparams", "hse.kvs.rparams", "hse.mpool_name", "hse.params", "hse.config_path"]),
     ("null", &[]),
 ];
 

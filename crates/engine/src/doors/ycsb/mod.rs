@@ -41,7 +41,12 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
         return Ok(if words.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(words)?;
-    let props = Props::gather(&args)?;
+    let mut props = Props::gather(&args)?;
+    if args.command == Command::Shell {
+        // The shell does what is typed; how many records there are does not matter.
+        props.default_to("recordcount", "1");
+        props.default_to("operationcount", "1");
+    }
     let translated = translate::translate(&args, &props)?;
     for warning in &translated.warnings {
         err(&format!("warning: {warning}\n"));

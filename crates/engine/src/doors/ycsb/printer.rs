@@ -1,6 +1,5 @@
 //! Prints a run as YCSB does: banner, status lines, report; and what YCSB does not tell, on stderr.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use loadstone_load::{Kind, Status};
@@ -16,7 +15,9 @@ use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::notes;
 use crate::output::{err, out};
+use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
+use crate::tape::Totals;
 use crate::trial::{Closed, End, Moment, Observer, Opened};
 
 /// Sees a run and prints it.
@@ -30,8 +31,7 @@ pub struct Printer<'a> {
     hdr_files: Option<hdr_file::HdrFiles>,
     /// What went wrong while writing.
     trouble: Option<EngineError>,
-    failed: BTreeMap<(Kind, Status), u64>,
-    done: u64,
+    totals: Totals,
     words: Vec<String>,
 }
 
@@ -49,8 +49,7 @@ impl<'a> Printer<'a> {
             status: StatusLine::default(),
             hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
             trouble: None,
-            failed: BTreeMap::new(),
-            done: 0,
+            totals: Totals::default(),
             words: Vec::new(),
         }
     }
@@ -72,6 +71,9 @@ impl<'a> Printer<'a> {
         };
         let line = self.status.next(&local_time(unix_ns() / 1_000_000), progress, &metrics, self.reporting);
         err(&format!("{line}\n"));
+        if self.reporting.sinks.iter().any(|sink| matches!(sink, Sink::YcsbSeries { .. })) {
+            out(&format!("{line}\n"));
+        }
     }
 
     fn keep_failures(&mut self, metrics: &[Metric], closed: &Closed<'_>) {
@@ -79,7 +81,6 @@ impl<'a> Printer<'a> {
         for metric in metrics {
             for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
                 let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
-                self.failed.insert((kind, *status), *count);
                 let words =
                     course.words(kind, *status).map(|words| format!("; the first: {words}")).unwrap_or_default();
                 self.words.push(format!("{count} x {} returned {}{words}", kind.name(), status.name()));
@@ -99,17 +100,21 @@ impl<'a> Printer<'a> {
         match end {
             End::Failed(why) => {
                 let left = self.spec.until.operations.unwrap_or(0);
-                let loaded = self.done;
-                return Err(EngineError::failed(format!("the {what} stopped after {loaded} of {left}: {why}")).hint(
+                let loaded = self.totals.succeeded;
+                let hint = if why.contains(Status::NoSpace.name()) {
+                    "make room on the device, or choose another"
+                } else {
                     "set core_workload_insertion_retry_limit to try again, or \
-                     core_workload_insertion_keep_going_on_error=true to go on",
-                ));
+                     core_workload_insertion_keep_going_on_error=true to go on"
+                };
+                let message = format!("the {what} stopped after {loaded} of {left}: {why}");
+                return Err(EngineError::failed(message).hint(hint));
             }
             End::Stopped(why) | End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
             End::Done => {}
         }
-        let failed: u64 = self.failed.values().sum();
-        if failed as f64 > self.tolerated * (self.done.max(1)) as f64 && end.code() == 0 {
+        let failed = self.totals.failed();
+        if failed as f64 > self.tolerated * self.totals.measured as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
                 .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
         }
@@ -145,9 +150,8 @@ impl Observer for Printer<'_> {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        self.status_line(&closed.moment);
         let metrics = metrics(closed.moment.tapes, self.reporting);
-        self.done = closed.moment.totals.measured;
+        self.totals = closed.moment.totals;
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
             self.trouble = files.finish().err();

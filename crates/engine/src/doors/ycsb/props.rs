@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::args::Args;
-use super::properties::{self, Properties};
+use super::properties::{self, Properties, PropertiesError};
 use crate::error::EngineError;
 
 /// A property and where it was set.
@@ -30,7 +30,13 @@ impl Props {
                 EngineError::usage(format!("cannot read {file}: {error}"))
                     .hint("the core workloads are in workloads/, from workloada to workloadf")
             })?;
-            let parsed = Properties::parse(&bytes, file).map_err(|error| EngineError::usage(error.to_string()))?;
+            let parsed = Properties::parse(&bytes, file).map_err(|error| {
+                let hint = match error {
+                    PropertiesError::Utf16 { .. } => "iconv -f UTF-16 -t UTF-8 converts it",
+                    PropertiesError::Escape { .. } => "write a backslash as two",
+                };
+                EngineError::usage(error.to_string()).hint(hint)
+            })?;
             props.warnings.extend(parsed.warnings);
             for entry in parsed.entries {
                 let origin = format!("{file}:{}", entry.line);
@@ -42,6 +48,12 @@ impl Props {
             props.settings.insert(name.clone(), setting);
         }
         Ok(props)
+    }
+
+    /// Sets a property that nobody set.
+    pub fn default_to(&mut self, name: &str, value: &str) {
+        let setting = Setting { value: value.to_owned(), origin: "the default".to_owned() };
+        self.settings.entry(name.to_owned()).or_insert(setting);
     }
 
     /// The value as it was written.
@@ -82,6 +94,24 @@ impl Props {
             Some(number) => Ok(number),
             None => Err(self.bad(name, "a number", text)),
         }
+    }
+
+    /// A number within a range, or the default.
+    pub fn within(&self, name: &str, default: f64, low: f64, high: f64) -> Result<f64, EngineError> {
+        let value = self.real(name, default)?;
+        if (low..=high).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.bad(name, &format!("between {low} and {high}"), self.trimmed(name).unwrap_or_default()))
+    }
+
+    /// A whole number of at most `high`.
+    pub fn at_most(&self, name: &str, high: u64) -> Result<Option<u64>, EngineError> {
+        let value = self.whole(name)?;
+        if value.is_some_and(|value| value > high) {
+            return Err(self.bad(name, &format!("at most {high}"), self.trimmed(name).unwrap_or_default()));
+        }
+        Ok(value)
     }
 
     /// The error for a value that is not what it must be.

@@ -1,12 +1,21 @@
 //! The properties of a rate: `target`, `rate.ramp`, `rate.steps`, `arrival`.
 
-use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
+use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
 
 use super::props::Props;
 use crate::error::EngineError;
 
 /// When operations are sent.
 pub fn pace(props: &Props) -> Result<PaceSpec, EngineError> {
+    let pace = spec(props)?;
+    let name = ["rate.ramp", "rate.steps"].into_iter().find(|name| props.trimmed(name).is_some()).unwrap_or("target");
+    Pace::new(&pace, 0).map_err(|error| {
+        EngineError::usage(format!("{name}: {error} ({})", props.origin(name))).hint(format!("change {name}"))
+    })?;
+    Ok(pace)
+}
+
+fn spec(props: &Props) -> Result<PaceSpec, EngineError> {
     let arrival = match props.text("arrival", "uniform").as_str() {
         "uniform" => Arrival::Uniform,
         "poisson" => Arrival::Poisson,

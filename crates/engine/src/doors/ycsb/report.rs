@@ -109,21 +109,32 @@ fn measure_lines(name: &str, measure: &Measure, returns: Vec<Line>, reporting: &
         Measure::Series(series) => {
             moments_lines(&line, &series.moments, out);
             out.extend(returns);
+            if series.moments.count == 0 {
+                out.push(line("0", Value::Real(f64::NAN)));
+            }
             out.extend(series_units(series, reporting).map(|(ms, mean)| line(&ms.to_string(), Value::Real(mean))));
         }
-        Measure::Raw(raw) if !reporting.raw_no_summary => {
-            raw_lines(&line, raw, out);
+        Measure::Raw(raw) => {
+            out.push(line("Total Operations", Value::Whole(raw.moments.count as i64)));
+            if !reporting.raw_no_summary && raw.moments.count > 0 {
+                raw_lines(&line, raw, out);
+            }
             out.extend(returns);
         }
-        Measure::Raw(_) => out.extend(returns),
     }
 }
 
 fn moments_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &mut Vec<Line>) {
     out.push(line("Operations", Value::Whole(moments.count as i64)));
     out.push(line("AverageLatency(us)", Value::Real(moments.mean())));
-    out.push(line("MinLatency(us)", Value::Whole(moments.min as i64)));
-    out.push(line("MaxLatency(us)", Value::Whole(moments.max as i64)));
+    end_lines(line, moments, out);
+}
+
+/// Minimum and maximum; YCSB starts both at −1.
+fn end_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &mut Vec<Line>) {
+    let (min, max) = if moments.count == 0 { (-1, -1) } else { (moments.min as i64, moments.max as i64) };
+    out.push(line("MinLatency(us)", Value::Whole(min)));
+    out.push(line("MaxLatency(us)", Value::Whole(max)));
 }
 
 fn histogram_lines(
@@ -139,8 +150,7 @@ fn histogram_lines(
     out.push(line("AverageLatency(us)", Value::Real(moments.mean())));
     let variance = buckets.squares as f64 / count - moments.mean().powi(2);
     out.push(line("LatencyVariance(us)", Value::Real(variance)));
-    out.push(line("MinLatency(us)", Value::Whole(moments.min as i64)));
-    out.push(line("MaxLatency(us)", Value::Whole(moments.max as i64)));
+    end_lines(line, &moments, out);
     let (overflow, within) = buckets.counts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
     // A percentile that falls into the overflow has no line.
     for (label, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)] {
@@ -174,7 +184,6 @@ fn series_units<'a>(series: &'a Series, reporting: &Reporting) -> impl Iterator<
 fn raw_lines(line: &impl Fn(&str, Value) -> Line, raw: &Raw, out: &mut Vec<Line>) {
     let mut sorted: Vec<u64> = raw.points.iter().map(|&(_, us)| us).collect();
     sorted.sort_unstable();
-    out.push(line("Total Operations", Value::Whole(sorted.len() as i64)));
     out.push(line("Below is a summary of latency in microseconds:", Value::Whole(-1)));
     out.push(line("Average", Value::Real(raw.moments.mean())));
     out.push(line("Min", Value::Whole(raw.moments.min as i64)));

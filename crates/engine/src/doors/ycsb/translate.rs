@@ -8,10 +8,13 @@ use super::core_workload::core;
 use super::props::Props;
 use super::{bindings, known, rate, suggest, time_series};
 use crate::error::EngineError;
-use crate::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION};
+use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION};
 
 /// Without `-s` nothing looks at intervals; the conductor wakes once in a while all the same.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
+
+/// Thirty years.
+const SECONDS_MAX: u64 = 1_000_000_000;
 
 /// What a command line means.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +37,12 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
     let seed = props.whole("seed")?.unwrap_or_else(crate::clock::unix_ns);
     let mut clients = props.whole("threadcount")?.unwrap_or(1);
+    if clients == 0 {
+        return Err(props.bad("threadcount", "at least 1", "0").hint("use -threads 1"));
+    }
+    if clients > CLIENTS_MAX {
+        return Err(props.bad("threadcount", &format!("at most {CLIENTS_MAX}"), &clients.to_string()));
+    }
     let class = props.text("workload", "CoreWorkload");
     let (workload, operations) = match class.rsplit('.').next().unwrap_or_default() {
         "TimeSeriesWorkload" => time_series::translate(props, phase, clients)?,
@@ -49,8 +58,8 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         warnings.push(format!("threadcount {clients} is more than there are operations: {operations} clients run"));
         clients = operations;
     }
-    let seconds = props.whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);
-    let warmup_seconds = props.real("warmuptime", 0.0)?;
+    let seconds = props.at_most("maxexecutiontime", SECONDS_MAX)?.filter(|&s| s > 0).map(|s| s as f64);
+    let warmup_seconds = props.within("warmuptime", 0.0, 0.0, SECONDS_MAX as f64)?;
     if phase == Phase::Load && warmup_seconds > 0.0 {
         return Err(EngineError::usage("warmuptime is for run: a load counts every record").hint("leave it out"));
     }
@@ -79,7 +88,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         seed,
         inserts: InsertSpec {
             retries: props.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
-            retry_seconds: props.real("core_workload_insertion_retry_interval", 3.0)?,
+            retry_seconds: props.within("core_workload_insertion_retry_interval", 3.0, 0.0, SECONDS_MAX as f64)?,
             keep_going: props.boolean("core_workload_insertion_keep_going_on_error", false),
         },
         spin: props.boolean("spin.sleep", false),
@@ -91,7 +100,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         settle: props.boolean("settle", false),
     };
     spec.check()?;
-    let tolerated = props.real("failures.tolerated", 0.0)?;
+    let tolerated = props.within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 

@@ -1,0 +1,58 @@
+//! Limits of the host, looked at before threads are started: a process that runs into them later can only be killed.
+
+use std::fs;
+
+use crate::error::EngineError;
+
+/// Mappings of a client's thread: its stack with a guard page, its histograms, its share of the allocator's arenas.
+const MAPPINGS_PER_THREAD: u64 = 8;
+/// Address space of a client's thread beside its stack: histograms of four kinds of operation.
+const BYTES_PER_THREAD: u64 = 4 * 270_336;
+
+/// Refuses more threads than this host can hold.
+pub fn check(threads: u64, stack_bytes: u64) -> Result<(), EngineError> {
+    let mappings = fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
+    refuse_mappings(threads, mappings.unwrap_or(u64::MAX))?;
+    refuse_bytes(threads, stack_bytes + BYTES_PER_THREAD, address_space())
+}
+
+fn refuse_mappings(threads: u64, limit: u64) -> Result<(), EngineError> {
+    let wanted = threads.saturating_mul(MAPPINGS_PER_THREAD);
+    if wanted <= limit {
+        return Ok(());
+    }
+    Err(EngineError::failed(format!("{threads} threads need {wanted} memory mappings, this host allows {limit}"))
+        .hint(format!("sysctl vm.max_map_count={wanted}, or use at most {} clients", limit / MAPPINGS_PER_THREAD)))
+}
+
+fn refuse_bytes(threads: u64, each: u64, limit: u64) -> Result<(), EngineError> {
+    let wanted = threads.saturating_mul(each);
+    if wanted <= limit {
+        return Ok(());
+    }
+    Err(EngineError::failed(format!("{threads} threads need {wanted} bytes of address space, the limit is {limit}"))
+        .hint(format!("ulimit -v unlimited, or use at most {} clients", limit / each)))
+}
+
+/// The limit of this process's address space, bytes.
+fn address_space() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills the struct.
+    let asked = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    if asked == 0 { limit.rlim_cur } else { u64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_named_with_the_command_that_raises_them() {
+        assert_eq!(refuse_mappings(8_000, 65_530), Ok(()));
+        let error = refuse_mappings(10_000, 65_530).unwrap_err();
+        assert_eq!(error.message, "10000 threads need 80000 memory mappings, this host allows 65530");
+        assert_eq!(error.hint.unwrap(), "sysctl vm.max_map_count=80000, or use at most 8191 clients");
+        assert_eq!(refuse_bytes(u64::MAX, 1_000, u64::MAX), Ok(()));
+        assert!(refuse_bytes(5_000, 1 << 20, 3 << 30).unwrap_err().hint.unwrap().contains("at most 3072 clients"));
+    }
+}
