@@ -259,7 +259,10 @@ impl Conductor<'_> {
         let minus = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
         let (cpu, device) = (minus(usage::cpu_ns(), cpu), minus(usage::device_bytes(), device));
         let moment = Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) };
-        observer.stopped(&moment);
+        // A trial that was stopped before it measured has no interval.
+        if now > boundary {
+            observer.stopped(&moment);
+        }
         // Only a trial that came to its end is worth waiting for; after a stop somebody waits for us.
         let settle = (self.spec.settle && all_home && end == End::Done).then(|| {
             let settling = Instant::now();
