@@ -9,7 +9,7 @@ use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_
 use crate::operation::{Check, Kind, Operation, Selection, Workload};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
-use crate::values::{Length, Lengths, Pool, fill_integrity};
+use crate::values::{Length, Lengths, Place, Pool, fill_integrity};
 use crate::zipf::Zipfian;
 
 /// What a core workload is. The properties that it comes from are named in each field's text.
@@ -91,33 +91,35 @@ impl Shape {
     }
 
     #[inline]
-    fn write_field(&self, row: &mut Row, key: &[u8], field: usize, draws: &mut Draws) {
+    fn write_field(&self, row: &mut Row, key: &[u8], field: usize, draws: &mut Draws, place: &mut Place) {
         let name = self.names[field].as_bytes();
         let len = self.lengths.next(draws);
-        row.push_with(name, len, |out| {
-            if self.spec.integrity {
-                fill_integrity(out, key, name);
-            } else {
-                self.pool.fill(out, draws);
-            }
-        });
+        if self.spec.integrity {
+            row.push_with(name, len, |out| fill_integrity(out, key, name));
+        } else if len <= Pool::LEN {
+            row.push(name, self.pool.next(place, len));
+        } else {
+            row.push_with(name, len, |out| self.pool.fill(out, place));
+        }
     }
 
     #[inline]
     fn write_all(&self, operation: &mut Operation) {
         let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
+        let mut place = self.pool.place(&mut draws);
         operation.row.clear();
         for &field in &self.order {
-            self.write_field(&mut operation.row, &operation.key, field, &mut draws);
+            self.write_field(&mut operation.row, &operation.key, field, &mut draws, &mut place);
         }
     }
 
     #[inline]
     fn write_one(&self, operation: &mut Operation) {
         let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
+        let mut place = self.pool.place(&mut draws);
         operation.row.clear();
         let field = draws.below(self.names.len() as u64) as usize;
-        self.write_field(&mut operation.row, &operation.key, field, &mut draws);
+        self.write_field(&mut operation.row, &operation.key, field, &mut draws, &mut place);
     }
 
     #[inline]

@@ -122,6 +122,7 @@ impl Row {
 
 #[inline]
 fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.reserve(8 + name.len() + value.len());
     out.extend_from_slice(&(name.len() as u32).to_be_bytes());
     out.extend_from_slice(name);
     out.extend_from_slice(&(value.len() as u32).to_be_bytes());

@@ -127,6 +127,9 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Bytes in a pool: the most that it gives at once.
+    pub const LEN: usize = POOL_BYTES;
+
     /// A pool for a seed.
     pub fn new(seed: u64) -> Self {
         let mut draws = Draws::at(seed, 0, Purpose::Value);
@@ -137,19 +140,34 @@ impl Pool {
         Self { bytes }
     }
 
-    /// Fills `out` with text starting at a drawn place.
+    /// A drawn place to start reading at. The fields of a record follow each other from there: one draw and one cache
+    /// miss a record instead of one a field.
     #[inline]
-    pub fn fill(&self, out: &mut [u8], draws: &mut Draws) {
-        let mut out = out;
-        while !out.is_empty() {
-            let take = out.len().min(POOL_BYTES / 2);
-            let start = draws.below(((POOL_BYTES - take) / 6) as u64) as usize * 6;
-            let (head, rest) = out.split_at_mut(take);
-            head.copy_from_slice(&self.bytes[start..start + take]);
-            out = rest;
+    pub fn place(&self, draws: &mut Draws) -> Place {
+        Place(draws.below((POOL_BYTES / 6) as u64) as usize * 6)
+    }
+
+    /// The next `len` bytes from `place` on, or as many as the pool has at once.
+    #[inline]
+    pub fn next(&self, place: &mut Place, len: usize) -> &[u8] {
+        let len = len.min(POOL_BYTES);
+        let start = if place.0 + len > POOL_BYTES { 0 } else { place.0 };
+        // Values begin where the alphabet's pattern does.
+        place.0 = start + len.next_multiple_of(6);
+        &self.bytes[start..start + len]
+    }
+
+    /// Fills `out` from `place` on.
+    pub fn fill(&self, out: &mut [u8], place: &mut Place) {
+        for chunk in out.chunks_mut(POOL_BYTES) {
+            chunk.copy_from_slice(self.next(place, chunk.len()));
         }
     }
 }
+
+/// Where a record's values are read from the pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(usize);
 
 /// YCSB's `RandomByteIterator`: six printable bytes from one random int.
 const fn chunk(x: u32) -> [u8; 6] {
@@ -257,7 +275,7 @@ mod tests {
     fn random_text_has_ycsbs_alphabet_by_place() {
         let pool = Pool::new(1);
         let mut out = [0u8; 999];
-        pool.fill(&mut out, &mut Draws::at(1, 1, Purpose::Value));
+        pool.fill(&mut out, &mut pool.place(&mut Draws::at(1, 1, Purpose::Value)));
         for (i, &byte) in out.iter().enumerate() {
             let in_set = match i % 3 {
                 0 => (0x20..0x40).contains(&byte),
@@ -267,8 +285,12 @@ mod tests {
             assert!(in_set, "byte {byte:#x} at {i}");
         }
         let mut long = vec![0u8; POOL_BYTES * 2];
-        pool.fill(&mut long, &mut Draws::at(1, 2, Purpose::Value));
+        pool.fill(&mut long, &mut pool.place(&mut Draws::at(1, 2, Purpose::Value)));
         assert!(long.iter().all(|&b| b >= 0x20), "values longer than the pool are filled to the end");
+        // At the end of the pool a value starts over at its beginning.
+        let mut place = Place(POOL_BYTES - 6);
+        assert_eq!(pool.next(&mut place, 100), &pool.bytes[..100]);
+        assert_eq!(pool.next(&mut place, 6), &pool.bytes[102..108]);
     }
 
     #[test]
