@@ -10,6 +10,7 @@ import statistics
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,14 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
 
 @dataclass(frozen=True)
 class Used:
-    """What a finished process used."""
+    """What a finished process used and printed."""
 
     cpu_seconds: float
-    memory_bytes: int
     stdout: str
 
 
 def run(command: Sequence[str], stdin: str = "") -> Used:
-    """Runs a command to its end; its own CPU time and peak memory. Raises on a non-zero exit."""
+    """Runs a command to its end; its own CPU time. Raises on a non-zero exit."""
     before = os.times()
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -63,7 +63,7 @@ def run(command: Sequence[str], stdin: str = "") -> Used:
     if process.returncode != 0:
         raise SystemExit(f"error: {' '.join(command)} exited {process.returncode}\n{err}")
     cpu = after.children_user - before.children_user + after.children_system - before.children_system
-    return Used(cpu, 0, out)
+    return Used(cpu, out)
 
 
 def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> float:
@@ -71,7 +71,7 @@ def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> floa
     return (cpu_of(many) - cpu_of(few)) / (many - few) * 1e9
 
 
-def summary(events: str) -> dict[str, object]:
+def summary(events: str) -> dict[str, Any]:
     """The summary event of a trial."""
     last = json.loads(events.splitlines()[-1])
     if last.get("event") != "summary":

@@ -7,11 +7,15 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from loadstone.trial import Trial
+from trial_support import RECORDS, Running, Start, spec
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests/fixtures"
@@ -145,3 +149,37 @@ def running() -> Iterator[list[subprocess.Popen[str]]]:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.communicate()
+
+
+@pytest.fixture
+def chosen(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client takes the engine that all tests take."""
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(program))
+
+
+@pytest.fixture
+def start(program: Path) -> Iterator[Start]:
+    engines: list[Running] = []
+
+    def started(*arguments: Any, **changes: Any) -> Running:
+        engines.append(Running(program, spec(*arguments, **changes)))
+        return engines[-1]
+
+    yield started
+    for engine in engines:
+        engine.__exit__()
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, chosen: None) -> Callable[[str], Path | None]:
+    """Loads a store and returns its directory."""
+
+    def load(store: str) -> Path | None:
+        directory = None if store == "null" else tmp_path / store
+        with Trial(spec(store, directory, phase="load", until={"operations": RECORDS}, settle=True)) as trial:
+            assert [*trial.events()]
+        summary = trial.record.result().summary
+        assert (trial.status, summary.end, summary.succeeded) == (0, "done", RECORDS)
+        return directory
+
+    return load

@@ -96,19 +96,16 @@ impl Alarm {
             return;
         }
         self.0.armed_ns.set(ns);
+        // Relative, since our clock is not to the nanosecond the timer's; 0 would disarm it.
+        let wait = ns.saturating_sub(self.now_ns()).max(1);
         let value = libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+            tv_sec: (wait / 1_000_000_000) as libc::time_t,
+            tv_nsec: (wait % 1_000_000_000) as libc::c_long,
         };
         let setting = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         // SAFETY: the descriptor is a timerfd, the struct lives through the call.
         unsafe {
-            libc::timerfd_settime(
-                self.0.fd.as_raw_fd(),
-                libc::TFD_TIMER_ABSTIME,
-                &raw const setting,
-                std::ptr::null_mut(),
-            );
+            libc::timerfd_settime(self.0.fd.as_raw_fd(), 0, &raw const setting, std::ptr::null_mut());
         }
     }
 }

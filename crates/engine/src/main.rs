@@ -23,6 +23,7 @@ mod spec;
 mod tape;
 mod trial;
 mod trial_mode;
+mod tsc;
 mod usage;
 mod workers;
 

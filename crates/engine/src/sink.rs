@@ -71,7 +71,7 @@ impl YcsbTape {
     #[inline]
     pub fn record(&self, kind: Kind, status: Status, times: Times) {
         let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
-        self.op.record(kind, status, (times.done - times.sent) / 1_000, unix_ms);
+        self.op.record(kind, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
         if let Some(intended) = &self.intended {
             intended.record(kind, status, times.done.saturating_sub(times.due) / 1_000, unix_ms);
         }

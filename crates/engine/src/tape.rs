@@ -87,7 +87,7 @@ impl Tape {
     #[inline]
     pub fn step(&self, kind: Kind, status: Status, times: Times) {
         if let Some(table) = &self.service {
-            table.record(kind, status, times.done - times.sent);
+            table.record(kind, status, times.done.saturating_sub(times.sent));
         }
         if let Some(table) = &self.response {
             table.record(kind, status, times.done.saturating_sub(times.due));

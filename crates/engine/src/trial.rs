@@ -142,6 +142,7 @@ pub fn run<S: Store, W: Workload + 'static>(
     controls: &Receiver<Control>,
     observer: &mut dyn Observer,
 ) -> Result<End, EngineError> {
+    crate::clock::calibrate();
     let connecting = Instant::now();
     let workload = Arc::new(workload);
     let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;

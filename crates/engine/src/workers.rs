@@ -307,3 +307,6 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         std::thread::sleep(Duration::from_micros(50));
     }
 }
+
+#[cfg(test)]
+mod tests;

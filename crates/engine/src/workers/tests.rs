@@ -1,0 +1,155 @@
+//! Real threads and executors: whoever performs the operations, they are the same.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use loadstone_load::core::{CoreRun, CoreSpec, Mix};
+use loadstone_load::keys::{InsertOrder, KeyDistribution};
+use loadstone_load::pace::PaceSpec;
+use loadstone_load::values::Length;
+use loadstone_load::{Row, Segment, Status, Wanted};
+use loadstone_stores::{Durability, Options, Promise, Rows, Session};
+
+use super::*;
+use crate::sink::Sink;
+use crate::spec::{DurabilitySpec, InsertSpec, StoreSpec, Until, WorkloadSpec};
+use crate::trial::{self, Closed, End, Moment, Observer, Opened};
+
+const OPERATIONS: u64 = 5_000;
+
+/// Sum of the hashes of all operations, by name of the trial.
+static SUMS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+
+/// A store that adds up a hash of everything it is asked.
+struct Hashing<const BY_THREAD: bool>(String);
+
+struct HashingSession(String);
+
+impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
+    type Session = HashingSession;
+    const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        Ok(Self(options.table.clone()))
+    }
+    fn promise(&self) -> Promise {
+        Promise::new(Durability::None, "hashes")
+    }
+    fn session(&self) -> Result<HashingSession, StoreError> {
+        Ok(HashingSession(self.0.clone()))
+    }
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl HashingSession {
+    fn add(&self, asked: impl Hash) -> Status {
+        let mut hasher = DefaultHasher::new();
+        asked.hash(&mut hasher);
+        let mut sums = SUMS.lock().unwrap();
+        let sum = sums.entry(self.0.clone()).or_default();
+        *sum = sum.wrapping_add(hasher.finish());
+        Status::Ok
+    }
+}
+
+impl Session for HashingSession {
+    async fn read(&mut self, key: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
+        self.add(("read", key))
+    }
+    async fn scan(&mut self, key: &[u8], count: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
+        self.add(("scan", key, count))
+    }
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        self.add(("insert", key, row.bytes()))
+    }
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        self.add(("update", key, row.bytes()))
+    }
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        self.add(("delete", key))
+    }
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn ready(&mut self, _: &Opened<'_>) {}
+    fn interval(&mut self, _: &Moment<'_>) {}
+    fn end(&mut self, closed: &Closed<'_>) {
+        assert_eq!(closed.moment.totals.measured, closed.moment.operations.unwrap());
+    }
+}
+
+fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
+    let core = CoreSpec {
+        table: name.to_owned(),
+        records: 1_000,
+        insert_start: 0,
+        insert_count: 1_000,
+        field_count: 3,
+        field_name_prefix: "field".to_owned(),
+        field_length: Length::Uniform { min: 1, max: 30 },
+        read_all_fields: true,
+        write_all_fields: false,
+        integrity: false,
+        mix: Mix { read: 0.3, update: 0.3, insert: 0.2, scan: 0.1, read_modify_write: 0.05, delete: 0.05 },
+        keys: KeyDistribution::Zipfian,
+        insert_order: InsertOrder::Hashed,
+        zero_padding: 1,
+        scan_length: Length::Uniform { min: 1, max: 100 },
+        operations: Some(OPERATIONS),
+        insert_lag: 14,
+    };
+    TrialSpec {
+        spec: 1,
+        store: StoreSpec { name: String::new(), properties: BTreeMap::new(), durability: DurabilitySpec::default() },
+        phase: Phase::Run,
+        workload: WorkloadSpec::Core(core),
+        clients,
+        pace: PaceSpec::Closed,
+        until: Until { operations: Some(OPERATIONS), seconds: None },
+        warmup_seconds: 0.0,
+        segment,
+        seed: 99,
+        inserts: InsertSpec::default(),
+        spin: false,
+        executors: 0,
+        sinks: vec![Sink::HdrNs],
+        interval_ms: 1_000,
+        lease_ms: None,
+        wait_for_start: false,
+        settle: false,
+    }
+}
+
+/// The hash of all operations of a trial in `n` segments of `clients` clients in all.
+fn hash_of<S: Store>(name: &str, clients: u64, n: u64) -> u64 {
+    for k in 0..n {
+        let spec = spec(name, clients, Segment { k, n });
+        let WorkloadSpec::Core(core) = spec.workload.clone() else { unreachable!() };
+        let (_keep, controls) = channel();
+        let workload = CoreRun::new(core, spec.seed).unwrap();
+        assert_eq!(trial::run::<S, _>(&spec, workload, &controls, &mut Nobody).unwrap(), End::Done);
+    }
+    SUMS.lock().unwrap()[name]
+}
+
+#[test]
+fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
+    let alone = hash_of::<Hashing<true>>("one thread", 1, 1);
+    assert_eq!(hash_of::<Hashing<true>>("two threads", 2, 1), alone);
+    assert_eq!(hash_of::<Hashing<true>>("seven threads", 7, 1), alone);
+    assert_eq!(hash_of::<Hashing<false>>("a hundred clients on executors", 100, 1), alone);
+    assert_eq!(hash_of::<Hashing<true>>("three segments", 7, 3), alone);
+    assert_eq!(hash_of::<Hashing<false>>("seven segments on executors", 14, 7), alone);
+}

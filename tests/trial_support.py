@@ -1,0 +1,139 @@
+"""A trial's spec, an engine that is spoken to line by line, and what its events must add up to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from loadstone.event import BESIDE, Event, Outcome, Summary, parse
+from loadstone.histogram import decode
+from loadstone.trial import Spec
+
+RECORDS = 2_000
+STORES = ("null", "lmdb", "rocksdb")
+# Far longer than anything here takes on a machine that is busy with other things.
+PATIENCE_SECONDS = 60.0
+
+
+def spec(name: str = "null", directory: Path | None = None, **changes: Any) -> Spec:
+    """A trial of workload A that lasts a minute, changed."""
+    return {
+        "spec": 1,
+        "store": {"name": name, "properties": {f"{name}.dir": str(directory)} if directory else {}},
+        "phase": "run",
+        "workload": workload(),
+        "clients": 2,
+        "pace": {"mode": "closed"},
+        "until": {"seconds": PATIENCE_SECONDS},
+        "seed": 7,
+        "sinks": [{"sink": "hdr_ns"}],
+        "interval_ms": 1000,
+        **changes,
+    }
+
+
+def workload(**changes: Any) -> dict[str, Any]:
+    """YCSB's workload A, changed."""
+    mix = {"read": 0.5, "update": 0.5, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
+    return {
+        "type": "core",
+        "table": "usertable",
+        "records": RECORDS,
+        "insert_start": 0,
+        "insert_count": RECORDS,
+        "field_count": 10,
+        "field_name_prefix": "field",
+        "field_length": {"distribution": "constant", "bytes": 100},
+        "read_all_fields": True,
+        "write_all_fields": False,
+        "integrity": False,
+        "mix": mix,
+        "keys": {"distribution": "zipfian"},
+        "insert_order": "hashed",
+        "zero_padding": 1,
+        "scan_length": {"distribution": "uniform", "min": 1, "max": 100},
+        "operations": None,
+        "insert_lag": 4,
+        **changes,
+    }
+
+
+def rate(operations_per_second: float) -> dict[str, Any]:
+    """A fixed rate."""
+    piece = {"from": operations_per_second, "to": operations_per_second, "seconds": 1}
+    return {"mode": "open", "rate": [piece], "arrival": "uniform"}
+
+
+class Running:
+    """An engine, spoken to line by line, as any lab might; killed when it outlives the test."""
+
+    def __init__(self, program: Path, spec: Spec) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([program, "trial"], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self._watchdog = threading.Timer(2 * PATIENCE_SECONDS, self.process.kill)
+        self._watchdog.start()
+        self.say(json.dumps(spec))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._watchdog.cancel()
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream
+            # What was not read yet cannot be written any more.
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def say(self, line: str) -> None:
+        """Writes a line."""
+        assert self.process.stdin
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def hang_up(self) -> None:
+        """Closes its stdin."""
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def next(self) -> Event:
+        """The next event."""
+        assert self.process.stdout
+        return parse(self.process.stdout.readline())
+
+    def rest(self) -> tuple[int, list[Event]]:
+        """The exit code, and all events yet to come; the last one must be the only summary."""
+        assert self.process.stdout
+        assert self.process.stderr
+        events = [parse(line) for line in self.process.stdout]
+        assert self.process.stderr.read() == ""
+        assert [isinstance(event, Summary) for event in events] == [False] * (len(events) - 1) + [True]
+        return self.process.wait(), events
+
+
+Start = Callable[..., Running]
+
+
+def counts(outcomes: tuple[Outcome, ...]) -> Counter[tuple[str, str]]:
+    """Operations by kind and status, as their histograms have it."""
+    for outcome in outcomes:
+        assert decode(outcome.service).count == outcome.count
+    return Counter({(each.operation, each.status): each.count for each in outcomes if each.operation not in BESIDE})
+
+
+def whole(events: list[Event]) -> Summary:
+    """The summary, which must agree with itself."""
+    summary = events[-1]
+    assert isinstance(summary, Summary)
+    done = counts(summary.outcomes)
+    assert done.total() == summary.operations
+    assert sum(n for (_, status), n in done.items() if status == "OK") == summary.succeeded
+    return summary
