@@ -10,7 +10,8 @@ use loadstone_stores::{Rows, Session};
 
 use crate::clock::Timer;
 use crate::course::{Acks, Course};
-use crate::tape::{Tape, Times};
+use crate::sink::Times;
+use crate::tape::Tape;
 
 /// What a failed insert leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]

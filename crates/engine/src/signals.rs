@@ -5,10 +5,7 @@ use std::sync::mpsc::Sender;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::trial::Control;
-
-/// The reason of an end by signal.
-pub const INTERRUPTED: &str = "interrupted";
+use crate::trial::{Control, INTERRUPTED};
 
 /// Turns signals into controls from now on.
 pub fn listen(controls: Sender<Control>) {

@@ -11,7 +11,16 @@ use loadstone_load::{Kind, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tape::Times;
+/// The instants of a step, ns. In the closed loop `due` is `sent`.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When it should have been sent.
+    pub due: u64,
+    /// When it was.
+    pub sent: u64,
+    /// When the answer was there.
+    pub done: u64,
+}
 
 /// A form in which operations are recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

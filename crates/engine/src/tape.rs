@@ -7,21 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loadstone_load::meter::{Grid, Reading, Table};
 use loadstone_load::{Kind, Status};
 
-use crate::sink::{Sink, YcsbTape};
+use crate::sink::{Sink, Times, YcsbTape};
 
 /// An operation this late against its due time, for no other reason than ourselves, is the generator's fault.
 pub const LATE_NS: u64 = 1_000_000;
-
-/// The instants of a step, ns. In the closed loop `due` is `sent`.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// When it should have been sent.
-    pub due: u64,
-    /// When it was.
-    pub sent: u64,
-    /// When the answer was there.
-    pub done: u64,
-}
 
 /// Why operations went out late, ns.
 #[derive(Debug, Default)]

@@ -23,6 +23,9 @@ use crate::workers::{Crew, Job};
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The reason of an end by signal.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// What tells the conductor from outside what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
@@ -51,7 +54,7 @@ impl End {
     /// The exit code, failed operations aside.
     pub fn code(&self) -> u8 {
         match self {
-            Self::Stopped(why) if why == crate::signals::INTERRUPTED => 130,
+            Self::Stopped(why) if why == INTERRUPTED => 130,
             Self::Done | Self::Stopped(_) => 0,
             Self::Lease(_) | Self::Failed(_) => 1,
         }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fnv::fnv;
 use crate::random::Draws;
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
@@ -157,20 +158,6 @@ impl Chooser {
             Self::TrueZipfian(range, zipfian) => Some(range.start + zipfian.next(draws)),
         }
     }
-}
-
-/// YCSB's hash of a record number: FNV-1a over its 8 bytes, least significant first, then `Math.abs`.
-#[inline]
-pub const fn fnv(number: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut rest = number;
-    let mut byte = 0;
-    while byte < 8 {
-        hash = (hash ^ (rest & 0xff)).wrapping_mul(0x0000_0100_0000_01b3);
-        rest >>= 8;
-        byte += 1;
-    }
-    (hash as i64).unsigned_abs()
 }
 
 /// Writes the key of a record: `user`, zeros up to `zero_padding` digits, the number or its hash.

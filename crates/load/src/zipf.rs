@@ -5,6 +5,7 @@
 //! the records, so its hottest key gets 3.78 % of the requests where zipf(0.99) over 1,000 keys would give it 12.94 %.
 //! Results are comparable with YCSB's only if that is kept, so it is; [`TrueZipfian`] is what the name promises.
 
+use crate::fnv::fnv;
 use crate::random::{Draws, mix};
 
 /// YCSB's exponent.
@@ -107,7 +108,7 @@ impl ScrambledZipfian {
     /// The next place.
     #[inline]
     pub fn next(&self, draws: &mut Draws) -> u64 {
-        crate::keys::fnv(self.inner.rank(draws.next_f64())) % self.items
+        fnv(self.inner.rank(draws.next_f64())) % self.items
     }
 }
 
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn hot_places_are_ycsbs() {
-        let places = |items| (0..10).map(|rank| crate::keys::fnv(rank) % items).collect::<Vec<_>>();
+        let places = |items| (0..10).map(|rank| fnv(rank) % items).collect::<Vec<_>>();
         assert_eq!(places(1_001), [144, 610, 213, 679, 10, 545, 942, 476, 436, 902]);
         assert_eq!(
             places(1_000_001),

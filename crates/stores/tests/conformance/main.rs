@@ -3,6 +3,8 @@
 //! A new store is one line in the list at the end of this file; a new case is a function in `records.rs`, `opening.rs` or
 //! `kill.rs`, and its name in the list of cases.
 
+#[path = "../hse_fake/mod.rs"]
+mod hse_fake;
 mod kill;
 mod limits;
 mod opening;
@@ -63,6 +65,8 @@ conformance! {
     lmdb: loadstone_stores::lmdb::LmdbEngine, "lmdb.dir", [];
     fjall: loadstone_stores::fjall::FjallEngine, "fjall.dir", [];
     redb: loadstone_stores::redb::RedbEngine, "redb.dir", [];
+    // Over a fake of its C library: HSE comes in no package. `tests/hse.rs` tells how to run on a real one.
+    hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 
 /// The versions that promises print are written by hand; a dependency that moves on must not leave them behind.

@@ -1,7 +1,8 @@
 //! A store under test, in a directory that goes away with it.
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
@@ -10,6 +11,8 @@ use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::key_value::{KeyValue, KeyValueSession, KeyValueStore};
 use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
 use tempfile::TempDir;
+
+use crate::hse_fake;
 
 /// A line of the list of stores.
 pub struct Subject {
@@ -40,13 +43,14 @@ impl Subject {
     pub fn options(&self, directory: &str) -> Options {
         let properties = [(self.directory, directory)];
         let properties = properties.iter().chain(self.properties).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        Options {
-            properties: properties.collect(),
-            durability: Durability::Os,
-            table: "usertable".to_owned(),
-            create: true,
-            clients: 4,
+        let mut properties: BTreeMap<String, String> = properties.collect();
+        if properties.get("hse.library").is_some_and(|library| library == "fake") {
+            // One library per test: HSE opens one KVDB at a time.
+            let root = Path::new(directory).ancestors().find(|path| path.is_dir()).expect("a directory above");
+            let library = hse_fake::fake(root, hse_fake::Version::Three);
+            properties.insert("hse.library".to_owned(), library.display().to_string());
         }
+        Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
     }
 
     /// The directory of these options.

@@ -9,8 +9,8 @@ use super::config::{Exporter, Interval, Reporting};
 use super::measure::metrics;
 use super::report::{Overall, lines, raw_announcement, raw_text, render};
 use super::status::{Progress, StatusLine};
-use crate::sink::Sink;
-use crate::tape::{Tape, Times};
+use crate::sink::{Sink, Times};
+use crate::tape::Tape;
 
 fn reporting(sinks: Vec<Sink>) -> Reporting {
     Reporting {
