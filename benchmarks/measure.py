@@ -28,7 +28,8 @@ class Ratio:
     n: int
 
     def __str__(self) -> str:
-        return f"{self.median:.3f}  [{self.low:.3f}, {self.high:.3f}]  ({self.level:.1%} interval of the median, n={self.n})"
+        interval = f"[{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.median:.3f}  {interval}  ({self.level:.1%} interval of the median, n={self.n})"
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:

@@ -39,6 +39,11 @@ def ycsb_class_path(directory: Path) -> str:
     return f"{directory}:{directory}/lib/*"
 
 
+def verdict(met: bool) -> str:
+    """A goal's verdict."""
+    return "met" if met else "NOT met"
+
+
 def spec(words: list[str]) -> dict[str, object]:
     """The TrialSpec of a YCSB command line, recording what we record."""
     printed = subprocess.run([ENGINE, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
@@ -51,7 +56,8 @@ def trial(made: dict[str, object]) -> dict[str, object]:
     """Runs a trial; its summary."""
     # Stdin must stay open: it is the lease.
     process = subprocess.Popen([ENGINE, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write(json.dumps(made) + "\n")
     process.stdin.flush()
     events = process.stdout.read()
@@ -73,7 +79,14 @@ def against_ycsb(work: Path, scale: int, repeats: int) -> None:
 
         def count(n: int, phase: str = phase) -> list[str]:
             records = n if phase == "load" else 1_000_000
-            return ["-P", str(ROOT / "workloads" / "workloada"), "-p", f"recordcount={records}", "-p", f"operationcount={n}"]
+            return [
+                "-P",
+                str(ROOT / "workloads" / "workloada"),
+                "-p",
+                f"recordcount={records}",
+                "-p",
+                f"operationcount={n}",
+            ]
 
         def ours(n: int, phase: str = phase) -> float:
             return run([ENGINE, "ycsb", phase, "null", *count(n)]).cpu_seconds
@@ -87,7 +100,7 @@ def against_ycsb(work: Path, scale: int, repeats: int) -> None:
         ratio = ratio_of(pairs)
         mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
         print(f"(a) {name}: CPU per operation ours ÷ YCSB 0.17.0 {ratio}")
-        print(f"    {mine:.0f} ns against {other:.0f} ns; goal at most {goal}: {'met' if ratio.median <= goal else 'NOT met'}")
+        print(f"    {mine:.0f} ns against {other:.0f} ns; goal at most {goal}: {verdict(ratio.median <= goal)}")
 
 
 def against_bare(work: Path, scale: int, repeats: int) -> None:
@@ -97,10 +110,15 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
     base = ["-P", str(ROOT / "workloads" / "workloada"), "-p", f"recordcount={records}", "-p", "seed=1"]
     subprocess.run(
         [ENGINE, "ycsb", "load", "rocksdb", *base, "-p", f"rocksdb.dir={loaded}", "-p", "settle=true"],
-        check=True, capture_output=True,
+        check=True,
+        capture_output=True,
     )
     for threads in (1, 2):
-        for name, phase, workload in (("C", "run", "workloadc"), ("A", "run", "workloada"), ("load", "load", "workloada")):
+        for name, phase, workload in (
+            ("C", "run", "workloadc"),
+            ("A", "run", "workloada"),
+            ("load", "load", "workloada"),
+        ):
             pairs = []
             for repeat in range(repeats + 1):
                 rates = {}
@@ -128,7 +146,7 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
             ratio = ratio_of(pairs)
             mine, other = (sorted(side)[len(pairs) // 2] for side in zip(*pairs, strict=True))
             print(f"(b) RocksDB, {name}, {threads} thread(s): throughput ours ÷ bare loop {ratio}")
-            print(f"    {mine:,.0f} op/s against {other:,.0f}; goal at least 0.95: {'met' if ratio.median >= 0.95 else 'NOT met'}")
+            print(f"    {mine:,.0f} op/s against {other:,.0f}; goal at least 0.95: {verdict(ratio.median >= 0.95)}")
 
 
 def ten_thousand_clients(scale: int) -> None:
@@ -141,9 +159,10 @@ def ten_thousand_clients(scale: int) -> None:
     paced_memory = int(str(paced["memory_bytes_max"]))
     late = int(str(paced["late_generator"])) / int(str(paced["operations"]))
     goal = 200_000_000
-    met = "met" if max(memory, paced_memory) <= goal else "NOT met"
-    print(f"(c) 10,000 clients on null: peak memory {memory / 1e6:.0f} MB in the closed loop, {paced_memory / 1e6:.0f} MB at")
-    print(f"    200,000 op/s, Poisson ({late:.3%} over 1 ms late); goal at most 200 MB: {met}")
+    met = verdict(max(memory, paced_memory) <= goal)
+    print(f"(c) 10,000 clients on null: peak memory {memory / 1e6:.0f} MB in the closed loop,")
+    print(f"    {paced_memory / 1e6:.0f} MB at 200,000 op/s, Poisson ({late:.3%} over 1 ms late)")
+    print(f"    goal at most 200 MB: {met}")
 
 
 def main() -> int:
@@ -154,7 +173,10 @@ def main() -> int:
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
-        print(f"warning: the load average is {load:.1f}: the machine is not quiet, and the intervals will be wide", file=sys.stderr)
+        print(
+            f"warning: load average {load:.1f}: the machine is not quiet, the intervals will be wide",
+            file=sys.stderr,
+        )
     build()
     work = Path(tempfile.mkdtemp(prefix="loadstone-bench-"))
     try:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import Engine, Told
+
+from conftest import Engine, Told
 
 USAGE, FAILED = 2, 1
 A = "-P workloads/workloada"

@@ -15,7 +15,8 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from tests.conftest import FIXTURES, Engine, Told, report
+
+from conftest import FIXTURES, Engine, Told, report
 
 SAMPLES = FIXTURES / "ycsb"
 # Restores YCSB's own percentiles: ours are 50, 95 and 99.

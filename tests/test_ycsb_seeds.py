@@ -7,7 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.conftest import FIXTURES, Engine
+
+from conftest import FIXTURES, Engine
 
 COMMANDS = (FIXTURES / "seeds/commands.txt").read_text().splitlines()
 # The shell's part of a line is not ours.

@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conftest import FIXTURES, Engine, Told, report
+
+from conftest import FIXTURES, Engine, Told, report
 
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
