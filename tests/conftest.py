@@ -17,6 +17,9 @@ import pytest
 from loadstone.trial import Trial
 from trial_support import RECORDS, Running, Start, spec
 
+# A shell that starts us in the background has us ignore SIGINT, and our children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests/fixtures"
 
@@ -183,3 +186,21 @@ def loaded(tmp_path: Path, chosen: None) -> Callable[[str], Path | None]:
         return directory
 
     return load
+
+
+def dump(engine: Engine, store: str = "rocksdb", directory: str = "db", *more: str) -> dict[str, dict[str, str]]:
+    """Every record of a store, read through the shell."""
+    # Counts mean nothing to a shell; here they must only do no harm.
+    counts = "recordcount=1 operationcount=1"
+    told = engine(f"shell {store} {store}.dir={directory} {counts}", *more, stdin="scan ! 1000000\n")
+    assert told.out.startswith("Return code: OK\n")
+    records: dict[str, dict[str, str]] = {}
+    for block in told.out.split("--------------------------------\nRecord ")[1:]:
+        key, *fields = block.split("\n")
+        records[key] = dict(field.split("=", 1) for field in fields if "=" in field)
+    return records
+
+
+def operations(told: Told) -> int:
+    """Operations that came out well, each counted once."""
+    return int(sum(told.value(m, "Operations") for m in told.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN")))

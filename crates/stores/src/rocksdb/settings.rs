@@ -157,7 +157,10 @@ pub fn compression_on_disk(directory: &Path) -> Option<String> {
     let value = |name: &str| {
         section.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     };
-    let name = |text: &str| text.trim_start_matches('k').trim_end_matches("Compression").to_lowercase();
+    let name = |text: &str| match text.trim_start_matches('k').trim_end_matches("Compression") {
+        "No" => "none".to_owned(),
+        other => other.to_lowercase(),
+    };
     let levels = value("compression_per_level").filter(|levels| !levels.is_empty());
     Some(match levels {
         Some(levels) => {

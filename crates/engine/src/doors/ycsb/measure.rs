@@ -216,7 +216,10 @@ fn series(tapes: &[Arc<Tape>], reporting: &Reporting, prefix: &str, intended: bo
             // With both series, statuses stand in the plain one.
             let counts = counts.filter(|_| prefix.is_empty());
             Metric {
-                measures: found.remove(name).unwrap_or_default().into_iter().flatten().collect(),
+                // A worker that was read between its two sinks has only one of them yet.
+                measures: (found.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
+                    .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
+                    .collect(),
                 returns: STATUS_ORDER.iter().filter_map(|s| Some((*s, *counts?.get(s)?))).collect(),
                 name: format!("{prefix}{name}"),
             }

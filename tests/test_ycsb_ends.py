@@ -1,0 +1,162 @@
+"""How runs of the YCSB door end: by a signal, by a failure, by a kill; and what they leave behind."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import Engine, Told, dump, operations, report
+
+STORES = ("rocksdb", "lmdb", "fjall", "redb")
+LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
+RUN = "run rocksdb rocksdb.dir=db"
+# The version of YCSB's own binding, and the newest that we pin.
+VERSIONS = ("5.11.3", "10.10.1")
+
+
+# Ends
+
+
+def started(process: subprocess.Popen[str]) -> str:
+    """Waits until the load runs."""
+    assert process.stderr
+    text = ""
+    for line in process.stderr:
+        text += line
+        if line == "Starting test.\n":
+            return text
+    raise AssertionError(f"it ended before it began:\n{text}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("more", ["", "-target 1", "warmuptime=60", "-target 1 spin.sleep=true"])
+def test_an_interrupted_run_prints_what_it_has_and_exits_130(
+    engine: Engine, running: list[subprocess.Popen[str]], number: signal.Signals, more: str
+) -> None:
+    engine(f"{LOAD} recordcount=100")
+    process = engine.start(f"{RUN} -P workloads/workloada operationcount=0 maxexecutiontime=60 -threads 3 {more}")
+    running.append(process)
+    started(process)
+    time.sleep(0.4)
+    process.send_signal(number)
+    sent = time.monotonic()
+    out, err = process.communicate(timeout=20)
+    assert time.monotonic() - sent < 2
+    assert process.returncode == 130
+    assert "interrupted" in err
+    keys = [(metric, key) for metric, key, _ in report(out)]
+    assert ("OVERALL", "Throughput(ops/sec)") in keys
+    if not more:
+        assert operations(Told(130, out, err, 0)) > 100
+    engine(f"{RUN} -P workloads/workloada recordcount=100")
+
+
+def test_an_interrupted_load_keeps_what_it_wrote(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
+    process = engine.start("load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000000 -target 1000")
+    running.append(process)
+    started(process)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    loaded = Told(130, out, err, 0).value("INSERT", "Operations")
+    assert 300 < loaded < 1000
+    assert len(dump(engine)) == loaded
+
+
+def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
+    """The report goes to a pipe that nobody reads and that is full, so the first interrupt cannot end it."""
+    process = engine.start(
+        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=60 -target 20000 measurementtype=raw"
+    )
+    running.append(process)
+    started(process)
+    time.sleep(0.8)
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert process.poll() is None, "it waits for its reader"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=2) == 130
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_store_whose_load_was_killed_is_loaded_again(
+    engine: Engine, running: list[subprocess.Popen[str]], store: str
+) -> None:
+    options = f"{store}.dir=db dataintegrity=true"
+    process = engine.start(f"load {store} -P workloads/workloada {options} recordcount=10000000 -threads 2")
+    running.append(process)
+    started(process)
+    time.sleep(0.3)
+    process.kill()
+    process.communicate()
+    engine(f"load {store} -P workloads/workloada {options} recordcount=500 -threads 2")
+    told = engine(f"run {store} -P workloads/workloadc {options} recordcount=500 requestdistribution=sequential")
+    assert told.returns("VERIFY") == {"OK": 1000}
+
+
+def test_a_load_ends_at_the_first_insert_that_fails_and_says_where(engine: Engine) -> None:
+    """64 KiB of LMDB hold a handful of records."""
+    line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
+    told = engine.told(line, "-threads", "3")
+    assert told.code == 1
+    loaded = int(told.value("INSERT", "Operations"))
+    assert 0 < loaded < 100
+    (error,) = told.said("error: ")
+    assert re.fullmatch(rf"the load stopped after {loaded} of 100: insert of user\d+ failed with NO_SPACE: .+", error)
+    assert len(told.said("hint: ")) == 1
+    assert len(dump(engine, "lmdb")) == loaded
+    assert 1 <= told.returns("INSERT")["NO_SPACE"] <= 3, "one per thread at most"
+
+
+def test_a_load_goes_on_after_a_failed_insert_where_asked(engine: Engine) -> None:
+    line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
+    told = engine.told(line, "core_workload_insertion_keep_going_on_error=true")
+    assert told.code == 1
+    assert sum(told.returns("INSERT").values()) == 100
+    assert told.said("error: ") == [f"{told.returns('INSERT')['NO_SPACE']} operations of this load failed"]
+
+
+def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
+    line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
+    told = engine.told(line, "core_workload_insertion_retry_limit=3", "core_workload_insertion_retry_interval=0.2")
+    assert told.code == 1
+    assert told.returns("INSERT")["NO_SPACE"] == 4
+    assert told.value("INSERT-FAILED", "Operations") == 4
+    assert 0.4 < told.seconds < 2
+
+
+def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -> None:
+    engine(f"{LOAD} recordcount=500")
+    run = f"{RUN} -P workloads/workloadc recordcount=1000 requestdistribution=sequential"
+    told = engine.told(run)
+    assert told.code == 1
+    assert told.returns("READ") == {"OK": 500, "NOT_FOUND": 500}
+    assert told.value("READ-FAILED", "Operations") == 500
+    assert told.said("error: ") == ["500 operations of this run failed"]
+    assert "failures.tolerated" in told.said("hint: ")[0]
+    assert told.value("OVERALL", "Throughput(ops/sec)") * told.value("OVERALL", "RunTime(ms)") < 700_000, (
+        "a run with errors does not look faster"
+    )
+    assert engine.told(run, "failures.tolerated=0.4").code == 1
+    assert engine.told(run, "failures.tolerated=0.5").code == 0
+
+
+def test_an_operation_fails_once_however_many_of_its_steps_did(engine: Engine) -> None:
+    """A read-modify-write that finds nothing has a failed read, a failed update and a failed check."""
+    engine(f"{LOAD} recordcount=50 dataintegrity=true")
+    run = f"{RUN} -P workloads/workloadf recordcount=200 insertstart=150 operationcount=50 dataintegrity=true"
+    told = engine.told(run)
+    assert told.code == 1
+    assert told.said("error: ") == ["50 operations of this run failed"]
+    assert engine.told(run, "failures.tolerated=1").code == 0
+
+
+def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
+    told = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
+    assert told.value("CLEANUP", "Operations") == 3
+    assert any("threadcount 10" in warning for warning in told.said("warning: "))
