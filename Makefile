@@ -82,8 +82,9 @@ test: all
 bench: all
 	$(VENV)/python benchmarks/run.py
 
+# A hundred times the fuzzing of `make test`; what fails is kept by proptest under proptest-regressions/.
 soak: all
-	$(VENV)/pytest -m soak
+	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-engine $(LOCKED)
 
 docs: all
 	$(VENV)/loadstone-engine schema
