@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use tokio::io::unix::AsyncFd;
 
-use crate::clock::{Clock, Monotonic, Timer};
+use crate::clock::{Clock, Monotonic, SLICE_NS, Timer};
 
 struct Wait {
     ns: u64,
@@ -47,9 +47,6 @@ struct Inner {
 /// A timer for the clients of one executor.
 #[derive(Clone)]
 pub struct Alarm(Rc<Inner>);
-
-/// Longest time without a look at whether the trial was stopped.
-const SLICE_NS: u64 = 20_000_000;
 
 impl Alarm {
     /// An alarm on the executor that runs now, and its task, which must be spawned there.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::tsc;
 
 /// Longest uninterrupted sleep, so that a client that waits for a far due time notices a stop.
-const SLICE_NS: u64 = 20_000_000;
+pub const SLICE_NS: u64 = 20_000_000;
 
 /// A clock in ns since an origin of its own; never goes back.
 pub trait Clock {

@@ -10,7 +10,6 @@ use crate::operation::{Check, Kind, Operation, Selection, Workload};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 use crate::values::{Length, Lengths, Place, Pool, fill_integrity};
-use crate::zipf::Zipfian;
 
 /// What a core workload is. The properties that it comes from are named in each field's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -186,11 +185,7 @@ impl CoreRun {
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);
         let range = Range { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };
         let chooser = Chooser::new(&spec.keys, range, spec.records);
-        let scan_length = match spec.scan_length {
-            // Scan lengths are drawn once per scan; a constant costs nothing special.
-            Length::Zipfian { min, max } => Lengths::Zipfian(min, Zipfian::new((max.max(min) - min + 1) as u64)),
-            ref other => Lengths::new(other),
-        };
+        let scan_length = Lengths::new(&spec.scan_length);
         Some(Self { shape: Shape::new(spec, seed), deal, chooser, scan_length })
     }
 
