@@ -1,0 +1,1 @@
+"""Importers: other tools' results as ours, one file for each format."""

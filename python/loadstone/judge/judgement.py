@@ -1,0 +1,122 @@
+"""A judgement: everything that the judge has to say about a result set, ready to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from loadstone.judge.finding import Finding, Verdict, verdict
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import Direction
+from loadstone.statistics.estimate import Estimate
+
+VariantKey = tuple[tuple[str, Scalar], ...]
+# `better` and `worse` are claims; `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
+# `refused`: a side is invalid.
+Claim = Literal["better", "worse", "none", "impossible", "refused"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one variant over its repeats."""
+
+    variant: VariantKey
+    metric: str
+    unit: str
+    estimate: Estimate
+    # Each repeat's figure, in the order of repeats, with the repeat's number.
+    samples: tuple[tuple[int, float], ...]
+    # Not empty: the figure is not to be shown, and why.
+    withheld: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of a contender against the baseline, all other dimensions being equal."""
+
+    metric: str
+    unit: str
+    direction: Direction | None
+    # The dimensions that both share, without the compared one.
+    context: VariantKey
+    by: str
+    baseline: Cell
+    contender: Cell
+    # Contender ÷ baseline.
+    ratio: Estimate
+    claim: Claim
+    # Two-sided p as tested and after Holm's correction; None where nothing could be tested.
+    p: float | None = None
+    p_adjusted: float | None = None
+    # How it was tested, in words: "paired t on logs within blocks, n=6".
+    test: str = ""
+    # Cliff's delta, from -1 to 1: how often a contender's repeat lies above a baseline's, less the reverse.
+    effect: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it can be trusted."""
+        return verdict(self.findings)
+
+
+@dataclass(frozen=True)
+class Knee:
+    """Where throughput stops growing with clients, by the Universal Scalability Law; one for each curve."""
+
+    # The dimensions without clients.
+    context: VariantKey
+    clients: tuple[float, ...]
+    throughput: tuple[float, ...]
+    # X(N) = lam N / (1 + sigma (N-1) + kappa N (N-1)).
+    lam: float
+    sigma: float
+    kappa: float
+    # Clients at the peak and its interval; None where the curve does not bend within what was measured.
+    peak: Estimate | None
+    # How sure, in words.
+    confidence: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The whole of it."""
+
+    results: ResultSet
+    # By trial id; trials without findings have an empty tuple.
+    trials: Mapping[str, tuple[Finding, ...]]
+    # By variant: what no single trial shows (noisy, incomplete, too few repeats).
+    variants: Mapping[VariantKey, tuple[Finding, ...]]
+    # By variant and metric.
+    cells: Mapping[tuple[VariantKey, str], Cell]
+    comparisons: Sequence[Comparison]
+    knees: Sequence[Knee] = ()
+    # About the whole: unlike hosts between variants, missing points.
+    findings: tuple[Finding, ...] = ()
+    # The answer in one sentence.
+    answer: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """Every finding, once, the worst first."""
+        found = dict.fromkeys(
+            [
+                *self.findings,
+                *(each for findings in self.variants.values() for each in findings),
+                *(each for findings in self.trials.values() for each in findings),
+                *(each for comparison in self.comparisons for each in comparison.findings),
+            ]
+        )
+        return sorted(found, key=lambda finding: -finding.severity)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the whole: that of its worst finding."""
+        return verdict(self.all_findings)
+
+    def trial_verdict(self, trial: str) -> Verdict:
+        """Of one trial."""
+        return verdict(self.trials.get(trial, ()))

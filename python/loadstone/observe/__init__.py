@@ -1,0 +1,1 @@
+"""Observation: what the hosts did while a trial ran."""

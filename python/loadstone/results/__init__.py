@@ -1,0 +1,1 @@
+"""Results: what trials came to, on disk and in memory, our own and other tools'."""

@@ -1,0 +1,105 @@
+"""A result set: trials with the question that they answer. Everything after measuring takes one: the judge, tables,
+reports and exports do not care whether it was run here or read from another tool's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadstone.results.trial_result import Scalar, Series, TrialResult
+
+# Beside throughput, what a comparison looks at unless the experiment says otherwise.
+DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
+AT_LEAST = 6
+
+
+def no_series(_: str) -> Series | None:
+    """The course of a trial that nobody wrote down."""
+    return None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an experiment asks, and of whom it asks what: its resolved file, as far as judges and reports need it."""
+
+    text: str = ""
+    # The dimension that is compared, and its value that the others are compared with (None: the first one seen).
+    by: str | None = None
+    baseline: Scalar | None = None
+    # What is compared; empty: those of DEFAULT_METRICS that were measured.
+    metrics: tuple[str, ...] = ()
+    # Repeats: how many at least and at most, and how narrow the interval of throughput shall be (0.05: ±2.5 %).
+    at_least: int = AT_LEAST
+    at_most: int | None = None
+    until: float | None = None
+    # `device`: the results are claimed to be the device's, not the page cache's.
+    claims: str | None = None
+    # Whether the trials were asked to verify what they read.
+    verify: bool = False
+    # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
+    checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResultSet:
+    """Trials that belong together."""
+
+    name: str
+    trials: Sequence[TrialResult]
+    question: Question = field(default_factory=Question)
+    # Every trial that was planned, by id, with its variant; empty where nothing was planned (imports).
+    planned: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    # Whether the variants' trials took turns in random order, so that repeats are blocks.
+    interleaved: bool = False
+    # environment.json: hosts, versions, limits.
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    # The resolved experiment file as text, to show and to reproduce.
+    experiment: str = ""
+    # The course of a trial by its id, read when asked for.
+    series: Callable[[str], Series | None] = no_series
+    # The folder or file it was read from.
+    path: Path | None = None
+    # What had to be left out while reading, for the user.
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def dimensions(self) -> dict[str, list[Scalar]]:
+        """Each dimension with its values in the order in which they are first seen."""
+        found: dict[str, dict[Scalar, None]] = {}
+        for trial in self.trials:
+            for name, value in trial.config.items():
+                found.setdefault(name, {})[value] = None
+        return {name: list(values) for name, values in found.items()}
+
+    @property
+    def variants(self) -> dict[tuple[tuple[str, Scalar], ...], list[TrialResult]]:
+        """The trials of each variant by its config as sorted pairs, in the order of first sight, repeats in theirs."""
+        found: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
+        for trial in self.trials:
+            found.setdefault(variant(trial.config), []).append(trial)
+        return {key: sorted(trials, key=lambda trial: trial.repeat) for key, trials in found.items()}
+
+    @property
+    def metrics(self) -> list[str]:
+        """Every metric that any trial has, in the order of first sight."""
+        return list(dict.fromkeys(metric for trial in self.trials for metric in trial.values))
+
+    @property
+    def headline_metrics(self) -> tuple[str, ...]:
+        """What is compared: what the question names, else the defaults that were measured."""
+        measured = set(self.metrics)
+        wanted: Iterable[str] = self.question.metrics or DEFAULT_METRICS
+        return tuple(metric for metric in wanted if metric in measured)
+
+
+def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
+    """A config as a key."""
+    return tuple(sorted(config.items()))
+
+
+def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) -> str:
+    """A config in words: `system=lmdb clients=2`."""
+    return " ".join(f"{name}={value}" for name, value in dict(config).items()) or "all"

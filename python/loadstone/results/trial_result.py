@@ -1,0 +1,124 @@
+"""What one trial came to: the line that it has in values.jsonl, and its course over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from loadstone.event import Note
+from loadstone.results.value import Value
+
+Scalar = str | int | float | bool
+Loop = Literal["closed", "open"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The measured window in intervals: their starts in seconds since its own, and a figure for each.
+
+    A latency is None where no operation ended in the interval. Warm-up is not in it.
+    """
+
+    start_seconds: tuple[float, ...]
+    length_seconds: tuple[float, ...]
+    throughput: tuple[float, ...]
+    p50_ns: tuple[float | None, ...] = ()
+    p99_ns: tuple[float | None, ...] = ()
+    failed: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The series as in series.json."""
+        return {name: list(getattr(self, name)) for name in SERIES_FIELDS}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Series:
+        """Reads series.json. Raises ValueError when a field is missing."""
+        if missing := [name for name in SERIES_FIELDS if name not in document]:
+            raise ValueError(f"a series without {missing[0]}")
+        return cls(**{name: tuple(document[name]) for name in SERIES_FIELDS})
+
+
+SERIES_FIELDS = tuple(Series.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """One trial, run by us or read from another tool's output."""
+
+    # Unique in its result set.
+    trial: str
+    # The variant: each dimension's value. Repeats of a variant have equal configs.
+    config: Mapping[str, Scalar]
+    # Which repeat of its variant it is, from 1; within an experiment that is also its block.
+    repeat: int
+    # By metric (loadstone.results.value).
+    values: Mapping[str, Value]
+    clients: int | None = None
+    loop: Loop | None = None
+    # What is known beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
+    # device_read_bps, network_bps…
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    # How often each operation ended with each status: {"READ": {"OK": 10, "ERROR": 1}}.
+    statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished).
+    end: str = "done"
+    # What the engine accuses itself of, what went wrong.
+    notes: tuple[Note, ...] = ()
+    # Where in the experiment's order it was run, from 0; None if unknown.
+    order: int | None = None
+    start_unix_ns: int | None = None
+
+    def value(self, metric: str) -> float | None:
+        """A figure, None if it was not measured."""
+        found = self.values.get(metric)
+        return None if found is None else found.value
+
+    def fact(self, name: str) -> float | None:
+        """A fact that is a number, None if there is none."""
+        found = self.facts.get(name)
+        try:
+            return None if found is None or isinstance(found, bool) else float(found)
+        except ValueError:
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The line in values.jsonl; `Folder` writes it."""
+        return {
+            "trial": self.trial,
+            "config": dict(self.config),
+            "repeat": self.repeat,
+            "order": self.order,
+            "start_unix_ns": self.start_unix_ns,
+            "end": self.end,
+            "clients": self.clients,
+            "loop": self.loop,
+            "facts": dict(self.facts),
+            "statuses": {operation: dict(counts) for operation, counts in self.statuses.items()},
+            "notes": [{"name": note.name, "message": note.message, "hint": note.hint} for note in self.notes],
+            "values": [value.to_json() for value in self.values.values()],
+        }
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
+        """Reads a line of values.jsonl. Raises KeyError, TypeError or ValueError when it is none."""
+        values = [Value(each["metric"], each["value"], each["unit"], each["n"]) for each in line["values"]]
+        return cls(
+            trial=line["trial"],
+            config=dict(line["config"]),
+            repeat=line["repeat"],
+            values={value.metric: value for value in values},
+            clients=line.get("clients"),
+            loop=line.get("loop"),
+            facts=dict(line.get("facts", {})),
+            statuses=line.get("statuses", {}),
+            end=line.get("end", "done"),
+            notes=tuple(Note(note["name"], note["message"], note["hint"]) for note in line.get("notes", ())),
+            order=line.get("order"),
+            start_unix_ns=line.get("start_unix_ns"),
+        )
+
+
+def values(*given: Value) -> dict[str, Value]:
+    """Figures by their metric."""
+    return {value.metric: value for value in given}

@@ -1,0 +1,65 @@
+"""One figure of a trial, and what the names of figures mean.
+
+A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or one of the host's
+(`device.written_per_operation`, `cpu.steal`); what was measured while loading has `load.` before it. A latency is the
+headline one: response time with a rate set, service time in a closed loop; where both are known the other stands
+beside it as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Direction = Literal["higher", "lower"]
+
+THROUGHPUT = "throughput"
+# The percentiles that are kept of each trial, by the name of their statistic: enough to draw a curve.
+PERCENTILES = {
+    "p10": 0.1,
+    "p25": 0.25,
+    "p50": 0.5,
+    "p75": 0.75,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99.5": 0.995,
+    "p99.9": 0.999,
+    "p99.95": 0.9995,
+    "p99.99": 0.9999,
+}
+# Figures of which more is better; of all others less is.
+HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
+# What only describes a trial is not better or worse.
+NO_DIRECTION = frozenset({"operations", "count", "runtime"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A figure: in base units, with the number `n` of samples that it rests on (operations, for a latency)."""
+
+    metric: str
+    value: float
+    unit: str
+    n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The figure as in values.jsonl."""
+        return {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
+
+
+def statistic(metric: str) -> str:
+    """The last part of a metric's name: `p99.9` of `read.p99.9`, `throughput` of `load.throughput`."""
+    head, point, tail = metric.rpartition(".")
+    # "p99.9" has a point of its own.
+    if tail.isdigit() and (parts := head.rpartition("."))[2].startswith("p") and parts[2][1:].isdigit():
+        return f"{parts[2]}.{tail}"
+    return tail if point else metric
+
+
+def direction(metric: str) -> Direction | None:
+    """Which way is better; None where neither is."""
+    last = statistic(metric)
+    if last in NO_DIRECTION:
+        return None
+    return "higher" if last in HIGHER_IS_BETTER else "lower"

@@ -1,0 +1,31 @@
+"""An estimate: a figure with its interval, or the reason why it has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Fewer repeats allow no claim: the smallest two-sided p of a signed-rank test is 2/2^n, 0.0625 at n = 5.
+REPEATS_MIN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
+
+    `level` is the level that the interval really has (order statistics come in steps), `method` the name of how it
+    was found.
+    """
+
+    value: float
+    n: int
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    method: str = ""
+
+    @property
+    def relative_width(self) -> float | None:
+        """The interval's whole width as a share of the figure: 0.05 is ±2.5 %. None without interval."""
+        if self.low is None or self.high is None or not self.value:
+            return None
+        return (self.high - self.low) / abs(self.value)
