@@ -13,9 +13,18 @@ ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data",
     "trial": "one trial: its spec on standard input, its events on standard output",
 }
+# The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
 LAB_COMMANDS = {
-    "demo": "a first experiment on this machine",
+    "run": "run an experiment: loadstone run experiments/quickstart.yaml",
+    "list": "the results there are",
+    "show": "a run's results as tables",
+    "compare": "runs of different times, or files of other tools, against the first",
+    "check": "whether results can be trusted, and why not",
+    "report": "write report.html and report.md anew",
+    "import": "results of YCSB, cassandra-stress, TestDFSIO, fio and others",
+    "export": "the table of values as CSV or Parquet",
 }
+MODULES = {"import": "importing"}
 
 
 def main() -> int:
@@ -34,8 +43,8 @@ def run(arguments: list[str]) -> int:
     command, rest = arguments[0], arguments[1:]
     if command in ENGINE_COMMANDS:
         engine.replace_process(arguments)
-    if command == "demo":
-        return run_demo(rest)
+    if command in LAB_COMMANDS:
+        return run_command(command, rest)
     if command in ("-h", "--help", "help"):
         print(usage())
         return 0
@@ -45,13 +54,13 @@ def run(arguments: list[str]) -> int:
     return unknown(command)
 
 
-def run_demo(arguments: list[str]) -> int:
-    """Runs the module `loadstone.demo` as `python -m` would."""
-    import runpy
+def run_command(command: str, arguments: list[str]) -> int:
+    """Runs one of the lab's commands, importing only what it needs."""
+    import importlib
 
-    sys.argv[1:] = arguments
-    runpy.run_module("loadstone.demo", run_name="__main__", alter_sys=True)
-    return 0
+    module = importlib.import_module(f"loadstone.commands.{MODULES.get(command, command)}")
+    status: int = module.main(arguments)
+    return status
 
 
 def unknown(command: str) -> int:

@@ -61,6 +61,7 @@ class Interval:
     cpu_ns: tuple[int, int]
     memory_bytes: int
     outcomes: tuple[Outcome, ...]
+    not_yet: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,12 @@ class Summary:
     wait_client: str | None = None
     wait_generator: str | None = None
     settle_seconds: float | None = None
+    not_yet: int = 0
+
+    @property
+    def failed(self) -> int:
+        """Operations that ended badly; a read of a record whose insert was under way is none."""
+        return self.operations - self.succeeded - self.not_yet
 
     @property
     def operations_per_second(self) -> float:

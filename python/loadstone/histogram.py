@@ -13,10 +13,12 @@ import binascii
 import math
 import struct
 import zlib
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 
 COOKIE = 0x1C849313
 COOKIE_DEFLATED = 0x1C849314
@@ -40,6 +42,14 @@ class Layout:
         bits = max((index >> half_bits) - 1, 0)
         base = index - (bits << half_bits)
         return ((base + 1) << (bits + unit_bits)) - 1
+
+    def lowest_equivalent(self, index: int) -> int:
+        """The smallest value of a bucket."""
+        return self.highest_equivalent(index - 1) + 1 if index else 0
+
+    def middle(self, index: int) -> float:
+        """The value that stands for a bucket in a mean."""
+        return (self.lowest_equivalent(index) + self.highest_equivalent(index)) / 2
 
 
 @dataclass
@@ -77,6 +87,29 @@ class Histogram:
             if seen >= rank:
                 return self.layout.highest_equivalent(index)
         raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
+
+    def quantiles(self, shares: Sequence[float]) -> list[int | None]:
+        """Several quantiles in one pass, in their order; None where there are too few values above one."""
+        if not self.counts:
+            return [None] * len(shares)
+        indices = sorted(self.counts)
+        totals = list(accumulate(self.counts[index] for index in indices))
+        ranks = (max(math.ceil(Fraction(str(share)) * totals[-1]), 1) for share in shares)
+        found = (self.layout.highest_equivalent(indices[bisect_left(totals, rank)]) for rank in ranks)
+        return [value if self.supports(share) else None for share, value in zip(shares, found, strict=True)]
+
+    @property
+    def mean(self) -> float:
+        """The mean, each value taken as the middle of its bucket. Raises ValueError when there is no value."""
+        if not self.counts:
+            raise ValueError("an empty histogram has no mean")
+        total = sum(count * self.layout.middle(index) for index, count in self.counts.items())
+        return total / self.count
+
+    @property
+    def minimum(self) -> int:
+        """The smallest value, rounded down to the start of its bucket. Raises ValueError when there is no value."""
+        return self.layout.lowest_equivalent(min(self.counts))
 
     def supports(self, share: float) -> bool:
         """Whether there are enough values above this quantile to call it one."""

@@ -20,6 +20,8 @@ from loadstone import units
 from loadstone.event import Interval, Outcome, Summary, merged
 
 SPARK_WIDTH = 10
+# Without a terminal, how often a phase under way is worth a line.
+PLAIN_SECONDS = 60.0
 
 
 class Phase:
@@ -99,26 +101,71 @@ def p99(outcomes: Iterable[Outcome]) -> str:
     return f"p99 {units.duration(histogram.quantile(0.99))}" if histogram.supports(0.99) else ""
 
 
+class Whole:
+    """How far the experiment is, in the shape of a phase."""
+
+    def __init__(self, name: str, trials: int, done: int, seconds_each: float) -> None:
+        """`seconds_each` is a guess, used until the first trial has shown how long one takes."""
+        self.name = name
+        self.latency = self.spark = ""
+        self.trials = trials
+        self.done = done
+        self._seconds_each = seconds_each
+        self._here = 0
+        self._started = time.monotonic()
+
+    def finish(self) -> None:
+        """One more trial is done."""
+        self.done += 1
+        self._here += 1
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return self.done / max(self.trials, 1)
+
+    @property
+    def speed(self) -> str:
+        """How many trials are done."""
+        return f"{self.done:,}/{self.trials:,} trials"
+
+    @property
+    def state(self) -> str:
+        """How long it takes yet."""
+        elapsed = time.monotonic() - self._started
+        each = elapsed / self._here if self._here else self._seconds_each
+        # The trial under way has used some of its time, which the last one's end does not show.
+        left = each * (self.trials - self.done) - (0 if self._here else elapsed)
+        return f"{units.clock(max(left, 0))} left" if self.done < self.trials else "done"
+
+
 class Display(Protocol):
-    """Shows phases, one after the other."""
+    """Shows an experiment: all of it, and the phase under way."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None: ...
+    def plan(self, whole: Whole) -> None:
+        """The experiment, which may grow by more repeats."""
+
     def begin(self, phase: Phase) -> None:
         """A phase is about to start."""
 
     def update(self) -> None:
         """Something has changed in it."""
 
+    def say(self, line: str, *, bad: bool = False) -> None:
+        """A line that stays: what a trial came to, or what went wrong."""
+
 
 class PlainLines:
-    """A line whenever something has changed."""
+    """A line for each phase and each trial's end, and one a minute in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._phase: Phase | None = None
+        self._said = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -126,36 +173,46 @@ class PlainLines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         pass
 
+    def plan(self, whole: Whole) -> None:
+        """Says how much there is to do."""
+        self.say(f"{whole.name}: {whole.trials - whole.done:,} of {whole.trials:,} trials to run, {whole.state}")
+
     def begin(self, phase: Phase) -> None:
-        """Names the phase."""
+        """Takes note of the phase."""
         self._phase = phase
-        self.update()
+        self._said = time.monotonic()
 
     def update(self) -> None:
-        """Writes a line."""
-        if phase := self._phase:
+        """Says where a long phase is."""
+        if (phase := self._phase) and time.monotonic() >= self._said + PLAIN_SECONDS:
+            self._said = time.monotonic()
             parts = [f"{phase.share:.0%}" if phase.rates else "", phase.speed, phase.latency, phase.state]
             words = ", ".join(part for part in parts if part)
-            self._console.print(f"{phase.name}: {words}", soft_wrap=True, highlight=False, markup=False)
+            self.say(f"{phase.name}: {words}")
+
+    def say(self, line: str, *, bad: bool = False) -> None:
+        """Writes a line."""
+        self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 class Bars:
-    """A bar a phase, all of which stay."""
+    """Two bars, the experiment's and the phase's, below the lines of what is done."""
 
     def __init__(self, console: Console) -> None:
         self._phase: Phase | None = None
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
             PhaseColumn("name", style="bold"),
-            PhaseBar(bar_width=10),
-            PhaseColumn("speed", style="cyan", width=13, right=True),
+            PhaseBar(bar_width=16),
+            PhaseColumn("speed", style="cyan", width=14, right=True),
             PhaseColumn("latency", style="magenta", width=11),
             PhaseColumn("spark", style="cyan", width=SPARK_WIDTH),
-            PhaseColumn("state", style="dim"),
+            PhaseColumn("state", style="dim", width=18),
             console=console,
             refresh_per_second=4,
+            transient=True,
         )
-        self._task = TaskID(0)
+        self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -164,15 +221,23 @@ class Bars:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._progress.stop()
 
+    def plan(self, whole: Whole) -> None:
+        """Adds the experiment's bar."""
+        self._progress.add_task(whole.name, total=1, phase=whole)
+
     def begin(self, phase: Phase) -> None:
-        """Adds a bar."""
+        """Puts the phase's bar in the place of the last one's."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
         self._phase = phase
         self._task = self._progress.add_task(phase.name, total=1, phase=phase)
 
     def update(self) -> None:
-        """Lets the last bar have its tick; what it shows, it looks up when it is drawn."""
-        if self._phase and self._phase.summary:
-            self._progress.update(self._task, completed=1)
+        """Nothing: what is shown is looked up when it is drawn."""
+
+    def say(self, line: str, *, bad: bool = False) -> None:
+        """Writes a line above the bars."""
+        self._progress.console.print(Text(line, style="yellow" if bad else ""), soft_wrap=True)
 
 
 class PhaseColumn(ProgressColumn):

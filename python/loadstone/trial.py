@@ -18,7 +18,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -31,6 +31,8 @@ LEASE_MS = 10_000
 # An engine gives its clients 5 s to come home and then closes its store. One that needs longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
+# How often whoever waits for events may do something else.
+IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
 
@@ -53,6 +55,8 @@ class Trial:
         self.record = Record()
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
+        # Told each line of the engine's that is an event, as it was written.
+        self.heard: Callable[[str], object] | None = None
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds
         self._parts: dict[int, bytes] = {}
@@ -88,13 +92,13 @@ class Trial:
         """Ends the load now; the summary of what was done still comes."""
         self._tell('"stop"')
 
-    def events(self) -> Iterator[Event]:
-        """The events up to the engine's end.
+    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Event]:
+        """The events up to the engine's end; `idle` is called about once a second while it waits for them.
 
         Raises EngineError after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
         `failed`) is a result and has a summary: that is no exception.
         """
-        return (event for _, event in follow(self))
+        return (event for _, event in follow(self, idle=idle))
 
     def close(self) -> None:
         """Ends the engine if it still runs: takes its lease away, waits, and kills it when it does not go."""
@@ -109,6 +113,10 @@ class Trial:
         except BaseException:
             self._kill()
             raise
+
+    def kill(self) -> None:
+        """Ends the engine at once; whoever follows it sees it end without a result. Any thread may."""
+        self._process.kill()
 
     def _kill(self) -> None:
         self._process.kill()
@@ -150,6 +158,8 @@ class Trial:
                 1,
             ) from error
         self.record.add(event)
+        if self.heard is not None:
+            self.heard(line)
         return event
 
     def _finish(self) -> None:
@@ -160,8 +170,9 @@ class Trial:
             raise failure(self.status, list(self.log))
 
 
-def follow(*trials: Trial) -> Iterator[tuple[Trial, Event]]:
+def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event]]:
     """The events of several trials as they come, up to the last one's end. Raises as `Trial.events` does."""
+    idle_at = time.monotonic()
     with selectors.DefaultSelector() as selector:
         open_streams = dict.fromkeys(trials, 2)
         for trial in trials:
@@ -169,6 +180,8 @@ def follow(*trials: Trial) -> Iterator[tuple[Trial, Event]]:
                 selector.register(trial._stream(name), selectors.EVENT_READ, (trial, name))
         while open_streams:
             wait = min(trial._beat_at for trial in open_streams) - time.monotonic()
+            if idle is not None:
+                wait = min(wait, idle_at + IDLE_SECONDS - time.monotonic())
             for key, _ in selector.select(max(wait, 0)):
                 trial, name = key.data
                 chunk = os.read(key.fd, 1 << 16)
@@ -181,6 +194,9 @@ def follow(*trials: Trial) -> Iterator[tuple[Trial, Event]]:
                     else:
                         trial.log.append(line)
             now = time.monotonic()
+            if idle is not None and now >= idle_at + IDLE_SECONDS:
+                idle_at = now
+                idle()
             for trial in list(open_streams):
                 trial._beat(now)
                 if open_streams[trial] == 0:

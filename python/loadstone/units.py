@@ -20,6 +20,18 @@ def rate(operations_per_second: float) -> str:
     return f"{number} op/s"
 
 
+def exact_rate(operations_per_second: float) -> str:
+    """A rate that is not scaled or rounded away: 1,770.70 op/s."""
+    return f"{operations_per_second:,.2f} op/s"
+
+
+def share(number: float) -> str:
+    """A share from 0 to 1 in percent with three digits: 2.15 %."""
+    percent = number * 100
+    digits = 0 if abs(percent) >= 99.95 or percent == 0 else 1 if abs(percent) >= 9.995 else 2
+    return f"{percent:.{digits}f} %"
+
+
 def duration(ns: float) -> str:
     """A length of time with three digits: 1.23 µs."""
     return scaled(ns, DURATIONS)
@@ -28,6 +40,23 @@ def duration(ns: float) -> str:
 def size(number_of_bytes: float) -> str:
     """A number of bytes with three digits, in powers of 1,000: 1.23 GB."""
     return scaled(number_of_bytes, SIZES)
+
+
+def figure(number: float, unit: str) -> str:
+    """Any figure in its base unit as people read it: op/s unscaled, ns and B scaled, shares in percent."""
+    match unit:
+        case "op/s":
+            return exact_rate(number)
+        case "ns":
+            return duration(number)
+        case "B" | "B/s" | "B/op":
+            return f"{size(number)}{unit[1:]}"
+        case "share":
+            return share(number)
+        case "×":
+            return f"{number:.2f}×"
+    number_text = count(number) if float(number).is_integer() else f"{number:,.3g}"
+    return f"{number_text} {unit}".strip()
 
 
 def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:

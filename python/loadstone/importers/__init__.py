@@ -1,1 +1,1 @@
-"""Importers: other tools' results as ours, one file for each format."""
+"""Importers: results that other tools wrote, read into our own terms; one file a format."""

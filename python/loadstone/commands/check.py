@@ -1,0 +1,34 @@
+"""`loadstone check DIR`: what the judge has to say, and an exit status that says whether to trust it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from loadstone.commands import table
+from loadstone.commands.opening import open_results
+from loadstone.commands.parser import Parser, guarded
+from loadstone.judge.finding import Verdict
+from loadstone.judge.judge import judge
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Prints every finding; exit status 0 if all is valid, 1 if anything is suspect or invalid."""
+    parser = Parser(
+        "check",
+        "Check results. Exit status 0 if they are valid, 1 if any of them is suspect or invalid.",
+        "Every check has a page in docs/checks/.",
+    )
+    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.results_option()
+    options = parser.parse_args(arguments)
+    results = open_results(options.results_at, options.results)
+    judgement = judge(results)
+    console = Console(highlight=False)
+    for warning in results.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    for line in table.findings(judgement.all_findings):
+        console.print(line, soft_wrap=True)
+    console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.verdict}", markup=False)
+    return int(judgement.verdict != Verdict.VALID)

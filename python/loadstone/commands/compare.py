@@ -1,0 +1,27 @@
+"""`loadstone compare A B…`: runs of different times, or files of other tools, against the first."""
+
+from __future__ import annotations
+
+from loadstone.commands.opening import open_results
+from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.reading import show
+from loadstone.results.union import union
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Prints what changed between the results named."""
+    parser = Parser(
+        "compare",
+        "Compare results with the first ones named. They were measured at different times, so no randomised order\n"
+        "protects the comparison; it is marked `between runs: order not randomised`.",
+    )
+    parser.add_argument("results_at", metavar="DIR|FILE|NAME", nargs="+", help="result folders, names, files")
+    parser.projection_options()
+    parser.results_option()
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args(arguments)
+    if len(options.results_at) < 2:
+        parser.error("two results are needed to compare")
+    show(union([open_results(each, options.results) for each in options.results_at]), options)
+    return 0

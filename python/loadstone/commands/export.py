@@ -1,0 +1,24 @@
+"""`loadstone export DIR`: the table of values for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.commands.opening import open_results
+from loadstone.commands.parser import Parser, guarded
+from loadstone.results.export import write
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Writes one row for each value of each trial, as CSV or Parquet."""
+    parser = Parser("export", "Export the table of values: a row for each figure of each trial.")
+    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="a .csv or .parquet file (default: CSV to stdout)"
+    )
+    parser.add_argument("--filter", metavar="EXPR", default="", help="only these trials")
+    parser.results_option()
+    options = parser.parse_args(arguments)
+    write(open_results(options.results_at, options.results), options.filter, options.output)
+    return 0

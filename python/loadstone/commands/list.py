@@ -1,0 +1,31 @@
+"""`loadstone list`: the result folders there are."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from loadstone.commands.parser import Parser, guarded
+from loadstone.results import lines
+from loadstone.results.folder import find
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Prints a line for each result folder, oldest first."""
+    parser = Parser("list", "List result folders.")
+    parser.results_option()
+    options = parser.parse_args(arguments)
+    folders = find(options.results)
+    if not folders:
+        print(f"no results below {options.results} yet; `loadstone run experiments/quickstart.yaml` makes some")
+        return 0
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("folder", "trials", "question"):
+        table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
+    for folder in folders:
+        done = {line.get("trial") for line in lines.read(folder.path / "values.jsonl").documents}
+        table.add_row(str(folder.path), f"{len(done):,}", folder.question.text)
+    Console(highlight=False).print(table)
+    return 0

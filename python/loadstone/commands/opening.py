@@ -1,0 +1,48 @@
+"""Opens whatever a user names as results: a result folder, an experiment's latest, or a file of another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.folder import Folder, find
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar
+
+
+def open_results(name: str, root: Path, facts: Mapping[str, Scalar] | None = None) -> ResultSet:
+    """Reads results by path, or by an experiment's name. Raises LoadstoneError when there are none."""
+    path = Path(name)
+    if path.is_dir():
+        return open_folder(path).load()
+    if path.is_file():
+        return from_file(path, facts or {})
+    named = [folder for folder in find(root) if folder.path.parent.name == name]
+    if named:
+        return named[-1].load()
+    raise LoadstoneError(f"there are no results at {name}", f"`loadstone list` shows those below {root}")
+
+
+def open_folder(path: Path) -> Folder:
+    """A result folder, or the latest one in an experiment's. Raises LoadstoneError when it is neither."""
+    if not (path / "folder.json").exists():
+        inside = sorted(each.parent for each in path.glob("*/folder.json"))
+        if inside:
+            return Folder(inside[-1])
+    return Folder(path)
+
+
+def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
+    """Another tool's file as a result set, without writing anything."""
+    from loadstone.importers.read import read
+
+    imported = read(path, facts)
+    series = {each.result.trial: each.series for each in imported}
+    return ResultSet(
+        name=path.name,
+        trials=[each.result for each in imported],
+        question=Question(),
+        series=series.get,
+        path=path,
+    )

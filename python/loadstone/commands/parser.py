@@ -1,0 +1,70 @@
+"""What the lab's command lines have in common: errors that look like all others, and where results are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.folder import ROOT
+
+
+class UsageError(LoadstoneError):
+    """A command line that makes no sense: exit status 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are a line and a hint."""
+
+    def __init__(self, command: str, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog=f"loadstone {command}",
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self._command = command
+
+    def error(self, message: str) -> NoReturn:
+        """Raises what is wrong."""
+        raise UsageError(message, f"`loadstone {self._command} --help` shows the options")
+
+    def results_option(self) -> None:
+        """Adds `--results`."""
+        self.add_argument(
+            "--results", metavar="DIR", type=Path, default=ROOT, help="where result folders are (default: %(default)s)"
+        )
+
+    def projection_options(self) -> None:
+        """Adds benchstat's ways to regroup a table."""
+        for name, what in (("table", "tables"), ("row", "rows"), ("col", "columns")):
+            self.add_argument(
+                f"--{name}", metavar="KEYS", help=f"dimensions or facts that make the {what}, with commas between"
+            )
+        self.add_argument("--filter", metavar="EXPR", default="", help="only these trials: 'system:lmdb -clients:1'")
+        self.add_argument("--metric", metavar="NAMES", help="metrics, with commas between (read.p99,throughput)")
+        self.add_argument("--rank-invalid", action="store_true", help="compare trials that are invalid, too")
+
+
+def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
+    """A command whose errors are printed: exit status 2 for bad usage, 1 for anything else, 130 after Ctrl-C."""
+
+    def main(arguments: list[str]) -> int:
+        try:
+            return run(arguments)
+        except LoadstoneError as error:
+            print(error, file=sys.stderr)
+            return 2 if isinstance(error, UsageError) else 1
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return 130
+        except BrokenPipeError:
+            # Whoever read our output has seen enough; the interpreter must not try to flush it.
+            sys.stderr.close()
+            return 1
+
+    return main

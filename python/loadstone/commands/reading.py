@@ -1,0 +1,101 @@
+"""What `show`, `compare` and `check` have in common: results, regrouped, judged and printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from rich.console import Console
+
+from loadstone.commands import table
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.results.projection import Projected, Projection, project
+from loadstone.results.result_set import ResultSet
+
+
+def projection(options: argparse.Namespace) -> Projection:
+    """The projection that a command line asks for."""
+    return Projection(
+        table=keys(options.table),
+        row=keys(options.row),
+        col=keys(options.col),
+        filter=options.filter,
+        metrics=keys(options.metric) or (),
+    )
+
+
+def keys(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between."""
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
+    """Judges and prints results as asked."""
+    projected = project(results, projection(options))
+    judgement = judge(projected.results, rank_invalid=options.rank_invalid)
+    if getattr(options, "json", False):
+        print(json.dumps(document(judgement), ensure_ascii=False))
+    else:
+        table.show(Console(highlight=False, width=None), judgement, projected)
+    return judgement
+
+
+def document(judgement: Judgement) -> dict[str, Any]:
+    """A judgement as data, in base units."""
+    return {
+        "answer": judgement.answer,
+        "verdict": str(judgement.verdict),
+        "cells": [
+            {
+                "variant": dict(cell.variant),
+                "metric": cell.metric,
+                "unit": cell.unit,
+                "value": cell.estimate.value,
+                "low": cell.estimate.low,
+                "high": cell.estimate.high,
+                "level": cell.estimate.level,
+                "n": cell.estimate.n,
+                "withheld": cell.withheld,
+            }
+            for cell in judgement.cells.values()
+            if cell.metric in judgement.results.question.metrics
+        ],
+        "comparisons": [
+            {
+                "metric": each.metric,
+                "context": dict(each.context),
+                "by": each.by,
+                "baseline": dict(each.baseline.variant).get(each.by),
+                "contender": dict(each.contender.variant).get(each.by),
+                "ratio": each.ratio.value,
+                "low": each.ratio.low,
+                "high": each.ratio.high,
+                "p": each.p,
+                "p_adjusted": each.p_adjusted,
+                "n": each.ratio.n,
+                "effect": each.effect,
+                "test": each.test,
+                "claim": each.claim,
+                "verdict": str(each.verdict),
+            }
+            for each in judgement.comparisons
+        ],
+        "findings": [
+            {
+                "check": finding.check,
+                "severity": finding.severity.name.lower(),
+                "message": finding.message,
+                "hint": finding.hint,
+                "trials": list(finding.trials),
+                "metric": finding.metric,
+            }
+            for finding in judgement.all_findings
+        ],
+    }
+
+
+def projected_of(results: ResultSet) -> Projected:
+    """Results as they are, regrouped by nothing but their question."""
+    return project(results, Projection())

@@ -1,0 +1,33 @@
+"""`loadstone report DIR`: writes report.html and report.md anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.commands.opening import open_results
+from loadstone.commands.parser import Parser, guarded
+from loadstone.errors import LoadstoneError
+from loadstone.judge.judge import judge
+from loadstone.report.write import write
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Writes the report and prints where it is."""
+    parser = Parser("report", "Write report.html and report.md for results.")
+    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to (default: the result folder)")
+    parser.results_option()
+    options = parser.parse_args(arguments)
+    results = open_results(options.results_at, options.results)
+    inside = results.path if results.path is not None and results.path.is_dir() else None
+    target = options.output or inside
+    if target is None:
+        raise LoadstoneError(
+            f"{options.results_at} is a file, so the report needs a place",
+            "name one with `--output DIR`, or make a result folder of it first with `loadstone import`",
+        )
+    for path in write(judge(results), target):
+        if path.suffix in (".html", ".md"):
+            print(path)
+    return 0

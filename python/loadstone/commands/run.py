@@ -1,0 +1,162 @@
+"""`loadstone run FILE.yaml`: runs an experiment, judges it, and writes the report."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from loadstone.commands.parser import Parser, guarded
+from loadstone.errors import LoadstoneError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from loadstone.experiment.file import Loaded
+    from loadstone.experiment.plan import Plan
+    from loadstone.results.folder import Folder
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Runs an experiment; exit status 1 if a trial came to nothing, 130 after Ctrl-C."""
+    parser = Parser(
+        "run",
+        "Run an experiment: every variant, several times, in random order; then judge it and write the report.",
+        "Ctrl-C keeps what was done; --resume goes on.",
+    )
+    parser.add_argument("file", metavar="FILE.yaml", type=Path, help="the experiment")
+    parser.add_argument("--scale", metavar="NAME", help="one of the file's scales: small, full")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the file")
+    parser.add_argument("--resume", action="store_true", help="go on with the latest run of this experiment")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes; run nothing")
+    parser.add_argument("--no-report", action="store_true", help="write no report at the end")
+    parser.results_option()
+    options = parser.parse_args(arguments)
+
+    from rich.console import Console
+
+    from loadstone.experiment.file import load
+    from loadstone.experiment.plan import describe, plan
+
+    loaded = load(options.file, options.scale, options.set)
+    planned = plan(loaded.experiment)
+    if options.dry_run:
+        print(describe(planned, loaded.warnings))
+        return 0
+    talk = Console(stderr=True)
+    for warning in loaded.warnings:
+        talk.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    folder = resumed(loaded, options.file.stem, options.results) if options.resume else None
+    if folder is None:
+        from loadstone.lab.run import preflight
+
+        preflight(planned)
+        folder = created(loaded, options.file.stem, options.results)
+    talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
+    for each in ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, leave)
+    failed = conduct(loaded, planned, folder, talk)
+    return int(finish(folder, talk, report=not options.no_report) or failed)
+
+
+def leave(number: int, _: FrameType | None) -> NoReturn:
+    """Unwinds. What is left to do is to tidy up, which takes seconds and is not to be interrupted again."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
+def created(loaded: Loaded, name: str, root: Path) -> Folder:
+    """A new result folder for a run that begins now."""
+    from loadstone.results.environment import environment
+    from loadstone.results.folder import Folder, new_path
+
+    return Folder.create(
+        new_path(root, name),
+        name,
+        loaded.experiment.question_for_judge(),
+        interleaved=True,
+        experiment=loaded.resolved,
+        environment=environment(),
+        seed=loaded.experiment.seed,
+        command=shlex.join(["loadstone", *sys.argv[1:]]),
+    )
+
+
+def resumed(loaded: Loaded, name: str, root: Path) -> Folder:
+    """The folder of the latest run. Raises LoadstoneError when there is none, or it asked something else."""
+    from loadstone.experiment.resolved import same
+    from loadstone.results.folder import latest
+
+    folder = latest(root, name)
+    if folder is None:
+        raise LoadstoneError(
+            f"there is no run of {name} below {root} to go on with", "leave out --resume to start the first"
+        )
+    changed = same((folder.path / "experiment.yaml").read_text(), loaded.resolved)
+    if changed:
+        raise LoadstoneError(
+            f"{folder.path} was run with other values of {', '.join(changed)}",
+            "give the same file, --scale and --set as then, or leave out --resume to start anew",
+        )
+    return folder
+
+
+def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:
+    """Runs what is missing; returns whether any trial came to nothing. What is done is kept, however this ends."""
+    from loadstone.experiment.plan import estimate
+    from loadstone.lab.run import Run
+    from loadstone.progress import display
+
+    with folder.locked():
+        for said in folder.repair():
+            talk.print(said, markup=False, highlight=False)
+        trials = len(planned.variants) * loaded.experiment.repeats.at_least
+        try:
+            with display(talk) as shown:
+                run = Run(loaded.experiment, planned, folder, shown, estimate(planned)[1] / max(trials, 1))
+                reason = run.go()
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
+                talk.print(
+                    "what was measured is kept; go on with `loadstone run --resume` and the same arguments",
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
+                )
+            raise
+    talk.print(reason, markup=False, highlight=False)
+    return any(trial.end != "done" for trial in folder.load().trials)
+
+
+def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
+    """Judges the folder, prints the tables and writes the report; returns whether something was left undone."""
+    from rich.console import Console
+
+    from loadstone.commands import table
+    from loadstone.commands.reading import projected_of
+    from loadstone.judge.judge import judge
+
+    results = folder.load()
+    if not results.trials:
+        talk.print("no trial came to an end")
+        return True
+    projected = projected_of(results)
+    judgement = judge(results)
+    table.show(Console(highlight=False), judgement, projected)
+    if report:
+        from loadstone.report.write import write
+
+        for path in write(judgement, folder.path):
+            if path.suffix == ".html":
+                talk.print(f"report: {path}", style="bold", highlight=False, markup=False, soft_wrap=True)
+    return False

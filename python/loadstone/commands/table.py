@@ -1,0 +1,134 @@
+"""A judgement as tables on a terminal, in the manner of benchstat: medians, intervals, and `~` without evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from loadstone import units
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
+from loadstone.results.projection import Projected
+from loadstone.results.trial_result import Scalar
+
+STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
+# A check that fires on more trials than this is told once, with their number.
+MESSAGES_MAX = 3
+
+
+def show(console: Console, judgement: Judgement, projected: Projected) -> None:
+    """Prints the answer, a table for each metric, and the findings."""
+    results = judgement.results
+    if results.question.text:
+        console.print(Text(results.question.text, style="bold"), soft_wrap=True)
+    if judgement.answer:
+        console.print(Text(judgement.answer), soft_wrap=True)
+    for metric in results.question.metrics:
+        for part in parts(judgement, projected.table, metric):
+            console.print(metric_table(judgement, projected, metric, part))
+    for warning in results.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    for renderable in findings(judgement.all_findings):
+        console.print(renderable, soft_wrap=True)
+
+
+def parts(judgement: Judgement, keys: Sequence[str], metric: str) -> list[tuple[tuple[str, Scalar], ...]]:
+    """The values of the table keys for which there is anything of a metric."""
+    found = {picked(variant, keys): None for variant, each in judgement.cells if each == metric}
+    return list(found)
+
+
+def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar], ...]:
+    """A variant's values of some keys, in the order of the keys."""
+    config = dict(variant)
+    return tuple((key, config[key]) for key in keys if key in config)
+
+
+def metric_table(
+    judgement: Judgement, projected: Projected, metric: str, part: tuple[tuple[str, Scalar], ...]
+) -> RenderableType:
+    """One metric: a row for each combination of the row keys, a column for each value of the compared one."""
+    cells = {
+        variant: cell
+        for (variant, each), cell in judgement.cells.items()
+        if each == metric and picked(variant, projected.table) == part
+    }
+    columns = list(dict.fromkeys(dict(variant).get(projected.col, "") for variant in cells))
+    baseline = judgement.results.question.baseline
+    if baseline in columns:
+        columns.sort(key=lambda value: value != baseline)
+    rows: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, Cell]] = {}
+    for variant, cell in cells.items():
+        rows.setdefault(picked(variant, projected.row), {})[dict(variant).get(projected.col, "")] = cell
+    compared = {(each.contender.variant): each for each in judgement.comparisons if each.metric == metric}
+    title = " ".join([metric, *(f"{key}={value}" for key, value in part)])
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for key in projected.row:
+        table.add_column(key, style="cyan", no_wrap=True)
+    for column in columns:
+        table.add_column(str(column) or "all", justify="right", no_wrap=True)
+        if any(cell.get(column) and cell[column].variant in compared for cell in rows.values()):
+            table.add_column("", justify="left")
+    for row, found in rows.items():
+        line: list[str | Text] = [str(value) for _, value in row]
+        for column in columns:
+            here = found.get(column)
+            line.append(figure(here) if here else "")
+            if any(cell.get(column) and cell[column].variant in compared for cell in rows.values()):
+                comparison = compared.get(here.variant) if here else None
+                line.append(change(comparison) if comparison else "")
+        table.add_row(*line)
+    return table
+
+
+def figure(cell: Cell) -> str:
+    """A median with half its interval's width, or why it is not shown."""
+    if cell.withheld:
+        return "withheld"
+    width = cell.estimate.relative_width
+    spread = f" ±{width / 2:.1%}".replace("%", " %") if width is not None else ""
+    return units.figure(cell.estimate.value, cell.unit) + spread
+
+
+def change(comparison: Comparison) -> Text:
+    """What a contender is to the baseline, with p and n; `~` without evidence."""
+    n = f"n={comparison.ratio.n}"
+    ratio = f"{comparison.ratio.value:.2f}×"
+    match comparison.claim:
+        case "impossible":
+            return Text(f"{ratio} (n={comparison.ratio.n}: no claim possible)", style="dim")
+        case "refused":
+            return Text("refused: invalid", style="bold red")
+        case "none":
+            return Text(f"~ ({probability(comparison)} {n})", style="dim")
+    style = "green" if comparison.claim == "better" else "red"
+    low, high = comparison.ratio.low, comparison.ratio.high
+    interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    return Text(f"{ratio}{interval} ({probability(comparison)} {n})", style=style)
+
+
+def probability(comparison: Comparison) -> str:
+    """The p after correction."""
+    p = comparison.p_adjusted if comparison.p_adjusted is not None else comparison.p
+    return "p=?" if p is None else "p<0.001" if p < 0.001 else f"p={p:.3f}"
+
+
+def findings(found: Iterable[Finding]) -> list[Text]:
+    """Findings by check, the worst first; one that fires on many trials is told once for all of them."""
+    by_check: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in found:
+        by_check.setdefault((finding.severity, finding.check), []).append(finding)
+    lines = []
+    for (severity, check), same in by_check.items():
+        messages = list(dict.fromkeys(finding.message for finding in same))
+        for message in messages[:MESSAGES_MAX]:
+            name = (f"{check} ", STYLES[severity])
+            lines.append(Text.assemble(name, (f"({severity.name.lower()}) ", "dim"), message))
+        if len(messages) > MESSAGES_MAX:
+            lines.append(Text(f"  … and {len(messages) - MESSAGES_MAX} more like it", style="dim"))
+        lines.append(Text(f"  hint: {same[0].hint}", style="dim"))
+    return lines

@@ -1,0 +1,209 @@
+"""Names that must be known: stores, properties, what templates name, what is compared, thresholds."""
+
+from __future__ import annotations
+
+import re
+
+from loadstone.experiment import template
+from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
+from loadstone.experiment.known import (
+    KEYS,
+    MOVING_RATES,
+    OF_A_COMMAND,
+    PLACES,
+    PROPERTIES,
+    STORE_PROPERTIES,
+    STORES,
+)
+from loadstone.experiment.mistake import near, suggestion
+from loadstone.experiment.model import shown
+from loadstone.experiment.shape import name
+
+SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
+OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
+# Figures without an operation.
+SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime")
+STATISTICS = ("mean", "min", "max", "count")
+
+
+def check_systems(context: Context) -> None:
+    """Every system's store and its properties; a store that is not given is the system's name."""
+    systems = dict(context.experiment.systems)
+    for system, each in systems.items():
+        path = ("systems", system)
+        store = each.store or system
+        systems[system] = each.model_copy(update={"store": store})
+        if not SYSTEM.fullmatch(system):
+            hint = "use letters, digits, _, -, + and ."
+            context.wrong(path, f'"{system}" is no name for a system', hint)
+        if not context.knows(*path, "store") or not context.knows("systems"):
+            continue
+        if store not in STORES:
+            hint = suggestion(store, STORES, "the stores are")
+            if not each.store:
+                hint += f"; a system by another name says which: `{system}: {{store: …}}`"
+            context.wrong((*path, "store"), f'there is no store "{store}"', hint)
+            continue
+        for key in each.properties:
+            check_store_property(context, system, store, key)
+    if context.knows("systems"):
+        context.experiment = context.experiment.model_copy(update={"systems": systems})
+
+
+def check_store_property(context: Context, system: str, store: str, key: str) -> None:
+    """A property of a system."""
+    path = ("systems", system, "properties", key)
+    own = [each for each in STORE_PROPERTIES[store] if each not in PLACES]
+    if key in PLACES:
+        context.wrong(path, f"{key} is the lab's to set", "each trial gets a directory of its own, below `directory`")
+    elif key in KEYS:
+        context.wrong(path, f"{key} is no property of a store", f"write `{KEYS[key]}`")
+    elif key in own or (key in PROPERTIES and key not in OF_A_COMMAND):
+        return
+    elif key.partition(".")[0] in STORES:
+        context.wrong(path, f"{store} has no property {key}", suggestion(key, own, f"those of {store} are"))
+    else:
+        hint = suggestion(key, own, f"those of {store} are") if own else f"{store} has none"
+        context.warn(path, f"nobody here knows the property {key}", hint)
+
+
+def check_workload_properties(context: Context) -> None:
+    """Properties of the workload: YCSB's, or a binding's."""
+    for key in context.experiment.workload.properties:
+        path = ("workload", "properties", key)
+        store = key.partition(".")[0]
+        if key in KEYS:
+            context.wrong(path, f"{key} is not set as a property here", f"write `{KEYS[key]}`")
+        elif key in OF_A_COMMAND:
+            context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab keeps everything")
+        elif store in STORE_PROPERTIES and "." in key:
+            hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
+            context.wrong(path, f"{key} is a property of a store", hint)
+        elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
+            context.wrong(path, f"{key} and `rate` exclude each other", "keep one of them")
+        elif key not in PROPERTIES:
+            guess = near(key, PROPERTIES)
+            hint = f'did you mean "{guess}"? ' if guess else ""
+            context.warn(path, f"YCSB has no property {key}", f"{hint}A binding may know it")
+
+
+def check_templates(context: Context) -> set[str]:
+    """Every name in a template stands for something. Returns the names that are used."""
+    used: set[str] = set()
+    for each in context.templates():
+        try:
+            named = template.names(each.text)
+        except ValueError as error:
+            message, hint = error.args
+            context.wrong(each.path, f"{name(each.path)} has {message}", hint)
+            context.shaped.lost.add(each.path)
+            continue
+        used |= set(named)
+        for word in named:
+            check_named(context, each, word)
+    return used
+
+
+def check_named(context: Context, each: Template, word: str) -> None:
+    """One name in a template."""
+    known = [*context.dimensions, *(key for key in GIVEN if key not in context.dimensions)]
+    if context.experiment.rate is None and "rate" not in context.dimensions:
+        known.remove("rate")
+    if each.command:
+        known += AT_RUN_TIME
+    if word in known:
+        return
+    context.shaped.lost.add(each.path)
+    message = f"{name(each.path)} names {{{word}}}, which is nothing"
+    if word in AT_RUN_TIME:
+        context.wrong(each.path, message, f"only commands of `hooks` know {{{word}}}")
+    elif word == "rate":
+        context.wrong(each.path, message, "give a `rate`, or vary it")
+    elif not re.fullmatch(r"[\w.-]+", word):
+        context.wrong(each.path, message, f"write {{{{{word}}}}} for braces that are the command's own")
+    elif context.knows("vary"):
+        context.wrong(each.path, message, suggestion(word, known, "names are") + "; {{ and }} are braces")
+
+
+def check_compare(context: Context) -> None:
+    """What is compared is a dimension and one of its values; defaults are filled in."""
+    compare, dimensions = context.experiment.compare, context.dimensions
+    by, baseline = compare.by, compare.baseline
+    varied = [key for key, values in dimensions.items() if len(values) > 1]
+    if not context.knows("vary") or not context.knows("systems"):
+        return
+    if by is None:
+        by = "system" if "system" in varied else next(iter(varied), None)
+    elif by not in dimensions:
+        context.wrong(("compare", "by"), f'there is no dimension "{by}"', suggestion(by, list(dimensions), "they are"))
+        return
+    elif by not in varied:
+        context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
+    if by is None:
+        if baseline is not None:
+            context.wrong(("compare", "baseline"), "a baseline, and nothing to compare", "vary something")
+        return
+    values = dimensions[by]
+    if baseline is None:
+        baseline = values[0]
+    elif baseline not in values:
+        same = [value for value in values if str(value) == str(baseline)]
+        if not same:
+            hint = suggestion(str(baseline), [str(value) for value in values], f"the values of {by} are")
+            context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
+            return
+        baseline = same[0]
+    update = {"compare": compare.model_copy(update={"by": by, "baseline": baseline})}
+    context.experiment = context.experiment.model_copy(update=update)
+
+
+def check_metrics(context: Context) -> None:
+    """The figures' names have the right shape, and their percentile is kept."""
+    from loadstone.results.value import PERCENTILES, statistic
+
+    for i, metric in enumerate(context.experiment.compare.metrics):
+        path = ("compare", "metrics", i)
+        if not context.knows(*path):
+            continue
+        last = statistic(metric)
+        bare = metric.removeprefix("load.")
+        operation = bare.removesuffix(f".{last}").partition(".")[0]
+        if not METRIC.fullmatch(metric):
+            context.wrong(path, f'"{metric}" is no name of a figure', "write throughput, read.p99 or load.insert.mean")
+        elif re.fullmatch(r"p[0-9.]+", last):
+            if last not in PERCENTILES:
+                hint = suggestion(last, list(PERCENTILES), "those kept are")
+                context.wrong(path, f"the percentile {last} is not kept", hint)
+            elif bare == last:
+                context.wrong(path, f'"{metric}" is the percentile of nothing', f"write read.{last} or all.{last}")
+            else:
+                check_operation(context, path, metric, operation)
+        elif last in STATISTICS and bare != last:
+            check_operation(context, path, metric, operation)
+        elif "." not in bare and bare not in SINGLE and (guess := near(bare, SINGLE)):
+            context.wrong(path, f'there is no figure "{bare}"', f'did you mean "{guess}"?')
+
+
+def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
+    """An operation that is a slip away from one of YCSB's; a binding may have others."""
+    if operation not in OPERATIONS and (guess := near(operation.replace("_", "-"), OPERATIONS)):
+        context.wrong(
+            path, f'there is no operation "{operation}"', f'did you mean "{metric.replace(operation, guess)}"?'
+        )
+
+
+def check_thresholds(context: Context) -> None:
+    """Checks and their thresholds are the judge's."""
+    from loadstone.judge.settings import DEFAULTS
+
+    for check, thresholds in context.experiment.checks.items():
+        if check not in DEFAULTS:
+            hint = suggestion(check, list(DEFAULTS), "the checks are")
+            context.wrong(("checks", check), f'there is no check "{check}"', hint)
+            continue
+        for key in thresholds:
+            if key not in DEFAULTS[check]:
+                known = list(DEFAULTS[check])
+                hint = suggestion(key, known, "it has") if known else "it has no thresholds"
+                context.wrong(("checks", check, key), f'{check} has no threshold "{key}"', hint)

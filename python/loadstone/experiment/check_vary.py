@@ -1,0 +1,174 @@
+"""What is varied: dimensions and their values, and the points that they come to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from loadstone.experiment import points
+from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
+from loadstone.experiment.mistake import suggestion
+from loadstone.experiment.model import ARRIVALS, DURABILITIES, Scalar, Vary, shown
+from loadstone.experiment.shape import Path, name
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+# More variants than this are a slip: a second each would take two weeks.
+POINTS_MAX = 1_000_000
+WORDS: dict[str, Sequence[str]] = {"durability": DURABILITIES, "arrival": ARRIVALS}
+
+
+def check(context: Context) -> None:
+    """Completes `vary` and finds the points; leaves those out when `vary` was not understood."""
+    vary = context.experiment.vary
+    for kind in ("matrix", "zip"):
+        for dimension, values in getattr(vary, kind).items():
+            check_dimension(context, ("vary", kind, dimension), dimension, values)
+    for dimension in vary.zip:
+        if dimension in vary.matrix:
+            context.wrong(("vary", "zip", dimension), f"{dimension} is in `matrix` as well", "keep one of them")
+    check_zip(context, vary)
+    if not context.knows("systems") or not context.knows("vary"):
+        context.dimensions = points.dimensions(vary)
+        return
+    vary = with_system(context, vary)
+    context.experiment = context.experiment.model_copy(update={"vary": vary})
+    context.dimensions = points.dimensions(vary)
+    if points.size(vary) > POINTS_MAX:
+        context.wrong(("vary",), f"{points.size(vary):,} variants are too many", f"the most are {POINTS_MAX:,}")
+        return
+    complete = check_include(context, vary)
+    check_exclude(context, vary)
+    if complete:
+        context.points = points.points(vary)
+        if not context.points:
+            context.wrong(("vary",), "every variant is excluded", "exclude fewer")
+
+
+def check_dimension(context: Context, path: Path, dimension: str, values: Sequence[Scalar]) -> None:
+    """A dimension's name and its values."""
+    if not NAME.fullmatch(dimension):
+        hint = "use letters, digits, _, - and ., and a letter first"
+        context.wrong(path, f'"{dimension}" is no name for a dimension', hint)
+    elif dimension in AT_RUN_TIME or dimension == "store":
+        context.wrong(
+            path, f"`{dimension}` is the lab's own name", f'call the dimension otherwise, like "my_{dimension}"'
+        )
+    if not context.knows(*path):
+        return
+    if not values:
+        context.wrong(path, f"{name(path)} has no values", f"give it some, or leave {dimension} out")
+    for i in points.duplicates(values):
+        hint = "two equal variants need a dimension of their own: `copy: [1, 2]`"
+        context.wrong((*path, i), f"{name(path)} has {shown(values[i])} twice", hint)
+    for i, value in enumerate(values):
+        check_value(context, (*path, i), dimension, value)
+
+
+def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> None:
+    """A value of a dimension that acts by itself."""
+    said = f"{dimension} cannot be {shown(value)}"
+    if dimension == "system" and context.knows("systems"):
+        if value not in context.experiment.systems:
+            context.wrong(
+                path,
+                f"there is no system {shown(value)}",
+                suggestion(str(value), list(context.experiment.systems), "the file's systems are"),
+            )
+    elif dimension in WORDS:
+        if value not in WORDS[dimension]:
+            context.wrong(path, said, suggestion(str(value), WORDS[dimension], "the values are"))
+    elif dimension == "clients":
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            context.wrong(path, said, "write a whole number from 1 on")
+    elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
+        context.wrong(path, said, "write operations per second, above 0")
+
+
+def check_zip(context: Context, vary: Vary) -> None:
+    """Lists that move together must be of one length."""
+    lengths = {dimension: len(values) for dimension, values in vary.zip.items()}
+    if len(set(lengths.values())) > 1 and context.knows("vary", "zip"):
+        listed = ", ".join(f"{dimension} {count}" for dimension, count in lengths.items())
+        context.wrong(("vary", "zip"), f"the lists of vary.zip differ in length: {listed}", "give each as many values")
+
+
+def with_system(context: Context, vary: Vary) -> Vary:
+    """`vary` with the dimension `system`, which every experiment has: all of the systems, unless the file says which."""
+    if "system" in vary.matrix or "system" in vary.zip:
+        include = vary.include
+        crossed = (*vary.matrix.get("system", ()), *vary.zip.get("system", ()))
+        only = crossed[0] if len(crossed) == 1 else None
+    else:
+        systems = tuple(context.experiment.systems)
+        only = systems[0] if len(systems) == 1 else None
+        include = vary.include
+        if vary.matrix or vary.zip or not include:
+            vary = vary.model_copy(update={"matrix": {"system": systems, **vary.matrix}})
+    if only is not None:
+        include = tuple({"system": only, **point} for point in include)
+    return vary.model_copy(update={"include": include})
+
+
+def check_include(context: Context, vary: Vary) -> bool:
+    """Added points name every dimension and no other, and are not there already. Returns whether all do."""
+    dimensions = points.dimensions(vary.model_copy(update={"include": ()})) or points.dimensions(vary)
+    crossed = points.points(vary.model_copy(update={"include": ()})) if vary.include else []
+    complete = True
+    for i, point in enumerate(vary.include):
+        path: Path = ("vary", "include", i)
+        complete &= check_names(context, path, point, dimensions)
+        for dimension, value in point.items():
+            check_value(context, (*path, dimension), dimension, value)
+        missing = [dimension for dimension in (*dimensions, "system") if dimension not in point]
+        if missing:
+            complete = False
+            context.wrong(path, f"{name(path)} does not say `{missing[0]}`", "an added variant names every dimension")
+        elif point in crossed or point in vary.include[:i]:
+            context.wrong(path, f"{name(path)} is there already", "remove it")
+    return complete
+
+
+def check_exclude(context: Context, vary: Vary) -> None:
+    """What is left out must be there."""
+    dimensions = points.dimensions(vary)
+    for i, point in enumerate(vary.exclude):
+        path: Path = ("vary", "exclude", i)
+        if not check_names(context, path, point, dimensions):
+            continue
+        if not points.matching(vary, point):
+            wrong = [key for key, value in point.items() if value not in dimensions[key]]
+            hint = "it is no combination of `matrix` and `zip`"
+            if wrong:
+                values = [str(value) for value in dimensions[wrong[0]]]
+                hint = suggestion(str(point[wrong[0]]), values, f"the values of {wrong[0]} are")
+            context.wrong(path, f"{name(path)} leaves nothing out", hint)
+
+
+def check_names(
+    context: Context, path: Path, point: Mapping[str, Scalar], dimensions: Mapping[str, Sequence[Scalar]]
+) -> bool:
+    """A point's keys are dimensions."""
+    unknown = [key for key in point if key not in dimensions]
+    for key in unknown:
+        hint = suggestion(key, list(dimensions), "the dimensions are")
+        context.wrong((*path, key), f'there is no dimension "{key}"', hint)
+    return not unknown
+
+
+def check_use(context: Context, used: set[str]) -> None:
+    """A dimension that nothing uses makes equal variants, which somebody may want."""
+    from loadstone.experiment.known import KEYS, PROPERTIES
+
+    for kind in ("matrix", "zip"):
+        for dimension, values in getattr(context.experiment.vary, kind).items():
+            if dimension in ACTING or dimension in used or len(values) < 2:
+                continue
+            hint = f"write {{{dimension}}} where it is to act, or leave it so to compare equals"
+            if dimension in KEYS and KEYS[dimension] in ACTING:
+                hint = f"vary `{KEYS[dimension]}`, which acts by itself"
+            elif dimension in PROPERTIES or "." in dimension:
+                hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
+            context.warn(("vary", kind, dimension), f"nothing uses the dimension {dimension}", hint)
+    for key in ("clients", "rate", "durability", "arrival"):
+        if key in context.dimensions and context.given(key):
+            context.warn((key,), f"`{key}` has no effect beside vary.{key}", f"leave `{key}` out")

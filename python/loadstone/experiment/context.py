@@ -1,0 +1,123 @@
+"""What the checks of an experiment share: the experiment, where everything stands, and what they have to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadstone.experiment import points, template
+from loadstone.experiment.mistake import Mistake
+from loadstone.experiment.model import Experiment, Scalar
+from loadstone.experiment.shape import Path as Keys
+from loadstone.experiment.shape import Shaped
+
+# Dimensions that act by themselves: the key that they stand in for.
+ACTING = ("system", "clients", "rate", "durability", "arrival")
+# What every template may name beside the dimensions.
+GIVEN = (*ACTING, "store")
+# What only commands may name: it is known when the trial runs.
+AT_RUN_TIME = ("directory", "trial", "repeat", "results")
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with names in it, and where it stands; `system` if it is that system's alone."""
+
+    path: Keys
+    text: str
+    system: str | None = None
+    command: bool = False
+
+
+@dataclass
+class Context:
+    """One experiment under examination. Checks complete it: what they leave is resolved."""
+
+    shaped: Shaped
+    experiment: Experiment
+    # Where relative paths may start: the file's directory, the current one.
+    bases: tuple[Path, ...]
+    mistakes: list[Mistake] = field(default_factory=list)
+    warnings: list[Mistake] = field(default_factory=list)
+    dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    points: list[points.Point] = field(default_factory=list)
+
+    def wrong(self, path: Keys, message: str, hint: str) -> None:
+        """Adds a mistake."""
+        self.mistakes.append(Mistake(self.shaped.place(path), message, hint))
+
+    def warn(self, path: Keys, message: str, hint: str) -> None:
+        """Adds a warning."""
+        self.warnings.append(Mistake(self.shaped.place(path), message, hint))
+
+    def knows(self, *path: str | int) -> bool:
+        """Whether this part was understood."""
+        return self.shaped.knows(*path)
+
+    def given(self, *path: str) -> bool:
+        """Whether the file itself says this."""
+        node = self.shaped.tree
+        for part in path:
+            below = getattr(node, "entries", {}).get(part)
+            if below is None or getattr(below, "value", below) is None:
+                return False
+            node = below
+        return True
+
+    def templates(self) -> Iterator[Template]:
+        """Every text in which names may stand, as far as it was understood."""
+        for each in all_templates(self.experiment):
+            if self.knows(*each.path):
+                yield each
+
+    def values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """What names stand for in a variant."""
+        return values(self.experiment, point)
+
+
+def all_templates(experiment: Experiment) -> Iterator[Template]:
+    """Every text in which names may stand."""
+    workload = experiment.workload
+    yield Template(("workload", "file"), workload.file)
+    for name, text in workload.properties.items():
+        yield Template(("workload", "properties", name), text)
+    for system, each in experiment.systems.items():
+        for name, text in each.properties.items():
+            yield Template(("systems", system, "properties", name), text, system)
+        for when in ("before", "after"):
+            for i, text in enumerate(getattr(each.hooks, when)):
+                yield Template(("systems", system, "hooks", when, i), text, system, command=True)
+    for when in ("before", "after"):
+        for i, text in enumerate(getattr(experiment.hooks, when)):
+            yield Template(("hooks", when, i), text, command=True)
+    if experiment.directory is not None:
+        yield Template(("directory",), experiment.directory)
+
+
+def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """What names stand for in a variant, those of the run time aside; `rate` only where there is one."""
+    system = str(point.get("system", ""))
+    found: dict[str, Scalar] = {
+        "clients": experiment.clients,
+        "durability": experiment.durability,
+        "arrival": experiment.arrival,
+        **({} if experiment.rate is None else {"rate": experiment.rate}),
+        **point,
+    }
+    if system in experiment.systems:
+        found["store"] = experiment.systems[system].store
+    return found
+
+
+def rendered(context: Context, each: Template) -> set[str]:
+    """What a text comes to over all points that it is for."""
+    names = set(template.names(each.text))
+    if not names:
+        return {template.render(each.text, {})}
+    seen = {}
+    for point in context.points:
+        if each.system is None or point.get("system") == each.system:
+            known = context.values(point)
+            seen[tuple(known[name] for name in names)] = known
+    return {template.render(each.text, known) for known in seen.values()}

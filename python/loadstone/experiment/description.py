@@ -1,0 +1,107 @@
+"""A plan in words, for `--dry-run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from loadstone import units
+from loadstone.experiment.forecast import assumptions, estimate, space, span
+from loadstone.experiment.mistake import Mistake
+from loadstone.experiment.quantity import written
+from loadstone.experiment.template import spoken
+from loadstone.results.result_set import DEFAULT_METRICS
+
+if TYPE_CHECKING:
+    from loadstone.experiment.plan import Plan
+
+ROWS_MAX = 40
+SHOWN_TRIALS = 6
+
+
+def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
+    """The plan as plain text, without its last line end."""
+    experiment = plan.experiment
+    lines = [f"question   {experiment.question}"] if experiment.question else []
+    lines += [
+        f"trials     {trials(plan)}",
+        f"each       {each(plan)}",
+        f"compared   {compared(plan)}",
+        f"order      random within each repeat, seed {experiment.seed}; first {first(plan)}",
+        f"time       {span(*estimate(plan))}, if a system {assumptions(plan)}",
+        f"space      up to {units.size(space(plan))} in {places(plan)}",
+        "",
+        *table(plan),
+    ]
+    for warning in warnings:
+        lines += ["", str(warning)]
+    return "\n".join(lines)
+
+
+def trials(plan: Plan) -> str:
+    """How many there are."""
+    repeats = plan.experiment.repeats
+    count = f"{len(plan.variants):,} variant{'s' if len(plan.variants) != 1 else ''}"
+    if repeats.until is None or plan.trials_most == plan.trials_least:
+        return f"{count} × {repeats.at_least} repeats = {plan.trials_least:,} trials"
+    return (
+        f"{count} × {repeats.at_least} to {repeats.at_most} repeats, until the interval of throughput is"
+        f" {repeats.until * 100:.3g}% of the figure wide = {plan.trials_least:,} to {plan.trials_most:,} trials"
+    )
+
+
+def each(plan: Plan) -> str:
+    """What happens in a trial."""
+    experiment, measure = plan.experiment, plan.experiment.measure
+    steps = ["copy the loaded data" if experiment.load.reuse else "load"]
+    if measure.settle:
+        steps.append("settle")
+    if measure.warmup:
+        steps.append(f"warm up {written(measure.warmup)}")
+    amount = f"{measure.operations:,} operations" if measure.duration is None else written(measure.duration)
+    steps.append(f"measure {amount}")
+    if measure.verify:
+        steps[-1] += ", verifying every read"
+    return ", ".join(steps)
+
+
+def compared(plan: Plan) -> str:
+    """What is compared with what."""
+    compare = plan.experiment.compare
+    figures = ", ".join(compare.metrics or DEFAULT_METRICS)
+    if compare.by is None:
+        return f"nothing; {figures}"
+    return f"{compare.by}, with {spoken(compare.baseline if compare.baseline is not None else '')}: {figures}"
+
+
+def first(plan: Plan) -> str:
+    """The first trials."""
+    names = [each.trial for each in next(plan.blocks())]
+    return ", ".join(names[:SHOWN_TRIALS]) + (" …" if len(names) > SHOWN_TRIALS else "")
+
+
+def places(plan: Plan) -> str:
+    """Where the data are."""
+    found = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
+    return ", ".join(found[:SHOWN_TRIALS]) + (" …" if len(found) > SHOWN_TRIALS else "")
+
+
+def table(plan: Plan) -> list[str]:
+    """The variants: their dimensions, and what those leave open."""
+    rows = [
+        {
+            **{name: spoken(value) for name, value in variant.config.items()},
+            "store": variant.store,
+            "durability": variant.durability,
+            "clients": f"{variant.clients:,}",
+            "rate": "closed loop" if variant.rate is None else f"{variant.rate:,.10g} op/s {variant.arrival}",
+            "workload": variant.workload_file.name,
+        }
+        for variant in plan.variants[:ROWS_MAX]
+    ]
+    names = list(rows[0])
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in names}
+    head = {name: name for name in names}
+    lines = ["  ".join(row[name].ljust(widths[name]) for name in names).rstrip() for row in (head, *rows)]
+    more = len(plan.variants) - ROWS_MAX
+    return [*lines, *([f"… and {more:,} more"] if more > 0 else [])]

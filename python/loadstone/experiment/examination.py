@@ -1,0 +1,101 @@
+"""An experiment under examination: a tree in, the experiment with its defaults filled in and all its mistakes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.experiment import check_names, check_vary, check_workload
+from loadstone.experiment.context import Context
+from loadstone.experiment.mistake import Mistake
+from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, Experiment
+from loadstone.experiment.quantity import written
+from loadstone.experiment.shape import shape
+from loadstone.experiment.template import escape
+from loadstone.experiment.tree import Table
+from loadstone.statistics.estimate import REPEATS_MIN
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What an examination comes to; the experiment is sound only without mistakes."""
+
+    experiment: Experiment
+    mistakes: Sequence[Mistake]
+    warnings: Sequence[Mistake]
+
+
+def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
+    """Looks at everything. `bases` are where relative paths may start."""
+    shaped = shape(tree)
+    context = Context(shaped, shaped.experiment, bases)
+    check_names.check_systems(context)
+    check_names.check_workload_properties(context)
+    check_vary.check(context)
+    used = check_names.check_templates(context)
+    if context.knows("vary"):
+        check_vary.check_use(context, used)
+    check_workload.check(context)
+    check_names.check_compare(context)
+    check_names.check_metrics(context)
+    check_names.check_thresholds(context)
+    check_measure(context)
+    check_repeats(context)
+    check_pace(context)
+    check_directory(context)
+    return Examined(context.experiment, [*shaped.mistakes, *context.mistakes], context.warnings)
+
+
+def check_measure(context: Context) -> None:
+    """A window has one length, and a phase has the time for it."""
+    measure, timeout = context.experiment.measure, context.experiment.timeout
+    if measure.duration is not None and measure.operations is not None:
+        hint = "give a duration or a number of operations"
+        context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
+    if measure.duration is None and measure.operations is None:
+        measure = measure.model_copy(update={"duration": DURATION_SECONDS})
+        context.experiment = context.experiment.model_copy(update={"measure": measure})
+    needed = measure.warmup + (measure.duration or 0)
+    if timeout is not None and timeout <= needed and context.knows("measure"):
+        message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
+        context.wrong(("timeout",), message, "give it more, with time for loading")
+
+
+def check_repeats(context: Context) -> None:
+    """Bounds in their order; what has no effect is said."""
+    repeats = context.experiment.repeats
+    if repeats.at_most is None:
+        at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
+        update = {"repeats": repeats.model_copy(update={"at_most": at_most})}
+        context.experiment = context.experiment.model_copy(update=update)
+    elif repeats.at_most < repeats.at_least:
+        message = f"repeats.at_most is {repeats.at_most}, fewer than at_least, {repeats.at_least}"
+        context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
+    elif repeats.at_most > repeats.at_least and repeats.until is None and context.knows("repeats"):
+        message = "repeats.at_most has no effect without `until`"
+        context.warn(("repeats", "at_most"), message, "say how narrow the interval shall be: `until: 5%`")
+    if repeats.at_least < REPEATS_MIN:
+        message = f"{repeats.at_least} repeats allow no claim, whatever they show"
+        context.warn(("repeats",), message, f"the least for a claim is {REPEATS_MIN}")
+
+
+def check_pace(context: Context) -> None:
+    """Due times need a rate."""
+    experiment = context.experiment
+    has_rate = experiment.rate is not None or "rate" in context.dimensions
+    moves = {"rate.ramp", "rate.steps"} & experiment.workload.properties.keys()
+    if not has_rate and not moves and (experiment.arrival != "uniform" or "arrival" in context.dimensions):
+        context.warn(("arrival",), "arrival has no effect in a closed loop", "give a `rate`")
+
+
+def check_directory(context: Context) -> None:
+    """An absolute path, so that the experiment means the same elsewhere."""
+    given = context.experiment.directory
+    if given is None:
+        from loadstone.demo import default_directory
+
+        path = escape(default_directory())
+    else:
+        path = str(Path(escape(str(Path.cwd()))) / given)
+    context.experiment = context.experiment.model_copy(update={"directory": path})

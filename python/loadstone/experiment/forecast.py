@@ -1,0 +1,140 @@
+"""How long a plan takes and how much room it needs: guesses from stated assumptions, not measurements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loadstone.experiment.plan import Plan, Variant
+
+# Each the fast and the slow guess.
+LOAD_BYTES_PER_SECOND = (200e6, 50e6)
+# A synchronous write took 0.1 to 0.5 ms on the SSDs that we tried; stores without group commit do one at a time.
+DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
+OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
+COPY_BYTES_PER_SECOND = (1e9, 200e6)
+# Starting two engines, opening and closing the store, flushing the file system, settling.
+BESIDE_SECONDS = (0.7, 3.0)
+# A log-structured store keeps old and new files while it compacts, beside its logs.
+SPACE_FACTOR, SPACE_BESIDE_BYTES = 4, 200_000_000
+KEPT_FACTOR = 2
+LENGTHS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a variant loads."""
+
+    records: int
+    record_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of values."""
+        return self.records * self.record_bytes
+
+
+# By workload file, and which of the mappings that variants share.
+Seen = dict[tuple[Path, int], Data]
+
+
+def estimate(plan: Plan) -> tuple[float, float]:
+    """Seconds that the whole takes, from a fast system that needs no extra repeats to a slow one that needs all."""
+    repeats = plan.experiment.repeats
+    return (
+        seconds(plan, repeats.at_least, 0),
+        seconds(plan, repeats.at_most or repeats.at_least, 1),
+    )
+
+
+def assumptions(plan: Plan) -> str:
+    """What the guess rests on, in words that follow "if a system"."""
+    fast, slow = LOAD_BYTES_PER_SECOND
+    said = [f"loads at {slow / 1e6:.0f} to {fast / 1e6:.0f} MB/s"]
+    if any(variant.durability == "device" for variant in plan.variants):
+        fast, slow = DEVICE_WRITES_PER_SECOND
+        said.append(f"writes {slow:,.0f} to {fast:,.0f} records/s to the device")
+    if plan.experiment.load.reuse:
+        fast, slow = COPY_BYTES_PER_SECOND
+        said.append(f"is copied at {slow / 1e6:.0f} to {fast / 1e6:,.0f} MB/s")
+    if plan.experiment.measure.operations is not None:
+        fast, slow = OPERATIONS_PER_SECOND
+        said.append(f"does {slow:,.0f} to {fast:,.0f} op/s unless a rate is set")
+    fast, slow = BESIDE_SECONDS
+    return ", ".join([*said, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
+
+
+def seconds(plan: Plan, repeats: int, slow: int) -> float:
+    """Seconds at the fast (0) or the slow (1) of each guess."""
+    measure = plan.experiment.measure
+    total, loaded = 0.0, set()
+    sizes: Seen = {}
+    for variant in plan.variants:
+        each = measure.warmup + BESIDE_SECONDS[slow]
+        if measure.duration is not None:
+            each += measure.duration
+        elif measure.operations is not None:
+            each += measure.operations / (variant.rate or OPERATIONS_PER_SECOND[slow])
+        data = data_of(variant, sizes)
+        writing = load_seconds(variant, data, slow)
+        if not plan.experiment.load.reuse:
+            each += writing
+        else:
+            each += data.size / COPY_BYTES_PER_SECOND[slow]
+            if variant.load_key not in loaded:
+                loaded.add(variant.load_key)
+                total += writing
+        total += each * repeats
+    return total
+
+
+def load_seconds(variant: Variant, data: Data, slow: int) -> float:
+    """How long a load takes."""
+    by_bytes = data.size / LOAD_BYTES_PER_SECOND[slow]
+    if variant.store == "null":
+        return 0.0
+    if variant.durability == "device":
+        return max(by_bytes, data.records / DEVICE_WRITES_PER_SECOND[slow])
+    return by_bytes
+
+
+def space(plan: Plan) -> int:
+    """Bytes that the directory must have free: one trial's data at their largest, and what is kept for copies."""
+    sizes: Seen = {}
+    largest = max((data_of(variant, sizes).size for variant in plan.variants), default=0)
+    kept = {variant.load_key: data_of(variant, sizes).size for variant in plan.variants if plan.experiment.load.reuse}
+    return largest * SPACE_FACTOR + SPACE_BESIDE_BYTES + KEPT_FACTOR * sum(kept.values())
+
+
+def data_of(variant: Variant, seen: Seen) -> Data:
+    """What a variant loads; `seen` spares reading a workload file for each."""
+    key = (variant.workload_file, id(variant.properties))
+    if key not in seen:
+        seen[key] = measured(variant.effective_properties)
+    return seen[key]
+
+
+def measured(properties: Mapping[str, str]) -> Data:
+    """Records and their size, by YCSB's properties. What is no number is left to the engine to refuse."""
+    records = whole(properties, "insertcount", 0) or whole(properties, "recordcount", 0)
+    sizes = (whole(properties, name, default) for name, default in DEFAULTS.items())
+    return Data(records, reduce(operator.mul, sizes, 1))
+
+
+def whole(properties: Mapping[str, str], name: str, default: int) -> int:
+    """A property that counts."""
+    text = properties.get(name, "").strip()
+    return int(text) if text.isascii() and text.isdigit() else default
+
+
+def span(low: float, high: float) -> str:
+    """A guess in words: `about 2 min`, `2 to 5 min`, `3 to 20 h`."""
+    length, unit = next((each for each in LENGTHS if high >= 2 * each[0]), LENGTHS[-1])
+    first, last = (f"{value / length:.0f}" if value >= 2 * length else f"{value / length:.1g}" for value in (low, high))
+    return f"about {last} {unit}" if first == last else f"{first} to {last} {unit}"

@@ -1,0 +1,383 @@
+"""What an experiment file may hold: its keys, their types, defaults and meanings.
+
+This is the source of the reference page and of the JSON Schema. Here each value is looked at alone; what must fit
+together is looked at in `loadstone.experiment.check`. Short forms (`repeats: 6`) have been written out by then.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from loadstone.experiment import quantity
+from loadstone.experiment.mistake import suggestion
+
+if TYPE_CHECKING:
+    from loadstone.results.result_set import Question
+
+Scalar = bool | int | float | str
+
+# A spread takes two.
+REPEATS_LEAST = 2
+DURATION_SECONDS = 10.0
+AT_MOST_FACTOR = 3
+
+
+def refuse(what: str, hint: str) -> NoReturn:
+    """Refuses a value. `what` follows the key's name."""
+    raise PydanticCustomError("mistake", "{what}", {"what": what, "hint": hint})
+
+
+def shown(value: object) -> str:
+    """A value as it stands in a message."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def text(value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        hint = 'a template needs quotes: "{letter}"' if isinstance(value, dict) else f'quote it: "{value}"'
+        refuse(f"must be a text, got {shown(value)}", hint)
+    return value
+
+
+def property_value(value: Any) -> str:
+    """A property's value, which is a text in the end."""
+    if isinstance(value, dict | list):
+        refuse(f"must be a single value, got {shown(value)}", 'a template or list needs quotes: "{letter}", "[1, 2]"')
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def scalar(value: Any) -> Scalar:
+    """A dimension's value."""
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+        refuse(f"must be a text, a number, true or false, got {shown(value)}", "a dimension is a list of single values")
+    return value
+
+
+def whole(least: int) -> PlainValidator:
+    """A whole number of at least this."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            refuse(f"must be a whole number from {least} on, got {shown(value)}", "write digits only, like 12")
+        return value
+
+    return PlainValidator(check)
+
+
+def number(value: Any) -> float:
+    """A number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        refuse(f"must be a number, got {shown(value)}", "write it with digits, like 0.85")
+    return float(value)
+
+
+def rate(value: Any) -> float:
+    """Operations per second."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        refuse(
+            f"must be a number of operations per second above 0, got {shown(value)}",
+            "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation",
+        )
+    return float(value)
+
+
+def length(above: bool) -> PlainValidator:
+    """A length of time in seconds; `above` 0, or 0 as well."""
+
+    def check(value: Any) -> float:
+        try:
+            found = quantity.seconds(value)
+        except ValueError:
+            refuse(f"must be a length of time, got {shown(value)}", "write 500ms, 5s, 2m, 1h or a number of seconds")
+        if found < 0 or (above and found == 0):
+            refuse(
+                f"must be {'longer than 0' if above else '0 or longer'}, got {shown(value)}", "write 500ms, 5s, 2m, 1h"
+            )
+        return found
+
+    return PlainValidator(check)
+
+
+def share(value: Any) -> float:
+    """A share above 0 and below 1."""
+    try:
+        found = quantity.share(value)
+    except ValueError:
+        refuse(f"must be a share, got {shown(value)}", "write 5% or 0.05")
+    if not 0 < found < 1:
+        likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= found < 100 else ""
+        refuse(f"must be above 0 and below 100%, got {shown(value)}", f"write 5% or 0.05{likely}")
+    return found
+
+
+def truth(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        refuse(f"must be true or false, got {shown(value)}", "write true or false, without quotes")
+    return value
+
+
+def one_of(*allowed: Scalar) -> PlainValidator:
+    """One of some words."""
+    words = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
+
+    def check(value: Any) -> Scalar:
+        for each in allowed:
+            if value == each and isinstance(value, bool) == isinstance(each, bool):
+                return each
+        listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+        refuse(f"must be {listed}, got {shown(value)}", suggestion(str(value), words, "the values are"))
+
+    return PlainValidator(check)
+
+
+def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
+    """The JSON Schema of a value."""
+    return WithJsonSchema({"type": kind, **more})
+
+
+DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
+Text = Annotated[str, PlainValidator(text), schema("string")]
+Property = Annotated[str, PlainValidator(property_value), schema(["string", "number", "boolean"])]
+Value = Annotated[Scalar, PlainValidator(scalar), schema(["string", "number", "boolean"])]
+Count = Annotated[int, whole(1), schema("integer", minimum=1)]
+Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
+Number = Annotated[float, PlainValidator(number), schema("number")]
+Rate = Annotated[float, PlainValidator(rate), schema("number", exclusiveMinimum=0)]
+LENGTH_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
+)
+Length = Annotated[float, length(above=True), LENGTH_SCHEMA]
+LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA]
+SHARE_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "string", "pattern": r"^[0-9.]+\s*%$"},
+    ]
+}
+Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
+Truth = Annotated[bool, PlainValidator(truth), schema("boolean")]
+DURABILITIES: tuple[Literal["none"], Literal["os"], Literal["device"]] = ("none", "os", "device")
+ARRIVALS: tuple[Literal["uniform"], Literal["poisson"]] = ("uniform", "poisson")
+Durability = Annotated[
+    Literal["none", "os", "device"], one_of(*DURABILITIES), WithJsonSchema({"enum": [*DURABILITIES]})
+]
+Arrival = Annotated[Literal["uniform", "poisson"], one_of(*ARRIVALS), WithJsonSchema({"enum": [*ARRIVALS]})]
+Reuse = Annotated[Literal[False, "copy"], one_of(False, "copy"), WithJsonSchema({"enum": [False, "copy"]})]
+Claim = Annotated[Literal["device"], one_of("device"), WithJsonSchema({"enum": ["device"]})]
+
+
+class Part(BaseModel):
+    """A part of the file: unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Hooks(Part):
+    """Shell commands around each trial. The first that fails ends the run."""
+
+    before: tuple[Text, ...] = Field(
+        (),
+        description="Commands before the store is opened, in their order.",
+        examples=[["sync; echo 3 > /proc/sys/vm/drop_caches"]],
+    )
+    after: tuple[Text, ...] = Field(
+        (), description="Commands after the trial, also after one that failed.", examples=[["cp {directory}/LOG ."]]
+    )
+
+
+class System(Part):
+    """How a system is reached."""
+
+    store: Text = Field(
+        "", description="The engine's driver for it. Default: the system's own name.", examples=["rocksdb"]
+    )
+    properties: dict[str, Property] = Field(
+        {}, description="The store's properties by their known names.", examples=[{"rocksdb.version": "10.10.1"}]
+    )
+    hooks: Hooks = Field(
+        Hooks(),
+        description="Commands for this system's trials only, inside of the experiment's own.",
+        examples=[{"before": ["echo {directory}"]}],
+    )
+
+
+class Workload(Part):
+    """What is done. A text alone is its `file`."""
+
+    file: Text = Field(
+        description="A YCSB workload file; relative to the experiment file, else to the current directory.",
+        examples=["../workloads/workload{letter}"],
+    )
+    properties: dict[str, Property] = Field(
+        {},
+        description="YCSB's properties by their known names; they come before the file's.",
+        examples=[{"recordcount": 100000}],
+    )
+
+
+class Vary(Part):
+    """What differs between variants. Without any of these four keys, it is itself the `matrix`."""
+
+    matrix: dict[str, tuple[Value, ...]] = Field(
+        {},
+        description="Dimensions with their values; the variants are all combinations.",
+        examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}],
+    )
+    zip: dict[str, tuple[Value, ...]] = Field(
+        {},
+        description="Dimensions that move together: first values with first values, and so on.",
+        examples=[{"clients": [1, 2], "rate": [1000, 2000]}],
+    )
+    include: tuple[dict[str, Value], ...] = Field(
+        (), description="Further variants; each names every dimension.", examples=[[{"system": "lmdb", "letter": "b"}]]
+    )
+    exclude: tuple[dict[str, Value], ...] = Field(
+        (),
+        description="Variants to leave out: all that have these values.",
+        examples=[[{"system": "lmdb", "letter": "c"}]],
+    )
+
+
+class Measure(Part):
+    """How long each trial is measured."""
+
+    warmup: LengthOrNone = Field(2.0, description="Time before the measured window, under load.", examples=["1s"])
+    duration: Length | None = Field(
+        None,
+        description="Length of the measured window. Default: `10s`, unless `operations` is given.",
+        examples=["5s"],
+    )
+    operations: Count | None = Field(
+        None, description="Operations of the measured window, instead of a duration.", examples=[1000000]
+    )
+    settle: Truth = Field(
+        True, description="Wait after the load until the store is idle and its files are on the device."
+    )
+    verify: Truth = Field(
+        False, description="Compare every value read with what must be there (YCSB's `dataintegrity`)."
+    )
+
+
+class Load(Part):
+    """Where the data of a trial come from."""
+
+    reuse: Reuse = Field(
+        False,
+        description="false: each trial loads a fresh store. copy: data are loaded once for each system and kind of"
+        " data, and each trial works on a copy.",
+        examples=["copy"],
+    )
+
+
+class Repeats(Part):
+    """How often each variant is tried. A number alone is both bounds."""
+
+    at_least: Annotated[int, whole(REPEATS_LEAST), schema("integer", minimum=REPEATS_LEAST)] = Field(
+        6, description="Repeats of each variant; fewer than 6 allow no claim.", examples=[6]
+    )
+    at_most: Count | None = Field(
+        None,
+        description="Where to stop if the interval stays wide. Default: `at_least`, or three times that with `until`.",
+        examples=[10],
+    )
+    until: Share | None = Field(
+        None,
+        description="Stop when the interval of throughput is this narrow: its whole width, as a share of the figure.",
+        examples=["5%"],
+    )
+
+
+class Compare(Part):
+    """What the report compares."""
+
+    by: Text | None = Field(
+        None,
+        description="The dimension. Default: `system` if it varies, else the first one that does.",
+        examples=["system"],
+    )
+    baseline: Value | None = Field(
+        None, description="Its value that the others are compared with. Default: its first.", examples=["lmdb"]
+    )
+    metrics: tuple[Text, ...] = Field(
+        (),
+        description="The figures. Default: throughput and p99 of reads, updates and inserts.",
+        examples=[["throughput", "read.p99"]],
+    )
+
+
+class Experiment(Part):
+    """An experiment: a question, and how to answer it."""
+
+    question: Text = Field("", description="What you want to know, in a sentence.", examples=["Which store is faster?"])
+    systems: dict[str, System] = Field(
+        description="The systems by names of your own. A list of stores' names will do.",
+        examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}],
+        min_length=1,
+    )
+    workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
+    durability: Durability = Field(
+        "os",
+        description="What a write that was acknowledged survives: none promises nothing, os the end of the process,"
+        " device the end of the machine.",
+        examples=["device"],
+    )
+    clients: Count = Field(1, description="Clients, each with one operation under way at most.", examples=[8])
+    rate: Rate | None = Field(
+        None, description="Operations per second over all clients; without it, a closed loop.", examples=[10000]
+    )
+    arrival: Arrival = Field("uniform", description="The spacing of due times at a rate.", examples=["poisson"])
+    vary: Vary = Field(Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
+    measure: Measure = Field(Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}])
+    load: Load = Field(Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
+    repeats: Repeats = Field(
+        Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
+    )
+    hooks: Hooks = Field(Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
+    compare: Compare = Field(
+        Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
+    )
+    claims: Claim | None = Field(
+        None,
+        description="device: the results are said to be the device's, so the page cache makes them invalid.",
+        examples=["device"],
+    )
+    checks: dict[str, dict[str, Number]] = Field(
+        {}, description="Thresholds of the judge's checks.", examples=[{"littles-law": {"low": 0.9}}]
+    )
+    directory: Text | None = Field(
+        None,
+        description="Where the data are while a trial needs them. Default: `TMPDIR` of the environment if set, else `/var/tmp`.",
+        examples=["/mnt/nvme"],
+    )
+    seed: Natural = Field(1, description="Order of the trials and all that is random in them follow from it.")
+    timeout: Length | None = Field(None, description="The most that one phase of a trial may take.", examples=["10m"])
+
+    def question_for_judge(self) -> Question:
+        """What the judge and the report need to know of this."""
+        from loadstone.results.result_set import Question
+
+        return Question(
+            text=self.question,
+            by=self.compare.by,
+            baseline=self.compare.baseline,
+            metrics=self.compare.metrics,
+            at_least=self.repeats.at_least,
+            at_most=self.repeats.at_most,
+            until=self.repeats.until,
+            claims=self.claims,
+            verify=self.measure.verify,
+            checks=self.checks,
+        )

@@ -1,0 +1,211 @@
+"""A plan: the variants of an experiment, and its trials block by block.
+
+plan(experiment).blocks()  # of trials, each variant once a block, in random order
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from loadstone.experiment import order, properties, template
+from loadstone.experiment.context import values
+from loadstone.experiment.description import describe
+from loadstone.experiment.forecast import estimate, space
+from loadstone.experiment.known import OF_A_RUN
+from loadstone.experiment.model import Experiment, Hooks, Scalar
+from loadstone.experiment.points import dimensions, points
+
+__all__ = ["Plan", "PlannedTrial", "Variant", "describe", "estimate", "plan", "space"]
+
+Arrival = Literal["uniform", "poisson"]
+Durability = Literal["none", "os", "device"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One point of the experiment, with everything in its place; plain data, made once for all its repeats."""
+
+    # Each dimension's value, in the order of the file.
+    config: Mapping[str, Scalar]
+    system: str
+    store: str
+    store_properties: Mapping[str, str]
+    workload_file: Path
+    # What comes before the file's properties.
+    properties: Mapping[str, str]
+    clients: int
+    rate: float | None
+    arrival: Arrival
+    durability: Durability
+    # Where the data are to be.
+    directory: Path
+    # Commands in which only what the run time knows is still to be filled in.
+    hooks_before: tuple[str, ...]
+    hooks_after: tuple[str, ...]
+    # Variants with equal keys load equal data.
+    load_key: str
+    # Its part of a trial's name.
+    slug: str
+
+    def before(self, names: Mapping[str, Scalar]) -> list[str]:
+        """The commands before a trial: the experiment's, then the system's."""
+        return [template.render(command, names) for command in self.hooks_before]
+
+    def after(self, names: Mapping[str, Scalar]) -> list[str]:
+        """The commands after a trial: the system's, then the experiment's."""
+        return [template.render(command, names) for command in self.hooks_after]
+
+    @property
+    def effective_properties(self) -> Mapping[str, str]:
+        """The workload file's properties with this variant's over them. Raises OSError."""
+        return {**properties.read(self.workload_file), **self.properties}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """A trial to be run."""
+
+    # Unique in the run, and safe as a file's name.
+    trial: str
+    variant: Variant
+    # Also the number of its block, from 1.
+    repeat: int
+    # Where it stands in the whole order, from 0.
+    order: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment's variants."""
+
+    experiment: Experiment
+    variants: tuple[Variant, ...]
+
+    @property
+    def trials_least(self) -> int:
+        """How many trials there are at least."""
+        return len(self.variants) * self.experiment.repeats.at_least
+
+    @property
+    def trials_most(self) -> int:
+        """How many trials there are if the intervals stay wide."""
+        return len(self.variants) * most(self.experiment)
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The variants in the draw of their order."""
+        return [order.key(variant.config) for variant in self.variants]
+
+    def blocks(self, seed: int | None = None) -> Iterator[tuple[PlannedTrial, ...]]:
+        """Each block is one repeat of every variant; the seed is the experiment's unless another is given."""
+        seed = self.experiment.seed if seed is None else seed
+        count = len(self.variants)
+        digits = max(order.DIGITS_MIN, len(str(self.trials_most - 1)))
+        for repeat in range(1, most(self.experiment) + 1):
+            first = (repeat - 1) * count
+            yield tuple(
+                PlannedTrial(
+                    order.trial_name(first + i, digits, self.variants[index].slug, repeat),
+                    self.variants[index],
+                    repeat,
+                    first + i,
+                )
+                for i, index in enumerate(order.permutation(self.keys, seed, repeat))
+            )
+
+
+def most(experiment: Experiment) -> int:
+    """The most repeats."""
+    return experiment.repeats.at_most or experiment.repeats.at_least
+
+
+def plan(experiment: Experiment) -> Plan:
+    """The plan of an experiment as `load` gives it. Raises OSError when its workload files are gone since."""
+    found = points(experiment.vary)
+    varied = [name for name, values in dimensions(experiment.vary).items() if len(values) > 1] or ["system"]
+    builder = Builder(experiment, varied)
+    return Plan(experiment, tuple(builder.variant(point) for point in found))
+
+
+class Builder:
+    """Makes variants; what many of them share is made once."""
+
+    def __init__(self, experiment: Experiment, varied: list[str]) -> None:
+        self._experiment = experiment
+        self._varied = varied
+        self._files: dict[Path, Mapping[str, str]] = {}
+        self._seen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+
+    def variant(self, point: Mapping[str, Scalar]) -> Variant:
+        """The variant of a point."""
+        experiment = self._experiment
+        names = values(experiment, point)
+        name = str(point["system"])
+        system = experiment.systems[name]
+
+        def render(text: str) -> str:
+            return template.render(text, names) if "{" in text or "}" in text else text
+
+        before, after = self._hooks(experiment.hooks, system.hooks, names)
+        rate = names.get("rate")
+        durability = str(names["durability"])
+        file = Path(render(experiment.workload.file))
+        given = {key: render(text) for key, text in experiment.workload.properties.items()}
+        if experiment.measure.verify:
+            given["dataintegrity"] = "true"
+        own = {key: render(text) for key, text in system.properties.items()}
+        directory = render(experiment.directory or ".")
+        loaded = {key: text for key, text in {**self._file(file), **given}.items() if key not in OF_A_RUN}
+        clients = names["clients"]
+        assert isinstance(clients, int), "that of the file and those varied were checked"
+        return Variant(
+            config=dict(point),
+            system=name,
+            store=system.store,
+            store_properties=self._shared(own),
+            workload_file=file,
+            properties=self._shared(given),
+            clients=clients,
+            rate=None if rate is None else float(rate),
+            arrival="poisson" if names["arrival"] == "poisson" else "uniform",
+            durability="none" if durability == "none" else "device" if durability == "device" else "os",
+            directory=Path(directory),
+            hooks_before=before,
+            hooks_after=after,
+            load_key=digest(system.store, own, durability, loaded, directory, before, after, experiment.seed),
+            slug=order.slug(point, self._varied),
+        )
+
+    def _hooks(
+        self, outer: Hooks, inner: Hooks, names: Mapping[str, Scalar]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Commands before and after, like brackets: what was begun last ends first."""
+
+        def render(commands: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(template.render_partly(command, names) for command in commands)
+
+        return render(outer.before + inner.before), render(inner.after + outer.after)
+
+    def _file(self, path: Path) -> Mapping[str, str]:
+        if path not in self._files:
+            self._files[path] = properties.read(path)
+        return self._files[path]
+
+    def _shared(self, given: dict[str, str]) -> Mapping[str, str]:
+        """The equal mapping that another variant has, so that ten thousand do not have one each."""
+        return self._seen.setdefault(tuple(given.items()), given)
+
+
+def digest(*parts: object) -> str:
+    """A short name for everything that decides what is loaded.
+
+    Hooks and directory count whole: a command may have made the very volume that the data go to.
+    """
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,67 @@
+"""The points of an experiment: every combination of its dimensions' values that is tried."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from loadstone.experiment.model import Scalar, Vary
+
+Point = dict[str, Scalar]
+
+
+def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
+    """Every dimension with its values, in the order in which they are written, each value once."""
+    found: dict[str, dict[Scalar, None]] = {
+        name: dict.fromkeys(values) for name, values in {**vary.matrix, **vary.zip}.items()
+    }
+    for point in vary.include:
+        for name, value in point.items():
+            found.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def size(vary: Vary) -> int:
+    """How many points there are before any is left out."""
+    rows = min((len(values) for values in vary.zip.values()), default=1)
+    return math.prod(len(values) for values in vary.matrix.values()) * rows + len(vary.include)
+
+
+def points(vary: Vary) -> list[Point]:
+    """All points, in the order of the file: the last dimension changes first."""
+    found: list[Point] = []
+    if vary.matrix or vary.zip:
+        rows = list(zip(*vary.zip.values(), strict=False)) if vary.zip else [()]
+        names = [*vary.matrix, *vary.zip]
+        for values in itertools.product(*vary.matrix.values(), rows):
+            *crossed, row = values
+            point = dict(zip(names, (*crossed, *row), strict=True))
+            if not any(matches(point, each) for each in vary.exclude):
+                found.append(point)
+    order = list(dimensions(vary))
+    found += [{name: point[name] for name in order if name in point} for point in vary.include]
+    return found
+
+
+def matches(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
+    """Whether a point has all these values."""
+    return all(name in point and point[name] == value for name, value in partial.items())
+
+
+def matching(vary: Vary, partial: Mapping[str, Scalar]) -> bool:
+    """Whether a partial point leaves anything out of the combinations."""
+    everything = vary.model_copy(update={"exclude": (), "include": ()})
+    return any(matches(point, partial) for point in points(everything))
+
+
+def duplicates(values: Sequence[Scalar]) -> list[int]:
+    """The places of values that are there before: equal, or the same when they are written."""
+    seen: set[Scalar] = set()
+    found = []
+    for i, value in enumerate(values):
+        # 1 and "1" differ, but not in a path; 1 and 1.0 do not, but would in a path.
+        if value in seen or str(value) in seen:
+            found.append(i)
+        seen |= {value, str(value)}
+    return found

@@ -1,0 +1,51 @@
+"""YCSB's workload files, as far as the lab needs to know what is in them; the engine reads them for itself.
+
+Source: java.util.Properties.load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+COMMENT = re.compile(r"[ \t\f]*[#!]")
+ENTRY = re.compile(r"((?:[^\\:= \t\f]|\\.)*)(?:[ \t\f]*[:=][ \t\f]*|[ \t\f]+|$)(.*)", re.DOTALL)
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read(path: Path) -> Mapping[str, str]:
+    """The properties in a file; of a key that comes again the last wins. Raises OSError."""
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    found = {}
+    for line in logical_lines(text):
+        match = ENTRY.match(line)
+        assert match is not None, "every part of the pattern may be empty"
+        found[unescaped(match[1])] = unescaped(match[2])
+    return found
+
+
+def logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and with continuations joined."""
+    joined = ""
+    for line in re.split(r"\r\n|\n|\r", text):
+        if not joined and (not line.strip(" \t\f") or COMMENT.match(line)):
+            continue
+        joined += line.lstrip(" \t\f")
+        if (len(joined) - len(joined.rstrip("\\"))) % 2:
+            joined = joined[:-1]
+            continue
+        yield joined
+        joined = ""
+    if joined:
+        yield joined
+
+
+def unescaped(text: str) -> str:
+    """A key or value without its backslashes."""
+    return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else CONTROLS.get(found[2], found[2]), text)

@@ -1,0 +1,44 @@
+"""Lengths of time and shares as people write them: `500ms`, `1m30s`, `5%`."""
+
+from __future__ import annotations
+
+import math
+import re
+
+UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms|s|m|h|d)\s*")
+SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
+
+
+def seconds(given: object) -> float:
+    """Seconds of `500ms`, `1m30s`, or of a bare number of seconds. Raises ValueError."""
+    if isinstance(given, str):
+        parts = PART.findall(given)
+        if not parts or "".join(match.group() for match in PART.finditer(given)) != given:
+            raise ValueError(given)
+        # 100 ms are 0.1 s, which 100 × 0.001 is not quite.
+        return sum(float(number) / 1e3 if unit == "ms" else float(number) * UNITS[unit] for number, unit in parts)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        raise ValueError(given)
+    return float(given)
+
+
+def written(length: float) -> str:
+    """Seconds as text that reads back as exactly these."""
+    if length.is_integer():
+        unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
+        return f"{length / UNITS[unit]:.0f}{unit}"
+    milliseconds = round(length * 1e3)
+    return f"{milliseconds}ms" if milliseconds / 1e3 == length else f"{length!r}s"
+
+
+def share(given: object) -> float:
+    """The number of `5%` or of 0.05. Raises ValueError."""
+    if isinstance(given, str):
+        match = SHARE.fullmatch(given)
+        if match is None:
+            raise ValueError(given)
+        return float(match[1]) / 100
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        raise ValueError(given)
+    return float(given)

@@ -1,0 +1,76 @@
+"""The resolved document: an experiment as a file in which nothing is left to a default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from loadstone.experiment.model import Experiment, Measure
+from loadstone.experiment.quantity import written
+from loadstone.experiment.tree import resolved as resolved_word
+from loadstone.experiment.tree import twofold
+
+HEAD = "# The experiment as it was run, with every default spelled out.\n"
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes what `loadstone.experiment.tree` reads: a word that could be something else is quoted."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Equal parts are written twice rather than named."""
+        return True
+
+
+def represent_text(dumper: Dumper, text: str) -> yaml.ScalarNode:
+    """A text, in double quotes unless it is plainly one."""
+    plain = text and twofold(text) is None and resolved_word(text) == text and text[0].isalpha()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
+
+
+Dumper.add_representer(str, represent_text)
+
+
+def document(experiment: Experiment) -> dict[str, Any]:
+    """The experiment as plain values, as they stand in a file."""
+    found = experiment.model_dump(mode="json")
+    found["measure"] = lengths(found["measure"], experiment.measure)
+    if experiment.timeout is not None:
+        found["timeout"] = written(experiment.timeout)
+    return found
+
+
+def lengths(plain: dict[str, Any], measure: Measure) -> dict[str, Any]:
+    """The lengths of time of a measurement with their units."""
+    duration = None if measure.duration is None else written(measure.duration)
+    return {**plain, "warmup": written(measure.warmup), "duration": duration}
+
+
+def text(experiment: Experiment) -> str:
+    """The resolved document as YAML; read again, it is an equal experiment."""
+    return HEAD + yaml.dump(
+        document(experiment), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+    )
+
+
+def same(before: str, after: str) -> list[str]:
+    """The keys in which two resolved documents differ, as dotted paths, in the order of the file."""
+    return list(differences(yaml.load(before, Reading), yaml.load(after, Reading), ""))
+
+
+class Reading(yaml.BaseLoader):
+    """Reads every word as a text: `1` and `"1"` are told apart by nothing that a trial would notice."""
+
+
+def differences(before: Any, after: Any, path: str) -> list[str]:
+    """The paths of what differs; a dictionary is looked into."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return [] if before == after else [path or "everything"]
+    found = []
+    for key in dict.fromkeys([*before, *after]):
+        inner = f"{path}.{key}" if path else str(key)
+        if key not in before or key not in after:
+            found.append(inner)
+        else:
+            found += differences(before[key], after[key], inner)
+    return found

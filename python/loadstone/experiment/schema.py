@@ -1,0 +1,96 @@
+"""`python -m loadstone.experiment.schema`: writes the JSON Schema of experiment files, and their reference page.
+
+Both are made of the model, so that they cannot drift from it; a test compares what is checked in.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment import reference
+from loadstone.experiment.forms import LONG
+from loadstone.experiment.known import STORES
+from loadstone.experiment.model import Experiment
+
+Schema = dict[str, Any]
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> Schema:
+    """The JSON Schema of an experiment file, with its short forms and its scales."""
+    found = untitled(Experiment.model_json_schema())
+    parts: Schema = found["$defs"]
+    short_forms(found["properties"], parts)
+    partial = {key: value for key, value in found.items() if key not in ("required", "$defs", "title")}
+    parts["ScaledWorkload"] = {key: value for key, value in parts["Workload"].items() if key != "required"}
+    scaled = copy.deepcopy(partial)
+    scaled["properties"]["workload"]["anyOf"][1] = {"$ref": "#/$defs/ScaledWorkload"}
+    scaled["description"] = "Keys that differ from the file's when `--scale` names this scale; null takes a key away."
+    parts["Scale"] = scaled
+    found["properties"]["scales"] = {
+        "description": "Documents that `--scale NAME` lays over the file.",
+        "type": "object",
+        "additionalProperties": {"$ref": "#/$defs/Scale"},
+    }
+    return {"$schema": DIALECT, "title": "A Loadstone experiment", **found}
+
+
+def short_forms(keys: Schema, parts: Schema) -> None:
+    """Adds what may be written instead of the long forms."""
+    for name, short in (
+        ("workload", {"type": "string"}),
+        ("repeats", {"type": "integer", "minimum": parts["Repeats"]["properties"]["at_least"]["minimum"]}),
+        ("systems", {"type": "array", "items": {"enum": [*STORES]}, "minItems": 1}),
+    ):
+        long = {
+            key: keys[name].pop(key) for key in list(keys[name]) if key not in ("description", "examples", "default")
+        }
+        keys[name]["anyOf"] = [short, long]
+    parts["System"]["type"] = ["object", "null"]
+    parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": [*STORES]}
+    for name in ("matrix", "zip"):
+        values = parts["Vary"]["properties"][name]["additionalProperties"]
+        parts["Vary"]["properties"][name]["additionalProperties"] = {"anyOf": [values, values["items"]]}
+        values["minItems"] = 1
+    matrix = {key: parts["Vary"]["properties"]["matrix"][key] for key in ("type", "additionalProperties")}
+    long = {"$ref": "#/$defs/Vary"}
+    keys["vary"].pop("$ref")
+    keys["vary"]["anyOf"] = [{**matrix, "propertyNames": {"not": {"enum": [*LONG]}}}, long]
+
+
+def untitled(node: Any) -> Any:
+    """Without the titles that only repeat the keys."""
+    if isinstance(node, dict):
+        return {key: untitled(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+    return [untitled(each) for each in node] if isinstance(node, list) else node
+
+
+def files() -> dict[str, str]:
+    """Every generated file: its path in the repository and its text."""
+    return {
+        "docs/reference/schemas/experiment.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
+        "docs/reference/experiment-file.md": reference.page(),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the files below a directory (default: here)."""
+    base = Path(arguments[0] if arguments else ".")
+    if not base.is_dir():
+        hint = "python -m loadstone.experiment.schema DIRECTORY writes the generated files below it"
+        print(LoadstoneError(f"{base} is no directory", hint), file=sys.stderr)
+        return 2
+    for path, text in files().items():
+        (base / path).parent.mkdir(parents=True, exist_ok=True)
+        (base / path).write_text(text)
+        print(base / path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

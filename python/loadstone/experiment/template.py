@@ -1,0 +1,52 @@
+"""Templates: texts with `{name}` in them, which stand for a dimension's value. `{{` and `}}` are braces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from loadstone.results.trial_result import Scalar
+
+TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+def names(text: str) -> list[str]:
+    """The names in a text, in their order, each once. Raises ValueError with a hint at a brace that belongs to none."""
+    found: dict[str, None] = {}
+    for token in TOKEN.finditer(text):
+        if token.group() in ("{{", "}}"):
+            continue
+        name = token[1]
+        if name is None:
+            raise ValueError(f'a lone "{token.group()}"', f'write "{token.group() * 2}" for a brace')
+        found[name] = None
+    return list(found)
+
+
+def render(text: str, values: Mapping[str, Scalar]) -> str:
+    """The text with all its names replaced. Raises KeyError for one without a value."""
+    return TOKEN.sub(lambda token: _brace(token) or spoken(values[token[1]]), text)
+
+
+def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
+    """The template that is left when only some names have values as yet."""
+
+    def known(token: re.Match[str]) -> str:
+        name = token[1]
+        return escape(spoken(values[name])) if name is not None and name in values else token.group()
+
+    return TOKEN.sub(known, text)
+
+
+def escape(text: str) -> str:
+    """A template that renders to this text."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def spoken(value: Scalar) -> str:
+    """A value as it stands in commands, paths and properties: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _brace(token: re.Match[str]) -> str | None:
+    return token.group()[0] if token[1] is None else None

@@ -1,0 +1,162 @@
+"""CSV with named columns: `variant,repeat,clients,metric,unit,value`.
+
+`metric`, `unit` and `value` must be there; `n`, the number of operations behind a figure, may be; every other column
+is a dimension. Lines before the header and after an empty line are skipped. A file with semicolons or tabs may have
+decimal commas.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadstone.event import Note
+from loadstone.importers import unit
+from loadstone.importers.number import comma, plain
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import Value
+
+NAME = "csv"
+TITLE = "CSV with the columns variant,repeat,clients,metric,unit,value"
+WANTED = frozenset({"metric", "unit", "value"})
+SPECIAL = WANTED | {"variant", "repeat", "clients", "n"}
+DELIMITERS = (",", ";", "\t")
+HEADER_LINES = 2000
+FENCE = "```"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The columns' names, what parts them, and the index of the line."""
+
+    columns: tuple[str, ...]
+    delimiter: str
+    line: int
+
+
+@dataclass
+class Row:
+    """A row, by its columns, and the index of its line."""
+
+    cells: dict[str, str]
+    line: int
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a header."""
+    return header(text.split("\n", HEADER_LINES)[:HEADER_LINES]) is not None
+
+
+def header(lines: list[str]) -> Header | None:
+    """The first line that names the columns; None if there is none."""
+    for index, line in enumerate(lines):
+        if len(line) > 1000 or "metric" not in line.lower():
+            continue
+        for delimiter in DELIMITERS:
+            columns = tuple(cell.strip().strip('"').lower() for cell in line.split(delimiter))
+            if set(columns) >= WANTED:
+                return Header(columns, delimiter, index)
+    return None
+
+
+def runs(source: Source) -> list[Run]:
+    """A run for each variant, dimensions, clients and repeat. Raises LoadstoneError when a row is wrong."""
+    top = header(source.lines)
+    if top is None:
+        raise source.error("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
+    if twice := next((name for name in top.columns if top.columns.count(name) > 1), None):
+        raise source.error(f'the column "{twice}" is there twice', "name each column once", top.line)
+    found: dict[tuple[object, ...], Run] = {}
+    seen: dict[tuple[object, ...], int] = {}
+    for row in rows(source, top):
+        value = figure(row, top, source)
+        dimensions = {name: scalar(row.cells[name]) for name in top.columns if name not in SPECIAL}
+        variant = row.cells.get("variant") or None
+        clients = whole(row, "clients", source)
+        key = (variant, clients, tuple(dimensions.items()))
+        repeat = whole(row, "repeat", source)
+        if repeat is None:
+            # Without the column, the k-th figure of a metric is that of the k-th repeat.
+            repeat = seen[(*key, value.metric)] = seen.get((*key, value.metric), 0) + 1
+        each = found.setdefault(
+            (*key, repeat),
+            Run(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients),
+        )
+        if any(value.metric == other.metric for other in each.values):
+            raise source.error(
+                f"{value.metric} of one variant and repeat is there twice", "number repeats in `repeat`", row.line
+            )
+        if row.cells["value"] and plain_or_none(row, top) is not None:
+            each.values.append(value)
+        else:
+            each.notes.append(Note("not-a-number", f"{value.metric} has no value", "it is left out"))
+    if not found:
+        raise source.error("the table has no rows", "a row a figure below the columns' names", top.line)
+    return list(found.values())
+
+
+def rows(source: Source, top: Header) -> Iterator[Row]:
+    """The table's rows, up to an empty line. Raises LoadstoneError when one has too few or too many cells."""
+    for index in range(top.line + 1, len(source.lines)):
+        line = source.lines[index]
+        if not line.strip() or line.startswith(FENCE):
+            return
+        if line.startswith("#"):
+            continue
+        cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
+        if len(cells) != len(top.columns):
+            raise source.error(
+                f"a row of {len(cells)} cells below {len(top.columns)} columns",
+                "put a cell with a comma into double quotes",
+                index,
+            )
+        yield Row({name: cell.strip() for name, cell in zip(top.columns, cells, strict=True)}, index)
+
+
+def figure(row: Row, top: Header, source: Source) -> Value:
+    """A row's figure in base units; 0 where it has none. Raises LoadstoneError when it is none."""
+    metric = row.cells["metric"].lower()
+    if not metric:
+        raise source.error("a row without a metric", "for example throughput, read.mean or read.p99", row.line)
+    try:
+        factor, base = unit.base(row.cells["unit"])
+    except ValueError as error:
+        raise source.error(str(error), f"known are {unit.KNOWN}", row.line) from None
+    try:
+        value = plain_or_none(row, top)
+    except ValueError:
+        raise source.error(
+            f'{metric} is no number: "{row.cells["value"][:40]}"',
+            "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells",
+            row.line,
+        ) from None
+    return Value(metric, (value or 0.0) * factor, base, whole(row, "n", source, least=0) or 0)
+
+
+def plain_or_none(row: Row, top: Header) -> float | None:
+    """A row's number; None where it has none. Raises ValueError when it is something else."""
+    return (plain if top.delimiter == "," else comma)(row.cells["value"])
+
+
+def whole(row: Row, column: str, source: Source, least: int = 1) -> int | None:
+    """A whole number in a column; None where there is none. Raises LoadstoneError when it is something else."""
+    text = row.cells.get(column, "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise source.error(f'{column} is a whole number from {least} up, got "{text[:40]}"', "for example 4", row.line)
+    return int(text)
+
+
+def scalar(text: str) -> Scalar:
+    """A dimension's value: a number where it is written as one."""
+    try:
+        value = plain(text) if text else None
+    except ValueError:
+        value = None
+    if value is None:
+        return text
+    return int(value) if text.lstrip("+-").isdigit() else value

@@ -1,0 +1,126 @@
+"""Facts: what no log holds, from `--fact` and from `FILE.facts.yaml` beside a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadstone.errors import LoadstoneError
+from loadstone.importers import unit
+from loadstone.importers.number import PLAIN
+from loadstone.results.trial_result import Scalar
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+QUANTITY = re.compile(rf"({PLAIN.pattern})\s*([^\d\s].*)")
+# What a fact's value may be given in, by the end of its name: `network_bps=10 Gbit/s`.
+QUANTITIES = {"_bps": "B/s", "_bytes": "B", "_ns": "ns"}
+EXAMPLE = "--fact clients=4"
+SUFFIX = ".facts.yaml"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of one file: of all its variants, and of each."""
+
+    common: Mapping[str, Scalar] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    path: Path | None = None
+
+
+def parse_fact(text: str) -> tuple[str, Scalar]:
+    """Reads `name=value`. Raises LoadstoneError when it is something else."""
+    name, equals, value = text.partition("=")
+    name = name.strip()
+    if not equals:
+        raise LoadstoneError(f'a fact is name=value, got "{text}"', f"for example {EXAMPLE}")
+    if not NAME.fullmatch(name):
+        raise LoadstoneError(
+            f'a fact\'s name starts with a letter and has letters, digits and _ . - only, got "{name}"',
+            f"for example {EXAMPLE}",
+        )
+    if not value.strip():
+        raise LoadstoneError(f'the fact "{name}" has no value', f"for example {EXAMPLE}")
+    return name, scalar(name, value.strip())
+
+
+def scalar(name: str, text: str) -> Scalar:
+    """A fact's value: a number, true or false, a number with a unit where the name calls for one, or a word."""
+    if text in ("true", "false"):
+        return text == "true"
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if PLAIN.fullmatch(text):
+        return float(text)
+    wanted = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
+    if wanted is None:
+        return text
+    match = QUANTITY.fullmatch(text)
+    try:
+        factor, found = unit.base(match[4]) if match else (0.0, "")
+    except ValueError:
+        found = ""
+    if match is None or found != wanted:
+        raise LoadstoneError(
+            f'the fact "{name}" is a number of {wanted}, got "{text}"',
+            f"write it in {wanted}, or with a unit of it: {', '.join(spelled(wanted))}",
+        )
+    return float(match[1]) * factor
+
+
+def spelled(base: str) -> list[str]:
+    """Units of a base unit, for a hint."""
+    return {"B/s": ["MB/s", "MiB/s", "Gbit/s"], "B": ["MB", "GiB"], "ns": ["us", "ms"]}[base]
+
+
+def beside(path: Path) -> Facts:
+    """The facts of a file, `bench.log.facts.yaml` or `bench.facts.yaml`. Raises LoadstoneError when they are bad."""
+    for place in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
+        if place.is_file():
+            return load(place)
+    return Facts()
+
+
+def load(path: Path) -> Facts:
+    """Reads a facts file. Raises LoadstoneError when it is bad."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise LoadstoneError(f"no YAML: {error.problem} ({path.name}{line})", "a fact a line: `clients: 4`") from error
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise LoadstoneError(f"cannot read {path.name}: {error}", "a fact a line: `clients: 4`") from error
+    facts = mapping(document if document is not None else {}, "", path)
+    given = facts.pop("variants", None)
+    variants = {} if given is None else mapping(given, "variants", path)
+    return Facts(
+        scalars(facts, "", path),
+        {name: scalars(mapping(each, name, path), f"{name}: ", path) for name, each in variants.items()},
+        path,
+    )
+
+
+def mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
+    """A mapping with text keys; keys such as 4 or true are what the file says, as text."""
+    if not isinstance(document, dict):
+        what = f'"{name}" is' if name else "a facts file is"
+        raise LoadstoneError(f"{what} a mapping of names to values ({path.name})", "a fact a line: `clients: 4`")
+    return {str(key): value for key, value in document.items()}
+
+
+def scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
+    """Facts whose values are numbers, words, true or false."""
+    found: dict[str, Scalar] = {}
+    for name, value in facts.items():
+        if not isinstance(value, str | int | float | bool):
+            raise LoadstoneError(
+                f'{of}the fact "{name}" is a number, a word, true or false, got {type(value).__name__} ({path.name})',
+                "facts of single variants go below `variants:`, by the variant's name",
+            )
+        # YAML 1.1 takes 125e6 for a word.
+        found[name] = scalar(name, value) if isinstance(value, str) else value
+    return found

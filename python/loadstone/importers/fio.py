@@ -1,0 +1,151 @@
+"""fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
+
+Jobs of one name are one run: their rates are added, and their latencies as far as they can be: means by count, and
+percentiles from the bins that `json+` has. Latency is what fio prints percentiles of: completion latency (clat), or
+total latency with `lat_percentiles=1`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from loadstone.event import Note
+from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies
+from loadstone.importers.source import Source
+from loadstone.results.value import PERCENTILES
+
+NAME = "fio"
+TITLE = "fio JSON"
+DIRECTIONS = ("read", "write", "trim")
+SIGN = '"fio version"'
+CUT = "run fio with --output-format=json and import its whole output"
+KIB = 1024
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report."""
+    return SIGN in text
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when a report is cut."""
+    found: list[Run] = []
+    at = source.text.find(SIGN)
+    while at >= 0:
+        start = source.text.rfind("{", 0, at)
+        line = source.text.count("\n", 0, max(start, 0))
+        try:
+            document, end = json.JSONDecoder().raw_decode(source.text, max(start, 0))
+            found.extend(of_report(document))
+        except (ValueError, RecursionError):
+            raise source.error("the fio report is cut or damaged", CUT, line) from None
+        except (KeyError, TypeError, AttributeError) as error:
+            raise source.error(f"the fio report lacks {error}", CUT, line) from None
+        at = source.text.find(SIGN, end)
+    return found
+
+
+def of_report(document: Mapping[str, Any]) -> list[Run]:
+    """The runs of one report, by the names of its jobs."""
+    jobs: dict[str, list[dict[str, Any]]] = {}
+    for job in document["jobs"]:
+        jobs.setdefault(str(job["jobname"]), []).append(job)
+    if not jobs:
+        raise KeyError("jobs")
+    options = dict(document.get("global options", {}))
+    found = [run(name if len(jobs) > 1 else None, each, options) for name, each in jobs.items()]
+    for each in found:
+        each.facts["version"] = str(document[SIGN.strip('"')])
+        # The devices' use is that of all jobs together.
+        for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
+            each.add(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
+    return found
+
+
+def run(name: str | None, jobs: Sequence[dict[str, Any]], options: Mapping[str, Any]) -> Run:
+    """The figures of jobs of one name."""
+    options = {**options, **jobs[0].get("job options", {})}
+    found = Run(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
+    for fact, option in (("io_engine", "ioengine"), ("block_size", "bs"), ("direct", "direct"), ("mode", "rw")):
+        if option in options:
+            found.facts[fact] = str(options[option])
+    for option in ("iodepth", "numjobs"):
+        if str(options.get(option, "")).isdigit():
+            found.facts[option] = int(options[option])
+    if any(option == "rate" or option.startswith("rate_iops") for option in options):
+        found.loop = "open"
+    for direction in DIRECTIONS:
+        one_way(direction, [job[direction] for job in jobs if int(job.get(direction, {}).get("total_ios", 0))], found)
+    syncs = [job["sync"] for job in jobs if int(job.get("sync", {}).get("total_ios", 0))]
+    if syncs:
+        timed("sync", [lat for each in syncs if (lat := each.get("lat_ns"))], 1.0, found)
+    counts = {
+        direction: sum(int(job.get(direction, {}).get("total_ios", 0)) for job in jobs) for direction in DIRECTIONS
+    }
+    done = sum(counts.values())
+    found.add(
+        "throughput", sum(float(job[way]["iops"]) for job in jobs for way in DIRECTIONS if way in job), "op/s", done
+    )
+    found.add("operations", done, OPERATIONS, done)
+    failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
+    if failed:
+        found.end = "failed"
+        found.notes.append(Note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output"))
+    found.add(
+        "runtime", max(float(job[way]["runtime"]) for job in jobs for way in DIRECTIONS if way in job) * 1e6, "ns", 1
+    )
+    return found
+
+
+def one_way(direction: str, jobs: Sequence[Mapping[str, Any]], found: Run) -> None:
+    """The figures of reads, writes or trims."""
+    if not jobs:
+        return
+    done = sum(int(job["total_ios"]) for job in jobs)
+    # fio 2 has KiB/s only.
+    speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
+    found.add(f"{direction}.bandwidth", speed, "B/s", done)
+    found.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done)
+    new = "clat_ns" in jobs[0]
+    kinds = ("lat_ns", "clat_ns") if new else ("lat", "clat")
+    kind = next((each for each in kinds if any("percentile" in job.get(each, {}) for job in jobs)), kinds[1])
+    found.facts["latency"] = "total" if kind.startswith("lat") else "completion"
+    timed(direction, [job[kind] for job in jobs if kind in job], 1.0 if new else 1e3, found)
+
+
+def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -> None:
+    """Latencies, given in units of `ns`; of several jobs what can be put together."""
+    each = [lat for lat in each if int(lat.get("N", 1)) and "mean" in lat]
+    if not each:
+        return
+    n = sum(int(lat.get("N", 0)) for lat in each)
+    weights = [int(lat.get("N", 0)) if n else 1 for lat in each]
+    found.add(f"{name}.count", n or None, OPERATIONS, n)
+    mean = sum(float(lat["mean"]) * weight for lat, weight in zip(each, weights, strict=True)) / sum(weights)
+    found.add(f"{name}.mean", mean * ns, "ns", n)
+    found.add(f"{name}.min", min(float(lat["min"]) for lat in each) * ns, "ns", n)
+    found.add(f"{name}.max", max(float(lat["max"]) for lat in each) * ns, "ns", n)
+    bins = [lat["bins"] for lat in each if lat.get("bins")]
+    if len(bins) == len(each):
+        found.histograms[name.upper()] = bucketed(pairs(bins, ns))
+    if len(each) == 1:
+        for share, value in each[0].get("percentile", {}).items():
+            found.add(f"{name}.p{float(share):g}", float(value) * ns, "ns", n)
+    elif len(bins) == len(each):
+        derived = {value.metric: value for value in latencies(name, found.histograms[name.upper()])}
+        found.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
+    elif any("percentile" in lat for lat in each):
+        found.notes.append(
+            Note(
+                "percentiles-left-out",
+                f"each of {len(each)} jobs has percentiles of its own, and those of several do not add up",
+                "run fio with group_reporting=1, or with --output-format=json+",
+            )
+        )
+
+
+def pairs(bins: Iterable[Mapping[str, Any]], ns: float) -> Iterable[tuple[int, int]]:
+    """The values of bins, ns, with how often each came."""
+    return ((round(int(value) * ns), int(count)) for each in bins for value, count in each.items())

@@ -1,0 +1,131 @@
+"""Logs of HBase's PerformanceEvaluation.
+
+Each client prints percentiles of its own; those of several clients cannot be put together, so they are left out
+where there is more than one. Means are: weighted by count, minima and maxima too. Throughput is rows ÷ the time of
+the slowest client; PerformanceEvaluation's `Avg TPS/QPS` adds the clients' own rates and is a little higher.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadstone.event import Note
+from loadstone.importers.number import plain
+from loadstone.importers.run import ALL, OPERATIONS, Run
+from loadstone.importers.source import Source
+
+NAME = "hbase-pe"
+TITLE = "HBase PerformanceEvaluation log"
+OPTIONS = re.compile(r"test run options=(\{.*)$")
+LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (mean=.*)$")
+MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)")
+FINISHED = re.compile(r"Finished (TestClient-\d+) in (\d+)ms over (\d+) rows")
+SUMMARY = re.compile(r"\[(\w+)\] Summary of timings \(ms\): \[([\d, ]*)\]")
+CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
+US = 1e3
+
+
+@dataclass
+class Log:
+    """What one test printed: by client its latencies in µs, how many were measured, its time in ms and its rows."""
+
+    options: dict[str, Any]
+    line: int
+    latencies: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    measures: dict[str, int] = field(default_factory=dict)
+    finished: dict[str, tuple[int, int]] = field(default_factory=dict)
+    summary: bool = False
+
+
+def recognises(text: str) -> bool:
+    """Whether a test began."""
+    return "PerformanceEvaluation" in text and "test run options=" in text
+
+
+def runs(source: Source) -> list[Run]:
+    """Every test in the file. Raises LoadstoneError when one is cut."""
+    logs: list[Log] = []
+    for index, line in enumerate(source.lines):
+        if match := OPTIONS.search(line):
+            try:
+                logs.append(Log(dict(json.loads(match[1])), index))
+            except ValueError:
+                raise source.error("the options of the test are cut", CUT, index) from None
+        elif logs:
+            take(logs[-1], line, source, index)
+    return [run(log, source) for log in logs]
+
+
+def take(log: Log, line: str, source: Source, index: int) -> None:
+    """Takes what a line says."""
+    try:
+        if match := LATENCY.search(line):
+            pairs = (part.partition("=") for part in match[2].split(", "))
+            log.latencies[match[1] or str(len(log.latencies))] = {name: plain(value) for name, _, value in pairs}
+        elif match := MEASURES.search(line):
+            log.measures[match[1] or str(len(log.measures))] = int(match[2])
+        elif match := FINISHED.search(line):
+            log.finished[match[1]] = int(match[2]), int(match[3])
+        elif SUMMARY.search(line):
+            log.summary = True
+    except ValueError:
+        raise source.error("a client's latencies are cut", CUT, index) from None
+
+
+def run(log: Log, source: Source) -> Run:
+    """A test's figures. Raises LoadstoneError when the log ends before the test."""
+    test = str(log.options.get("cmdName") or "test").lower()
+    clients = int(log.options.get("numClientThreads") or 0) or None
+    if not log.summary or not log.finished:
+        raise source.error(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
+    if clients is not None and len(log.finished) != clients:
+        raise source.error(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
+    found = Run(dimensions={"test": test}, clients=clients, facts={"tool": NAME})
+    for fact, option in (("rows", "totalRows"), ("value_bytes", "valueSize"), ("write_ahead_log", "writeToWAL")):
+        if isinstance(value := log.options.get(option), int | float | str):
+            found.facts[fact] = value
+    rows = sum(each for _, each in log.finished.values())
+    longest = max(each for each, _ in log.finished.values())
+    found.add("throughput", rows * 1000 / longest if longest else None, "op/s", rows)
+    found.add("runtime", longest * 1e6, "ns", 1)
+    found.add("operations", rows, OPERATIONS, rows)
+    latencies(log, test, found)
+    return found
+
+
+def latencies(log: Log, test: str, found: Run) -> None:
+    """The latencies of all clients together, as far as they can be put together."""
+    each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
+    each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
+    n = sum(count for _, count in each)
+    if not n:
+        return
+    mean = sum((figures["mean"] or 0.0) * count for figures, count in each) / n
+    found.add(f"{test}.count", n, OPERATIONS, n)
+    found.add(f"{test}.mean", mean * US, "ns", n)
+    # One measured call may be of several rows.
+    if not any(found_option(log, name) for name in ("multiGet", "multiPut")):
+        found.add(f"{ALL}.mean", mean * US, "ns", n)
+    for name, choose in (("min", min), ("max", max)):
+        if values := [value for figures, _ in each if (value := figures.get(name)) is not None]:
+            found.add(f"{test}.{name}", choose(values) * US, "ns", n)
+    if len(each) == 1:
+        for name, value in each[0][0].items():
+            if value is not None and name.endswith("th"):
+                found.add(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
+        return
+    found.notes.append(
+        Note(
+            "percentiles-left-out",
+            f"each of {len(each)} clients has percentiles of its own, and those of several do not add up",
+            "run PerformanceEvaluation with one client for its percentiles, or measure with Loadstone",
+        )
+    )
+
+
+def found_option(log: Log, name: str) -> bool:
+    """Whether an option that is a number is set."""
+    return bool(log.options.get(name))

@@ -1,0 +1,182 @@
+"""Interval logs of HdrHistogram: our own, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
+
+The format does not say what unit its values have: ours does in a comment, YCSB's are µs, and for others it is a fact.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import struct
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+
+from loadstone.event import BESIDE
+from loadstone.histogram import HEADER, Histogram, Layout, decode
+from loadstone.importers.number import plain
+from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors, in_ns, latencies
+from loadstone.importers.source import Source
+from loadstone.results.hlog import UNIT
+from loadstone.results.trial_result import Series
+
+NAME = "hlog"
+TITLE = "HDR histogram log (.hlog)"
+SIGN = "#[Histogram log format version"
+LOGGING = re.compile(r"#\[Logging for: ([^\]]+)\]")
+START = re.compile(r"#\[StartTime: ([\d.]+)")
+RESPONSE = "-response"
+UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
+# What Java's HdrHistogram 2.1.4, and so YCSB 0.17.0, writes: words of 8 bytes, deflated or not.
+V1, V1_DEFLATED = 0x1C849381, 0x1C849382
+HINT = "import the whole file; its last line may be cut"
+
+
+@dataclass
+class Log:
+    """The intervals of each tag: start, length in s, histogram; and the unit in ns."""
+
+    ns: int
+    tags: dict[str, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
+
+    def merged(self, tag: str) -> Histogram:
+        """A tag's histograms, added."""
+        total = Histogram()
+        for _, _, histogram in self.tags.get(tag, ()):
+            total.add(histogram)
+        return total
+
+
+def recognises(text: str) -> bool:
+    """Whether it says that it is one."""
+    return SIGN in text
+
+
+def runs(source: Source) -> list[Run]:
+    """The one run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
+    logging = LOGGING.search(source.text)
+    log = Log(unit(source, logging is not None))
+    untagged = logging[1] if logging else ALL.upper()
+    for index, line in enumerate(source.lines):
+        if not line.strip() or line.startswith(("#", '"')):
+            continue
+        parts = line.strip().split(",")
+        tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
+        try:
+            if len(parts) != 4:
+                raise ValueError(f"a line of {len(parts)} fields instead of 4")
+            start, length = plain(parts[0]), plain(parts[1])
+            histogram = read(parts[3])
+        except ValueError as error:
+            raise source.error(f"a line of the histogram log is damaged: {error}", HINT, index) from None
+        log.tags.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
+    if not any(histogram.counts for lines in log.tags.values() for _, _, histogram in lines):
+        raise source.error("the histogram log has no values", "was anything measured?")
+    return [run(log, source)]
+
+
+def unit(source: Source, of_ycsb: bool) -> int:
+    """What one unit of its values is in ns. Raises LoadstoneError when nothing says so."""
+    given = source.facts.get("hlog_unit")
+    if given is not None:
+        if str(given) not in UNITS:
+            raise source.error(f'hlog_unit is ns, us or ms, got "{given}"', "for example --fact hlog_unit=us")
+        return UNITS[str(given)]
+    if UNIT in source.text:
+        return UNITS["ns"]
+    if of_ycsb:
+        return UNITS["us"]
+    raise source.error("nothing says what unit the log's values have", "say it: --fact hlog_unit=us, or ns, or ms")
+
+
+def read(text: str) -> Histogram:
+    """Reads a histogram of version 1 or 2. Raises ValueError when it is damaged."""
+    try:
+        data = base64.b64decode(text, validate=True)
+        (cookie,) = struct.unpack_from(">i", data)
+        if cookie not in (V1, V1_DEFLATED):
+            return decode(text)
+        if cookie == V1_DEFLATED:
+            data = zlib.decompress(data[8:])
+        _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
+        words = struct.unpack_from(f">{length // 8}q", data, HEADER.size)
+    except (binascii.Error, struct.error, zlib.error) as error:
+        raise ValueError(f"not an HDR histogram: {error}") from error
+    if offset or not 0 <= digits <= 5 or lowest < 1:
+        raise ValueError(f"not an HDR histogram that can be read: offset {offset}, {digits} digits")
+    return Histogram(Layout(digits, lowest), Counter({index: count for index, count in enumerate(words) if count}))
+
+
+def run(log: Log, source: Source) -> Run:
+    """The log's figures: of each tag, and of all operations that ended well."""
+    found = Run(loop="open" if any(tag.endswith(RESPONSE) for tag in log.tags) else "closed")
+    if UNIT in source.text:
+        found.facts["tool"] = "loadstone"
+    elif LOGGING.search(source.text):
+        found.facts["tool"] = "ycsb"
+    if start := START.search(source.text):
+        found.start_unix_ns = round(float(start[1]) * 1e9)
+    simple = [tag for tag in log.tags if is_operation(tag)]
+    try:
+        totals = {tag: log.merged(tag) for tag in simple}
+        course, everything = together(log, [tag for tag in simple if counts(tag, log)])
+    except ValueError as error:
+        raise source.error(f"the log's histograms do not add up: {error}", HINT) from None
+    for tag, histogram in totals.items():
+        found.values.extend(latencies(name_of(tag, log), histogram, log.ns))
+        found.histograms[tag] = in_ns(histogram, log.ns)
+        if not tag.endswith(RESPONSE):
+            operation, _, status = tag.partition("-") if "-MODIFY-" not in tag else (tag, "", "")
+            found.statuses.setdefault(operation, {})[status or "OK"] = histogram.count
+    found.series = course
+    done = everything.count
+    seconds = sum(course.length_seconds) if course else 0.0
+    if seconds > 0:
+        found.add("throughput", done / seconds, "op/s", done)
+        found.add("runtime", seconds * 1e9, "ns", 1)
+    found.add("operations", done, OPERATIONS, done)
+    found.add("errors", errors(found.statuses), OPERATIONS, done)
+    if ALL.upper() not in log.tags:
+        found.values.extend(latencies(ALL, everything, log.ns))
+    return found
+
+
+def is_operation(tag: str) -> bool:
+    """Whether a tag is of operations; connections' ends and checks of values are none."""
+    return tag.removesuffix(RESPONSE) not in BESIDE
+
+
+def counts(tag: str, log: Log) -> bool:
+    """Whether a tag is of what ended well, once: headline latencies, without what is counted as its parts too."""
+    operation = tag.removesuffix(RESPONSE)
+    if operation in COMPOSED or "-" in operation:
+        return False
+    return tag.endswith(RESPONSE) or tag + RESPONSE not in log.tags
+
+
+def name_of(tag: str, log: Log) -> str:
+    """The operation's name in metrics: with response times known, service times stand beside them."""
+    operation = tag.removesuffix(RESPONSE).lower()
+    return f"{operation}.service" if not tag.endswith(RESPONSE) and tag + RESPONSE in log.tags else operation
+
+
+def together(log: Log, tags: list[str]) -> tuple[Series | None, Histogram]:
+    """The course of tags added interval by interval, and all of it. Raises ValueError when they do not add up."""
+    intervals: dict[tuple[float, float], Histogram] = {}
+    for tag in tags:
+        for start, length, histogram in log.tags[tag]:
+            intervals.setdefault((start, length), Histogram()).add(histogram)
+    everything = Histogram()
+    rows = []
+    for (start, length), histogram in sorted(intervals.items()):
+        everything.add(histogram)
+        if length > 0:
+            p50, p99 = (
+                (histogram.quantile(share) * log.ns for share in (0.5, 0.99)) if histogram.counts else (None, None)
+            )
+            rows.append((start, length, histogram.count / length, p50, p99))
+    if not rows:
+        return None, everything
+    starts, lengths, rates, p50s, p99s = zip(*rows, strict=True)
+    return Series(tuple(start - starts[0] for start in starts), lengths, rates, p50s, p99s), everything

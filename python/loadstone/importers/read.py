@@ -1,0 +1,257 @@
+"""Reads other tools' results: finds out what a file is, and gives its runs their names and facts."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+
+from loadstone.errors import LoadstoneError
+from loadstone.event import Note
+from loadstone.histogram import Histogram
+from loadstone.importers import (
+    cassandra_stress,
+    csv_table,
+    fio,
+    go_ycsb,
+    hbase_pe,
+    hlog,
+    testdfsio,
+    ycsb,
+    ycsb_json,
+)
+from loadstone.importers.facts import Facts, beside, parse_fact
+from loadstone.importers.run import Run
+from loadstone.importers.source import MARKS, Source, text_of
+from loadstone.results.result_set import variant as key_of
+from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
+
+__all__ = ["FORMATS", "Imported", "Importer", "detect", "parse_fact", "read", "read_all"]
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A format: its name for `--format`, its title, whether a text has it, and how to read it."""
+
+    name: str
+    title: str
+    recognises: Callable[[str], bool]
+    runs: Callable[[Source], list[Run]]
+
+
+def importer(module: ModuleType) -> Importer:
+    """The importer that a module is."""
+    return Importer(module.NAME, module.TITLE, module.recognises, module.runs)
+
+
+FORMATS = {
+    each.name: each
+    for each in map(importer, (ycsb, ycsb_json, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table))
+}
+# Facts that say what a result is, and are not repeated among its facts.
+NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial"})
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One run of another tool, with its course and its histograms, by tag, in ns."""
+
+    result: TrialResult
+    series: Series | None = None
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+
+
+def detect(content: str | bytes) -> Importer | None:
+    """The format of a text; None if it is of none. Raises LoadstoneError when it is of several."""
+    if isinstance(content, bytes):
+        encoding = next((name for mark, name in MARKS if content.startswith(mark)), "utf-8")
+        content = content.decode(encoding, errors="replace")
+    found = [each for each in FORMATS.values() if each.recognises(content)]
+    if len(found) > 1:
+        raise LoadstoneError(
+            f"it holds results of several formats: {', '.join(each.title for each in found)}",
+            f"say which to read: --format {found[0].name}",
+        )
+    return found[0] if found else None
+
+
+def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
+    """Every run in a file, with the facts of its facts file and those given, which win.
+
+    Raises LoadstoneError when the file is damaged, of no known format, or a fact makes no sense.
+    """
+    written = beside(path)
+    text = text_of(path)
+    chosen = FORMATS.get(format) if format is not None else recognised(path, text)
+    if chosen is None:
+        raise LoadstoneError(f'there is no format "{format}"', f"known are {', '.join(FORMATS)}")
+    given = {**written.common, **facts}
+    try:
+        found = chosen.runs(Source(path, text, given))
+    except MemoryError:
+        raise LoadstoneError(f"{path.name} is too large for this host's memory", "import a part of it") from None
+    if not found:
+        raise LoadstoneError(f"{path.name} holds no result of {chosen.title}", "import the whole output of the tool")
+    return named(path, found, written, facts)
+
+
+def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
+    """Every run in several files, each trial with an id of its own; equal variants of several files are repeats."""
+    found: list[Imported] = []
+    repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
+    taken: set[str] = set()
+    for path in paths:
+        before = dict(repeats)
+        for each in read(path, facts, format):
+            result = each.result
+            key = key_of(result.config)
+            repeat = result.repeat + before.get(key, 0)
+            repeats[key] = max(repeats[key], repeat)
+            trial = next(name for name in candidates(result.trial) if name not in taken)
+            taken.add(trial)
+            found.append(dataclasses.replace(each, result=dataclasses.replace(result, trial=trial, repeat=repeat)))
+    return found
+
+
+def candidates(name: str) -> Iterator[str]:
+    """A name, and others for when it is taken."""
+    yield name
+    yield from (f"{name}.{number}" for number in count(2))
+
+
+def recognised(path: Path, text: str) -> Importer:
+    """The format of a file. Raises LoadstoneError when it is none or several."""
+    try:
+        found = detect(text)
+    except LoadstoneError as error:
+        raise LoadstoneError(f"{error.args[0]} ({path.name})", error.hint) from None
+    if found is None:
+        titles = ", ".join(each.title for each in FORMATS.values())
+        raise LoadstoneError(f"{path.name} is of no known format", f"known are {titles}")
+    return found
+
+
+def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:
+    """Runs with their names, repeats and facts. Raises LoadstoneError when a fact makes no sense."""
+    common = {**written.common, **given}
+    configs = configured(path, runs, common)
+    check_variants(path, configs, written)
+    facts = [{**written.common, **written.variants.get(str(config["variant"]), {}), **given} for config in configs]
+    clients = [clients_of(run, fact) for run, fact in zip(runs, facts, strict=True)]
+    if vary(clients):
+        for config, number in zip(configs, clients, strict=True):
+            config["clients"] = number or 0
+    repeats = numbered(runs, configs, "variant" in common)
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "imported"
+    return [
+        Imported(
+            TrialResult(
+                trial=slug if len(runs) == 1 else f"{slug}-{index}",
+                config=config,
+                repeat=repeat,
+                values=values(*run.values),
+                clients=number,
+                loop=loop_of(run, fact),
+                facts={**run.facts, **{name: value for name, value in fact.items() if name not in NAMING}},
+                statuses=run.statuses,
+                end=run.end,
+                notes=tuple(notes(run, fact)),
+                start_unix_ns=run.start_unix_ns,
+            ),
+            run.series,
+            run.histograms,
+        )
+        for index, (run, config, repeat, number, fact) in enumerate(
+            zip(runs, configs, repeats, clients, facts, strict=True), 1
+        )
+    ]
+
+
+def check_variants(path: Path, configs: Sequence[Mapping[str, Scalar]], written: Facts) -> None:
+    """Raises LoadstoneError when a facts file has facts of a variant that the file does not have."""
+    names = dict.fromkeys(str(config["variant"]) for config in configs)
+    if unknown := next((name for name in written.variants if name not in names), None):
+        place = written.path.name if written.path else ""
+        raise LoadstoneError(
+            f'there is no variant "{unknown}" in {path.name} ({place})', f"its variants are {', '.join(names)}"
+        )
+
+
+def vary(clients: Sequence[int | None]) -> bool:
+    """Whether clients are a dimension: known of every run, and not all equal."""
+    return None not in clients and len(set(clients)) > 1
+
+
+def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
+    """The config of each run: its variant by a fact, by its own name or by the file's, which is numbered if shared.
+
+    Raises LoadstoneError when one fact would name several variants.
+    """
+    if "variant" in facts:
+        own = dict.fromkeys(run.variant for run in runs)
+        if len(own) > 1:
+            raise LoadstoneError(
+                f'the fact variant="{facts["variant"]}" would make one of {len(own)} variants ({path.name})',
+                "leave it out: the file names its variants itself",
+            )
+        return [{"variant": str(facts["variant"]), **run.dimensions} for run in runs]
+    apart = vary([run.clients for run in runs]) and "clients" not in facts
+    keys = [(run.variant, tuple(run.dimensions.items()), run.clients if apart else None) for run in runs]
+    counts, seen = Counter(keys), Counter[tuple[object, ...]]()
+    found: list[dict[str, Scalar]] = []
+    for run, key in zip(runs, keys, strict=True):
+        seen[key] += 1
+        name = run.variant or path.stem
+        # What has a repeat's number is told apart by it already.
+        if run.variant is None and run.repeat is None and counts[key] > 1:
+            name = f"{name}-{seen[key]}"
+        found.append({"variant": name, **run.dimensions})
+    return found
+
+
+def numbered(runs: Sequence[Run], configs: Sequence[Mapping[str, Scalar]], renamed: bool) -> list[int]:
+    """The repeat of each run: its own, else which of its variant it is."""
+    seen: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
+    found = []
+    for run, config in zip(runs, configs, strict=True):
+        key = key_of(config)
+        seen[key] += 1
+        found.append(seen[key] if run.repeat is None or renamed else run.repeat)
+    return found
+
+
+def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
+    """The clients: a fact's, else the log's. Raises LoadstoneError when the fact is no count."""
+    given = facts.get("clients")
+    if given is None:
+        return run.clients
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise LoadstoneError(f'the fact "clients" is a whole number from 1 up, got "{given}"', "for example clients=4")
+    return given
+
+
+def loop_of(run: Run, facts: Mapping[str, Scalar]) -> Loop:
+    """The loop: a fact's, else the log's. Raises LoadstoneError when the fact is neither."""
+    given = facts.get("loop", run.loop)
+    if given == "closed":
+        return "closed"
+    if given == "open":
+        return "open"
+    raise LoadstoneError(f'the fact "loop" is closed or open, got "{given}"', "open: the tool was given a rate")
+
+
+def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
+    """The run's notes, and where a fact and the log disagree."""
+    yield from run.notes
+    given = facts.get("clients")
+    if given is not None and run.clients is not None and given != run.clients:
+        yield Note(
+            "facts-disagree",
+            f"the log says {run.clients} clients, the fact {given}: the fact counts",
+            "leave the fact out unless the log is wrong",
+        )

@@ -1,0 +1,93 @@
+"""A run: what an importer finds in a file, before it has the name and the facts that the file does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from loadstone.event import BESIDE, Note
+from loadstone.histogram import Histogram, Layout
+from loadstone.results.trial_result import Loop, Scalar, Series
+from loadstone.results.value import PERCENTILES, Value
+
+OPERATIONS = "operations"
+# All operations together.
+ALL = "all"
+# It is reported as its read and its update as well, so in sums over operations it would count twice.
+COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
+# What counts as done well, by the names of YCSB's statuses; its older versions print 0.
+WELL = frozenset({"OK", "BATCHED_OK", "0"})
+
+
+@dataclass
+class Run:
+    """One run of another tool; figures in base units, by the names of loadstone.results.value."""
+
+    values: list[Value] = field(default_factory=list)
+    # None: the file has no name for it.
+    variant: str | None = None
+    repeat: int | None = None
+    # What else tells it from the other runs of the file, as dimensions.
+    dimensions: dict[str, Scalar] = field(default_factory=dict)
+    clients: int | None = None
+    loop: Loop = "closed"
+    facts: dict[str, Scalar] = field(default_factory=dict)
+    statuses: dict[str, dict[str, int]] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    series: Series | None = None
+    # By tag, in ns.
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    end: str = "done"
+    start_unix_ns: int | None = None
+
+    def add(self, metric: str, value: float | None, unit: str, n: int) -> None:
+        """Keeps a figure; None, what the tool could not compute, is none."""
+        if value is not None:
+            self.values.append(Value(metric, value, unit, n))
+
+
+def errors(statuses: Mapping[str, Mapping[str, int]]) -> int:
+    """How many operations did not end well."""
+    return sum(
+        count
+        for operation, counts in statuses.items()
+        if operation not in BESIDE
+        for status, count in counts.items()
+        if status not in WELL
+    )
+
+
+def latencies(name: str, histogram: Histogram, ns: int = 1) -> Iterator[Value]:
+    """A histogram's figures, `ns` being its unit; a percentile with fewer than ten values above it is left out."""
+    count = histogram.count
+    if not count:
+        return
+    yield Value(f"{name}.count", count, OPERATIONS, count)
+    yield Value(f"{name}.mean", histogram.mean * ns, "ns", count)
+    yield Value(f"{name}.min", histogram.minimum * ns, "ns", count)
+    for statistic, value in zip(PERCENTILES, histogram.quantiles(list(PERCENTILES.values())), strict=True):
+        if value is not None:
+            yield Value(f"{name}.{statistic}", value * ns, "ns", count)
+    yield Value(f"{name}.max", histogram.quantile(1) * ns, "ns", count)
+
+
+def bucket(value: int) -> int:
+    """The index of the bucket of 3 digits that a value falls into (the inverse of `Layout.highest_equivalent`)."""
+    shift = max(value.bit_length() - 11, 0)
+    return (shift << 10) + (value >> shift)
+
+
+def bucketed(counts: Iterable[tuple[int, int]]) -> Histogram:
+    """A histogram of values and how often each came."""
+    histogram = Histogram(Layout())
+    for value, count in counts:
+        histogram.counts[bucket(value)] += count
+    return histogram
+
+
+def in_ns(histogram: Histogram, ns: int) -> Histogram:
+    """The same values in ns: one more rounding, of at most 0.1 %, unless they are in ns already."""
+    if ns == 1:
+        return histogram
+    highest = histogram.layout.highest_equivalent
+    return bucketed((highest(index) * ns, count) for index, count in histogram.counts.items())

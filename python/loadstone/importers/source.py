@@ -1,0 +1,83 @@
+"""A file to be imported: its text, and how to say where in it something is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.trial_result import Scalar
+
+# Longer lines are nobody's log; a JSON document may be one, and is read from the whole text.
+LINE_MAX = 1 << 18
+SNIFFED = 1 << 16
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+# What a collector of logs puts before a line: a container's name, or a time and perhaps a level.
+COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text with its place, and the facts that are known beside it."""
+
+    path: Path
+    text: str
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Its lines without ends, colours, and what was overwritten on a terminal."""
+        return [tidy(line) for line in self.text.split("\n")]
+
+    @property
+    def torn(self) -> bool:
+        """Whether its last line has no end."""
+        return not self.text.endswith("\n")
+
+    @property
+    def last(self) -> int:
+        """The index of the last line that says something."""
+        return max((index for index, line in enumerate(self.lines) if line.strip()), default=0)
+
+    def error(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
+        """An error about this file, at a line counted from 0."""
+        place = self.path.name if line is None else f"{self.path.name}:{line + 1}"
+        return LoadstoneError(f"{message} ({place})", hint)
+
+
+def tidy(line: str) -> str:
+    """A line as it was to be read."""
+    if len(line) > LINE_MAX:
+        return ""
+    if "\x1b" in line:
+        line = ANSI.sub("", line)
+    line = line.rstrip("\r")
+    return line.rpartition("\r")[2] if "\r" in line else line
+
+
+def text_of(path: Path) -> str:
+    """Reads a file as text. Raises LoadstoneError when it cannot be read, is empty or is no text."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LoadstoneError(f"cannot read {path}: {error.strerror}", "name a file that holds results") from error
+    encoding = next((name for mark, name in MARKS if data.startswith(mark)), "utf-8")
+    if encoding != "utf-16" and b"\0" in data[:SNIFFED]:
+        raise LoadstoneError(
+            f"{path.name} is a binary file, not a log",
+            "unpack it if it is compressed; `loadstone import` reads text, JSON, CSV and .hlog",
+        )
+    text = data.decode(encoding, errors="replace")
+    if not text.strip():
+        raise LoadstoneError(f"{path.name} is empty", "did the tool write its results to standard output elsewhere?")
+    return text
+
+
+def unwrapped(before: str) -> bool:
+    """Whether what stands before a log's line is only what a quote or a collector of logs puts there."""
+    before = before.strip(" \t>")
+    return not before or COLLECTED.search(before) is not None

@@ -1,0 +1,75 @@
+"""Hadoop TestDFSIO: the file of results that it appends to, and its log.
+
+Its MB is 2^20 bytes (`TestDFSIO.MEGA`). Its `Throughput` is the bytes of all files ÷ the sum of their tasks' times,
+that is the mean speed of one task while others run, not the cluster's; its `Average IO rate` is the unweighted mean of
+the tasks' speeds. Neither is operations in a second, so none is called throughput here. (`Total Throughput`, which
+some versions print, divides MB by ms; it is left out.)
+"""
+
+from __future__ import annotations
+
+import re
+
+from loadstone.importers.number import comma
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source, unwrapped
+
+NAME = "testdfsio"
+TITLE = "TestDFSIO results"
+MEGA = 1 << 20
+BEGIN = re.compile(r"----- TestDFSIO ----- : ([a-z ]+?)\s*$")
+FIELD = re.compile(
+    r"(Number of files|Total MBytes processed|(?<!Total )Throughput mb/sec|Average IO rate mb/sec|IO rate std deviation"
+    r"|Test exec time sec):\s*(\S+)\s*$"
+)
+FIELDS = (
+    "Number of files",
+    "Total MBytes processed",
+    "Throughput mb/sec",
+    "Average IO rate mb/sec",
+    "IO rate std deviation",
+    "Test exec time sec",
+)
+CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a result, or a job that was to have one."""
+    return "----- TestDFSIO -----" in text or "fs.TestDFSIO: TestDFSIO." in text
+
+
+def runs(source: Source) -> list[Run]:
+    """Every result in the file. Raises LoadstoneError when one is cut or there is none."""
+    blocks: list[tuple[str, int, dict[str, float | None]]] = []
+    for index, line in enumerate(source.lines):
+        if (match := BEGIN.search(line)) and prefixed(line[: match.start()]):
+            blocks.append((match[1], index, {}))
+        elif blocks and (match := FIELD.search(line)) and prefixed(line[: match.start()]):
+            try:
+                blocks[-1][2].setdefault(match[1], comma(match[2]))
+            except ValueError:
+                raise source.error(f"{match[1]} is no number: {match[2][:40]}", CUT, index) from None
+    if not blocks:
+        raise source.error("the TestDFSIO log is cut: it has no result", CUT)
+    return [run(test, index, block, source) for test, index, block in blocks]
+
+
+def prefixed(before: str) -> bool:
+    """Whether what stands before a line is nothing or log4j's."""
+    return unwrapped(before) or "TestDFSIO" in before
+
+
+def run(test: str, index: int, block: dict[str, float | None], source: Source) -> Run:
+    """A result's figures; a figure that is no number (no time was measured) is left out."""
+    if missing := next((name for name in FIELDS if name not in block), None):
+        raise source.error(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
+    operation = test.replace(" ", "_")
+    files, size, speed, rate, deviation, seconds = (block[name] for name in FIELDS)
+    n = int(files or 0)
+    found = Run(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
+    if size is not None:
+        found.facts["bytes"] = int(size * MEGA)
+    for name, value in (("bandwidth", speed), ("io_rate", rate), ("io_rate_stddev", deviation)):
+        found.add(f"{operation}.{name}", None if value is None else value * MEGA, "B/s", n)
+    found.add("runtime", None if seconds is None else seconds * 1e9, "ns", 1)
+    return found

@@ -1,0 +1,100 @@
+"""YCSB's text report (0.17.0 and its forks), with the command line and the status lines around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from loadstone.importers.number import plain
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source, unwrapped
+from loadstone.importers.ycsb_command import command
+from loadstone.importers.ycsb_report import CUT, OVERALL, RUNTIME, Context, Entry, run
+from loadstone.importers.ycsb_status import status
+
+NAME = "ycsb"
+TITLE = "YCSB text"
+ENTRY = re.compile(r"\[([^\[\]]+)\],\s*([^,\[\]]+),\s*(\S+)\s*$")
+TORN = re.compile(r"\[[A-Z][\w%-]*(\](, ?[^,]*(, ?\S*)?)?)?$")
+SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report, or a status line that belongs to one."""
+    return any(sign in text for sign in SIGNS)
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut or there is none."""
+    reports: list[tuple[list[Entry], Context]] = []
+    around = Context()
+    for index, text in logical(source):
+        if entry := entry_of(text, index, source):
+            if (entry.metric, entry.measurement) == (OVERALL, RUNTIME) or not reports:
+                reports.append(([], around))
+                around = Context()
+            reports[-1][0].append(entry)
+        elif line := status(text):
+            around.statuses.append(line)
+        elif found := command(text):
+            around.command = found
+    whole(source, reports, around)
+    return [run(entries, context, source) for entries, context in reports]
+
+
+def logical(source: Source) -> Iterator[tuple[int, str]]:
+    """Lines with their indices; a command that goes on after a backslash is one."""
+    joined, start = "", 0
+    for index, line in enumerate(source.lines):
+        if line.endswith("\\") and (joined or "ycsb" in line):
+            joined, start = joined + line[:-1] + " ", start if joined else index
+            continue
+        yield (start, joined + line) if joined else (index, line)
+        joined = ""
+
+
+def entry_of(text: str, index: int, source: Source) -> Entry | None:
+    """An entry of a report; None if the line is none."""
+    if "]," not in text:
+        return None
+    match = ENTRY.search(text)
+    if match is None or not unwrapped(text[: match.start()]):
+        return None
+    try:
+        return Entry(match[1], match[2].strip(), plain(match[3]), index)
+    except ValueError:
+        # Prose may look like an entry; a report's own metric with another value is a damaged line.
+        if match[1] == OVERALL:
+            raise source.error(f"[{match[1]}], {match[2]} is no number: {match[3][:40]}", CUT, index) from None
+        return None
+
+
+def whole(source: Source, reports: list[tuple[list[Entry], Context]], around: Context) -> None:
+    """Raises LoadstoneError when the last run has no report, or its last line is cut; gives it what follows it."""
+    if torn(source, reports):
+        last = source.lines[source.last].strip()
+        raise source.error(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
+    if not reports:
+        raise source.error("the YCSB log has no report: no line starts with [OVERALL]", CUT)
+    if len(reports) == 1 and not reports[0][1].statuses:
+        # Standard error, with the command line and the status lines, was put after standard output.
+        context = reports[0][1]
+        context.statuses, context.command = around.statuses, context.command or around.command
+    elif around.statuses:
+        raise source.error(
+            "the last run of the YCSB log has status lines but no report", f"{CUT}; or remove that run's lines"
+        )
+
+
+def torn(source: Source, reports: list[tuple[list[Entry], Context]]) -> bool:
+    """Whether the file ends within a line of a report."""
+    last = source.lines[source.last]
+    if not reports:
+        return last.startswith("[") and TORN.fullmatch(last) is not None
+    entry = reports[-1][0][-1]
+    if entry.line == source.last:
+        # It is whole, or its number is cut. What follows percentiles is how often the operation ended how; that of
+        # failures and of composed operations is not printed.
+        return source.torn and "Percentile" in entry.measurement and "-" not in entry.metric
+    between = source.lines[(entry.line or 0) + 1 : source.last]
+    return TORN.fullmatch(last.strip()) is not None and not any(line.strip() for line in between)

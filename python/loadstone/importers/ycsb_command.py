@@ -1,0 +1,64 @@
+"""Command lines of YCSB, go-ycsb and our own door to them: the clients and the rate that a report does not tell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from itertools import takewhile, zip_longest
+
+# The shell's words, the Java command that bin/ycsb echoes, and what the client itself prints first.
+STARTS = re.compile(
+    r"(?:^|[\s/`$])(?:go-)?ycsb(?:\.sh|\.bat)?\s+(?P<phase>load|run)\s+(?P<binding>[\w.-]+)(?P<shell>.*)"
+    r"|\bCommand line:(?P<echo>.*)"
+    r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
+)
+# Where the command ends and the shell goes on.
+ENDS = re.compile(r"[|&;`)]|\d?>")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What it says; None: it does not."""
+
+    clients: int | None = None
+    target: int | None = None
+    phase: str | None = None
+    binding: str | None = None
+
+
+def command(line: str) -> Command | None:
+    """Reads a command line out of a line of text; None if there is none."""
+    if "ycsb" not in line and "Command line:" not in line:
+        return None
+    match = STARTS.search(line)
+    if match is None:
+        return None
+    words = split(match["shell"] or match["echo"] or match["java"] or "")
+    clients = target = None
+    phase = match["phase"]
+    # Flags and properties share one map in YCSB: the last one counts. Its property is `threadcount`; `threads` is none.
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        name, _, value = following.partition("=")
+        if word.lstrip("-") == "threads" or (word, name) == ("-p", "threadcount"):
+            clients = whole(value if word == "-p" else following)
+        elif word.lstrip("-") == "target" or (word, name) == ("-p", "target"):
+            target = whole(value if word == "-p" else following)
+        elif word in ("-load", "-t") and not phase:
+            phase = "load" if word == "-load" else "run"
+    return Command(clients or None, target, phase, match["binding"])
+
+
+def split(text: str) -> list[str]:
+    """A command's words, up to where the shell goes on."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        # A quote that is not closed: the line is prose, or was cut.
+        words = text.split()
+    return list(takewhile(lambda word: not ENDS.match(word), words))
+
+
+def whole(text: str) -> int | None:
+    """A whole number, else None."""
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,76 @@
+"""YCSB's JSON reports: JSONMeasurementsExporter's objects in a row, and JSONArrayMeasurementsExporter's array."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from loadstone.importers.number import plain
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source
+from loadstone.importers.ycsb_command import command
+from loadstone.importers.ycsb_report import CUT, OVERALL, RUNTIME, Context, Entry, run
+from loadstone.importers.ycsb_status import status
+
+NAME = "ycsb-json"
+TITLE = "YCSB JSON"
+SIGN = re.compile(r'"metric"\s*:\s*"OVERALL"')
+BETWEEN = re.compile(r"[\s,\]\[]*")
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report."""
+    return SIGN.search(text) is not None
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut."""
+    around = Context()
+    for line in source.lines:
+        if found := status(line):
+            around.statuses.append(found)
+        elif given := command(line):
+            around.command = given
+    reports: list[list[Entry]] = []
+    for entry in entries(source):
+        if (entry.metric, entry.measurement) == (OVERALL, RUNTIME) or not reports:
+            reports.append([])
+        reports[-1].append(entry)
+    # Which of several runs a line belongs to cannot be told.
+    return [run(report, around if len(reports) == 1 else Context(), source) for report in reports]
+
+
+def entries(source: Source) -> list[Entry]:
+    """The objects of all reports."""
+    text = source.text
+    decoder = json.JSONDecoder()
+    found: list[Entry] = []
+    at = begin(text, 0)
+    while at >= 0:
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            line = text.count("\n", 0, at)
+            raise source.error("the YCSB JSON report is cut or damaged", CUT, line) from None
+        found.extend(entry_of(document, source))
+        at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It matches nothing, too.
+        at = at if text.startswith("{", at) else begin(text, at)
+    return found
+
+
+def begin(text: str, at: int) -> int:
+    """Where the next report's first object begins; -1: there is none."""
+    match = SIGN.search(text, at)
+    return -1 if match is None else text.rfind("{", at, match.start())
+
+
+def entry_of(document: Any, source: Source) -> list[Entry]:
+    """An object's entry; the collectors' figures have no metric and are none."""
+    if not isinstance(document, dict) or not isinstance(metric := document.get("metric"), str):
+        return []
+    value = document.get("value")
+    try:
+        return [Entry(metric, str(document.get("measurement")), plain(str(value)))]
+    except ValueError:
+        raise source.error(f"{metric} {document.get('measurement')} is no number: {value}", CUT) from None

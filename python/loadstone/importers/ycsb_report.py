@@ -1,0 +1,256 @@
+"""YCSB's final report, whatever it was printed as: its entries turned into figures."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loadstone.event import BESIDE, Note
+from loadstone.histogram import Histogram
+from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, in_ns, latencies
+from loadstone.importers.source import Source
+from loadstone.importers.ycsb_command import Command
+from loadstone.importers.ycsb_status import Status, course
+from loadstone.results.value import Value
+
+OVERALL = "OVERALL"
+RUNTIME, THROUGHPUT = "RunTime(ms)", "Throughput(ops/sec)"
+INTENDED = "Intended-"
+# Series of the client's own JVM (measurement.trackjvm), printed as if they were operations.
+JVM = frozenset({"THREAD_COUNT", "USED_MEM_MB", "SYS_LOAD_AVG", "GCS", "GCS_TIME"})
+LATENCY = re.compile(r"(Average|Min|Max|([\d.]+)(?:st|nd|rd|th)?Percentile)Latency\((us|ms)\)")
+# The measurement type `raw` has names of its own, in µs.
+RAW = {"Average": "mean", "Min": "min", "Max": "max"}
+NS = {"us": 1e3, "ms": 1e6}
+# Only the measurement type `histogram` prints it.
+VARIANCE = "LatencyVariance(us)"
+# What a report is cut by if it has fewer operations than this share of those it says it did.
+WHOLE = 0.999
+CUT = "import the whole output of the run, standard output included; run it again if that is lost"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`[metric], measurement, value`, with the index of its line."""
+
+    metric: str
+    measurement: str
+    value: float | None
+    line: int | None = None
+
+
+@dataclass
+class Context:
+    """What stands around a report."""
+
+    command: Command | None = None
+    statuses: list[Status] = field(default_factory=list)
+    facts: dict[str, str | int] = field(default_factory=dict)
+
+
+def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
+    """A report's figures. Raises LoadstoneError when it is cut or two are mixed."""
+    blocks = by_metric(entries, source)
+    overall = blocks.pop(OVERALL, {})
+    line = entries[0].line if entries else None
+    for wanted in (RUNTIME, THROUGHPUT):
+        if wanted not in overall:
+            raise source.error(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
+    found = Run(facts={"tool": "ycsb"})
+    taken(context, found)
+    operations = {name: block for name, block in chosen(blocks).items() if is_operation(name, block)}
+    found.statuses = {name: counts for name, block in operations.items() if (counts := ended(block))}
+    runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
+    done = round((throughput or 0.0) * (runtime or 0.0) / 1000)
+    check(operations, found, done, source, line)
+    found.add("throughput", throughput, "op/s", done)
+    if throughput is None:
+        found.notes.append(Note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run"))
+    found.add("runtime", None if runtime is None else runtime * 1e6, "ns", 1)
+    found.add("operations", done, OPERATIONS, done)
+    found.add("errors", errors(found.statuses), OPERATIONS, done)
+    responses = {name for name in operations if name.startswith(INTENDED)}
+    for name, block in operations.items():
+        beside = ".service" if INTENDED + name in responses else ""
+        tag = "-response" if name in responses else ""
+        measured(name.removeprefix(INTENDED), beside, tag, block, found)
+    if any(VARIANCE in block for block in operations.values()):
+        found.notes.append(
+            Note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
+        )
+    if done:
+        for service in (False, True) if responses else (True,):
+            beside = ".service" if responses and service else ""
+            mean(
+                {name: block for name, block in operations.items() if (name in responses) is not service},
+                f"{ALL}{beside}.mean",
+                done,
+                found,
+            )
+    verified(found)
+    found.series = course(context.statuses)
+    if found.loop == "open" and not responses:
+        found.facts["latency"] = "service"
+        found.notes.append(
+            Note(
+                "service-time",
+                "a rate was set, and the log does not say whether its latencies include the wait for a free client",
+                "run YCSB with -p measurement.interval=both to have response times",
+            )
+        )
+    return found
+
+
+def by_metric(entries: Iterable[Entry], source: Source) -> dict[str, dict[str, float | None]]:
+    """The entries of one report. Raises LoadstoneError when one is there twice."""
+    blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
+    for entry in entries:
+        if entry.measurement in blocks[entry.metric]:
+            raise source.error(
+                f"the report has [{entry.metric}], {entry.measurement} twice",
+                "two runs wrote into one log; import the log of each",
+                entry.line,
+            )
+        blocks[entry.metric][entry.measurement] = entry.value
+    return dict(blocks)
+
+
+def taken(context: Context, found: Run) -> None:
+    """Clients, rate and facts of a command line."""
+    command = context.command
+    found.facts.update(context.facts)
+    if command is None:
+        return
+    found.clients = command.clients
+    if command.target:
+        found.loop = "open"
+        found.facts["target"] = command.target
+    if command.phase:
+        found.facts["phase"] = command.phase
+    if command.binding:
+        found.facts["binding"] = command.binding
+
+
+def chosen(blocks: Mapping[str, dict[str, float | None]]) -> dict[str, dict[str, float | None]]:
+    """The blocks under their operations' names; of two measurement types in one run (HdrREAD, RawREAD) the first."""
+    two = any(name.startswith("Hdr") for name in blocks) and any(name.startswith(("Raw", "Bucket")) for name in blocks)
+    if not two:
+        return dict(blocks)
+    return {name.removeprefix("Hdr"): block for name, block in blocks.items() if not name.startswith(("Raw", "Bucket"))}
+
+
+def is_operation(name: str, block: Mapping[str, float | None]) -> bool:
+    """Whether a block is one of operations; connections' ends (CLEANUP) and the JVM's figures are none."""
+    plain = name.removeprefix(INTENDED)
+    return plain not in JVM | {"CLEANUP"} and (counted(block) is not None or bool(ended(block)))
+
+
+def ended(block: Mapping[str, float | None]) -> dict[str, int]:
+    """How often an operation ended with each status."""
+    return {
+        key.removeprefix("Return="): int(value)
+        for key, value in block.items()
+        if key.startswith("Return=") and value is not None
+    }
+
+
+def counted(block: Mapping[str, float | None]) -> int | None:
+    """How many operations a block measured."""
+    count = block.get("Operations", block.get("Total Operations"))
+    return None if count is None else int(count)
+
+
+def check(
+    operations: Mapping[str, Mapping[str, float | None]], found: Run, done: int, source: Source, line: int | None
+) -> None:
+    """Raises LoadstoneError when a report is cut within a block or between two."""
+    for name, block in operations.items():
+        began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
+        if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
+            raise source.error(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
+        well = sum(count for status, count in found.statuses.get(name, {}).items() if status in WELL)
+        count = counted(block)
+        if name not in BESIDE and name in found.statuses and count is not None and well != count:
+            if source.torn and name == list(operations)[-1]:
+                raise source.error(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
+            found.notes.append(
+                Note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
+            )
+    measured = sum(
+        max(counted(block) or 0, sum(found.statuses.get(name, {}).values()))
+        for name, block in operations.items()
+        if name not in BESIDE and not name.startswith(INTENDED)
+    )
+    if measured >= done * WHOLE or not done:
+        return
+    message = f"{measured:,} of {done:,} operations have lines in the report"
+    if source.facts.get("partial") is True:
+        found.notes.append(Note("partial", message, "its latencies are those of a part"))
+        return
+    raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; --fact partial=true imports what there is", line)
+
+
+def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | None], found: Run) -> None:
+    """An operation's latencies; `beside` marks service times that stand beside response times, `tag` those."""
+    count = counted(block)
+    if not count or operation in BESIDE:
+        return
+    name = f"{operation.lower()}{beside}"
+    values = {f"{name}.count": Value(f"{name}.count", count, OPERATIONS, count)}
+    for key, value in block.items():
+        match = LATENCY.fullmatch(key)
+        statistic = RAW.get(key, key if re.fullmatch(r"p[\d.]+", key) else None)
+        if value is None or (match is None and statistic is None):
+            continue
+        if match is not None and match[2] and VARIANCE in block:
+            # The type `histogram` prints where the bucket of 1 ms begins, which may be below the minimum.
+            value = max(value, block.get("MinLatency(us)") or 0.0)
+        if match is not None:
+            percentile = match[2]
+            statistic = f"p{percentile}" if percentile else {"Average": "mean"}.get(match[1], match[1].lower())
+        values[f"{name}.{statistic}"] = Value(
+            f"{name}.{statistic}", value * (NS[match[3]] if match else NS["us"]), "ns", count
+        )
+    if histogram := verbose(block, count):
+        found.histograms[operation + tag] = in_ns(histogram, 1000)
+        for each in latencies(name, histogram, 1000):
+            values.setdefault(each.metric, each)
+    found.values.extend(values.values())
+
+
+def verbose(block: Mapping[str, float | None], count: int) -> Histogram | None:
+    """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count); None where there is none.
+
+    The type `histogram` prints buckets of 1 ms and a variance, `timeseries` means; neither is one.
+    """
+    if VARIANCE in block or not any("Percentile" in key for key in block):
+        return None
+    pairs = [(int(key), int(value)) for key, value in block.items() if key.isdigit() and value is not None]
+    return bucketed(pairs) if pairs and sum(each for _, each in pairs) == count else None
+
+
+def mean(blocks: Mapping[str, Mapping[str, float | None]], metric: str, done: int, found: Run) -> None:
+    """The mean over all operations however they ended, which Little's law is about: time in them ÷ operations."""
+    total = seen = 0.0
+    for name, block in blocks.items():
+        plain = name.removeprefix(INTENDED)
+        average = block.get("AverageLatency(us)", block.get("Average"))
+        count = counted(block)
+        if plain in BESIDE or any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED) or not count:
+            continue
+        if average is None:
+            return
+        total += average * 1e3 * count
+        seen += count
+    if seen >= done * WHOLE:
+        found.add(metric, total / done, "ns", done)
+
+
+def verified(found: Run) -> None:
+    """How many values were compared with what they must be (dataintegrity), and how many were something else."""
+    if counts := found.statuses.get("VERIFY"):
+        total = sum(counts.values())
+        found.add("verified", total, "values", total)
+        found.add("wrong", total - counts.get("OK", 0), "values", total)

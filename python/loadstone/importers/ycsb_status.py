@@ -1,0 +1,95 @@
+"""YCSB's status lines (`-s`): the course of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from loadstone.event import BESIDE
+from loadstone.importers.number import comma
+from loadstone.results.trial_result import Series
+
+LINE = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) (?P<seconds>\d+) sec: (?P<total>\d+) operations;(?P<rest>.*)"
+)
+BLOCK = re.compile(r"\[([\w-]+): Count=(\d+), [^\[\]]*?\b99=([^,\[\]]+)")
+# The clock and the count of seconds may differ by what rounding takes, and by no more.
+SECONDS_APART = 1.5
+
+
+@dataclass(frozen=True)
+class Status:
+    """One line: the client's clock and its count of seconds, operations so far; by operation count and p99 in µs."""
+
+    clock: float
+    seconds: int
+    total: int
+    blocks: tuple[tuple[str, int, float | None], ...]
+
+
+def status(line: str) -> Status | None:
+    """Reads a status line; None if it is none."""
+    if " sec: " not in line:
+        return None
+    match = LINE.search(line)
+    if match is None:
+        return None
+    try:
+        clock = datetime.strptime(match["time"], "%Y-%m-%d %H:%M:%S:%f").timestamp()
+    except ValueError:
+        return None
+    blocks = tuple((name, int(count), microseconds(text)) for name, count, text in BLOCK.findall(match["rest"]))
+    return Status(clock, int(match["seconds"]), int(match["total"]), blocks)
+
+
+def microseconds(text: str) -> float | None:
+    """A latency in a status line, in the client's locale; None for what is none."""
+    try:
+        return comma(text)
+    except ValueError:
+        return None
+
+
+def course(lines: Sequence[Status]) -> Series | None:
+    """The series that status lines amount to; None where they are fewer than two.
+
+    Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
+    """
+    starts, lengths, rates, p99s = [], [], [], []
+    at, total = 0.0, 0
+    for index, line in enumerate(lines):
+        if index == 0 and line.seconds == 0:
+            # Printed when the status thread starts, which is after the clients do.
+            total = line.total
+            continue
+        length = elapsed(lines[index - 1] if index else None, line)
+        done = line.total - total
+        if length <= 0 or done < 0:
+            continue
+        starts.append(at)
+        lengths.append(length)
+        rates.append(done / length)
+        p99s.append(p99(line, done))
+        at, total = at + length, line.total
+    if len(starts) < 2:
+        return None
+    return Series(tuple(starts), tuple(lengths), tuple(rates), p99_ns=tuple(p99s) if any(p99s) else ())
+
+
+def elapsed(before: Status | None, line: Status) -> float:
+    """Seconds from one line to the next: the clock's, which has milliseconds, unless it was set in between."""
+    if before is None:
+        return float(line.seconds)
+    counted = line.seconds - before.seconds
+    clock = line.clock - before.clock
+    return clock if abs(clock - counted) <= SECONDS_APART else float(counted)
+
+
+def p99(line: Status, done: int) -> float | None:
+    """The interval's 99th percentile, ns, where there is one kind of operation: those of several do not add up."""
+    blocks = [each for each in line.blocks if each[0].removeprefix("Intended-") not in BESIDE and each[1]]
+    if len(blocks) != 1 or not done / 2 <= blocks[0][1] <= done * 2 or blocks[0][2] is None:
+        return None
+    return blocks[0][2] * 1000

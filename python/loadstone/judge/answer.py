@@ -1,0 +1,144 @@
+"""The answer: one sentence that says which, by how much, and whether to trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from loadstone.judge import words
+from loadstone.judge.checks.too_few_samples import too_few
+from loadstone.judge.finding import Severity
+from loadstone.judge.judgement import Cell, Comparison, Knee, VariantKey
+from loadstone.results.result_set import variant_name
+from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+
+# More comparisons than this are counted, not told one by one.
+CLAUSES_MAX = 3
+
+
+def answer(
+    comparisons: Sequence[Comparison], knees: Sequence[Knee], cells: Mapping[tuple[VariantKey, str], Cell], metric: str
+) -> str:
+    """Of the comparisons by the first metric; without any, of the knees, else of the one figure that there is."""
+    if comparisons:
+        first = [each for each in comparisons if each.metric == comparisons[0].metric]
+        varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
+        told = [where(each, varying) + clause(each) for each in first]
+        return "; ".join(told if len(first) <= CLAUSES_MAX else counted(first))
+    if knees:
+        return "; ".join(map(bend, knees[:CLAUSES_MAX]))
+    return single(cells, metric)
+
+
+def clause(comparison: Comparison) -> str:
+    """One comparison, of a claim the better side first."""
+    ours, theirs, ratio = comparison.contender, comparison.baseline, comparison.ratio
+    if comparison.claim == "worse":
+        ours, theirs, ratio = theirs, ours, inverse(ratio)
+    left, right = (str(dict(cell.variant)[comparison.by]) for cell in (ours, theirs))
+    metric, verdict = comparison.metric, comparison.verdict
+    if comparison.claim == "refused":
+        return f"refused to rank {left} and {right}: {reason(comparison)}"
+    if comparison.claim == "none":
+        shown = f"ratio {words.ratio(ratio.value)}, " if math.isfinite(ratio.value) else ""
+        trust = f"{shown}{interval(ratio)}n={ratio.n}, {verdict}"
+        return f"no evidence of a difference in {metric} between {left} and {right} ({trust})"
+    if math.isfinite(ratio.value):
+        verb = "holds" if metric == THROUGHPUT else "has"
+        relation = f"{left} {verb} {words.ratio(ratio.value)}× the {metric} of {right}"
+    else:
+        figures = " against ".join(words.figure(cell.estimate.value, cell.unit) for cell in (ours, theirs))
+        relation = f"{metric} of {left} and {right} is {figures}"
+    if comparison.claim == "impossible":
+        return f"{relation} ({impossible(ratio.n)}, {verdict})"
+    return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict})"
+
+
+def where(comparison: Comparison, varying: set[str]) -> str:
+    """The context, as far as not all comparisons share it."""
+    context = tuple(pair for pair in comparison.context if pair[0] in varying)
+    return f"{variant_name(context)}: " if context else ""
+
+
+def reason(comparison: Comparison) -> str:
+    """The first thing that makes it invalid."""
+    worst = max(comparison.findings, key=lambda finding: finding.severity)
+    return f"{worst.message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
+
+
+def impossible(n: int) -> str:
+    """Why nothing can be claimed of so few repeats, in full."""
+    text = too_few(n) if n < REPEATS_MIN else f"n={n}"
+    return text if "claim" in text else f"{text}, no claim possible"
+
+
+def interval(estimate: Estimate) -> str:
+    """`95 % interval 2.1–2.5, `, or nothing."""
+    if estimate.low is None or estimate.high is None or estimate.level is None:
+        return ""
+    return f"{estimate.level * 100:.3g} % interval {words.ratio(estimate.low)}–{words.ratio(estimate.high)}, "
+
+
+def inverse(ratio: Estimate) -> Estimate:
+    """The ratio seen from the other side."""
+    low = None if not ratio.high else 1 / ratio.high
+    high = None if not ratio.low else 1 / ratio.low
+    value = 1 / ratio.value if ratio.value else math.nan
+    return Estimate(value, ratio.n, low, high, ratio.level, ratio.method)
+
+
+def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Many comparisons: for each contender how many of which claim, and the range of the ratios claimed."""
+    contenders: dict[object, list[Comparison]] = {}
+    for each in comparisons:
+        contenders.setdefault(dict(each.contender.variant)[each.by], []).append(each)
+    baseline = dict(comparisons[0].baseline.variant)[comparisons[0].by]
+    for contender, every in list(contenders.items())[:CLAUSES_MAX]:
+        parts = []
+        for claim, name in CLAIMS.items():
+            found = [each.ratio.value for each in every if each.claim == claim]
+            if found:
+                ends = dict.fromkeys(f"{words.ratio(end)}×" for end in (min(found), max(found)))
+                between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
+                parts.append(f"{name} in {len(found)}{between}")
+        contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"
+        yield f"{comparisons[0].metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
+    if len(contenders) > CLAUSES_MAX:
+        yield f"and {len(contenders) - CLAUSES_MAX} more"
+
+
+CLAIMS = {
+    "better": "better",
+    "worse": "worse",
+    "none": "no evidence of a difference",
+    "impossible": "too few repeats for a claim",
+    "refused": "refused as invalid",
+}
+
+
+def bend(knee: Knee) -> str:
+    """One knee."""
+    who = f" of {variant_name(knee.context)}" if knee.context else ""
+    if knee.peak is None:
+        return f"throughput{who} has no knee up to {max(knee.clients):g} clients"
+    low, high = knee.peak.low, knee.peak.high
+    between = f", 95 % interval {low:.0f}–{high:.0f}" if low is not None and high is not None else ""
+    return f"throughput{who} peaks at {knee.peak.value:.0f} clients ({knee.confidence}{between})"
+
+
+def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str) -> str:
+    """Without anything to compare: the figure of the one variant, or that there is nothing to say."""
+    keys = [key for key in cells if key[1] == metric]
+    if len(keys) != 1:
+        return "nothing to compare" if keys else "nothing was measured"
+    cell = cells[keys[0]]
+    if cell.withheld:
+        return f"{metric} is withheld: {cell.withheld}"
+    estimate, unit = cell.estimate, cell.unit
+    if estimate.low is None or estimate.high is None or estimate.level is None:
+        between = too_few(estimate.n)
+    else:
+        ends = f"{words.figure(estimate.low, unit)} to {words.figure(estimate.high, unit)}"
+        between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
+    return f"{metric} is {words.figure(estimate.value, unit)} ({between})"

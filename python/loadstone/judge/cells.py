@@ -1,0 +1,66 @@
+"""Cells: each metric of each variant over its repeats, worked out when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from loadstone.judge.checks.too_few_samples import NAME, few
+from loadstone.judge.figures import family
+from loadstone.judge.judgement import Cell, VariantKey
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.centre import summary
+
+
+class Cells(Mapping[tuple[VariantKey, str], Cell]):
+    """By variant and metric. A large experiment has 100,000 of them, of which a report shows a few hundred."""
+
+    def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], settings: Settings) -> None:
+        self._variants = variants
+        self._beyond = settings.threshold(NAME, "beyond")
+        self._made: dict[tuple[VariantKey, str], Cell] = {}
+
+    def __getitem__(self, key: tuple[VariantKey, str]) -> Cell:
+        if key not in self._made:
+            variant, metric = key
+            found = [
+                (trial.repeat, trial.values[metric]) for trial in self._variants[variant] if metric in trial.values
+            ]
+            if not found:
+                raise KeyError(key)
+            samples = tuple((repeat, value.value) for repeat, value in found)
+            fewest = min((value.n for _, value in found if value.n), default=0)
+            self._made[key] = Cell(
+                variant,
+                metric,
+                found[0][1].unit,
+                summary([value for _, value in samples]),
+                samples,
+                self._withheld(metric, fewest),
+            )
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[tuple[VariantKey, str]]:
+        return ((variant, metric) for variant, metrics in self._metrics.items() for metric in metrics)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._metrics.values()))
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, tuple) or len(key) != 2:
+            return False
+        variant, metric = key
+        return any(metric in trial.values for trial in self._variants.get(variant, ()))
+
+    @cached_property
+    def _metrics(self) -> dict[VariantKey, dict[str, None]]:
+        return {
+            variant: dict.fromkeys(metric for trial in trials for metric in trial.values)
+            for variant, trials in self._variants.items()
+        }
+
+    def _withheld(self, metric: str, fewest: int) -> str:
+        if not few(fewest, metric, self._beyond):
+            return ""
+        return f"fewer than {self._beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"

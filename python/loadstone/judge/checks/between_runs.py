@@ -1,0 +1,18 @@
+"""between-runs: the sides ran at different times, so what changed meanwhile is in the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.pair import Pair
+from loadstone.judge.settings import Settings
+
+NAME = "between-runs"
+MESSAGE = "between runs: order not randomised"
+
+
+def check(pair: Pair, _: Settings) -> Iterator[Finding]:
+    """For each pair of a result set whose variants did not take turns; the judge knows which."""
+    hint = "run both in one experiment, where they take turns; hosts, data and neighbours change between runs"
+    yield Finding(NAME, Severity.NOTE, MESSAGE, hint, pair.trials)

@@ -1,0 +1,31 @@
+"""client-limited: with a rate set, operations waited because every client was busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge import words
+from loadstone.judge.figures import share
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "client-limited"
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Operations that were more than 1 ms late for want of a client."""
+    late = share(trial, "late.client")
+    if late is not None and late > settings.threshold(NAME, "late"):
+        yield Finding(
+            NAME,
+            Severity.NOTE,
+            f"{words.percent(late)} of the operations waited over 1 ms because all clients were busy",
+            "the response time includes that wait; use more clients to see the store's own limit",
+            (trial.trial,),
+        )
+
+
+def decided(trial: TrialResult) -> bool:
+    """Whether the figures say all that the engine's own note could."""
+    return share(trial, "late.client") is not None

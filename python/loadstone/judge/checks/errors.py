@@ -1,0 +1,42 @@
+"""errors: operations failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge import words
+from loadstone.judge.figures import failed, operations
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "errors"
+# How the engine's note goes on when it has the words of the system.
+FIRST = ", the first: "
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Failed operations of the measured phase and of the load before it."""
+    for prefix, what in (("", "operations"), ("load.", "operations of the load")):
+        count, every = failed(trial, prefix), operations(trial, prefix)
+        if count <= 0:
+            continue
+        share = count / every if every else None
+        severe = share is not None and share > settings.threshold(NAME, "share")
+        message = f"{count:,.0f} of {every:,.0f} {what} failed" if every else f"{count:,.0f} {what} failed"
+        if share is not None:
+            message += f" ({words.percent(share)})"
+        severity = Severity.INVALID if severe else Severity.NOTE
+        hint = "see the counts by operation and status; a failed operation can be faster than one that works"
+        yield Finding(NAME, severity, f"{message}{'' if prefix else first(trial)}", hint, (trial.trial,))
+
+
+def first(trial: TrialResult) -> str:
+    """What the system said of the first failure, if anything."""
+    said = next((note.message for note in trial.notes if note.name == NAME), "")
+    return "".join(said.partition(FIRST)[1:])
+
+
+def decided(trial: TrialResult) -> bool:
+    """Whether the figures say all that the engine's own note could."""
+    return trial.value("errors") is not None or bool(trial.statuses)

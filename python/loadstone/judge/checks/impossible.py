@@ -1,0 +1,166 @@
+"""impossible: figures that cannot be, by arithmetic or by what the device and the link can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+from loadstone.judge import words
+from loadstone.judge.figures import family, rank, seconds
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+NAME = "impossible"
+BANDWIDTH = "bandwidth"
+READS = frozenset({"read"})
+LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
+VERBS = {"read": "read", "write": "wrote", "append": "appended"}
+MEMORY = "the data came out of the page cache: read several times more than memory holds, or drop the caches before"
+WRONG = "the figure or the stated speed is wrong: measure the device again, and look whose bytes these are"
+MIXED = "the figures are not of one run, or not in the unit that was named: copy them again from one log"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast something moved bytes, and how fast it can; B/s."""
+
+    metric: str
+    verb: str
+    found: float
+    limit: float
+    what: str
+    hint: str
+
+    def beyond(self, settings: Settings) -> bool:
+        """Whether it is too fast to be true."""
+        return self.found > self.limit * settings.threshold(NAME, "speed")
+
+    def finding(self, trials: tuple[str, ...], suffix: str = "") -> Finding:
+        """In words."""
+        message = (
+            f"{self.verb} at {words.bandwidth(self.found)}, but the {self.what} {words.bandwidth(self.limit)}{suffix}"
+        )
+        # Bytes that a device or a link did not move put every figure of the trial in doubt.
+        metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
+        return Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Speeds beyond the facts' limits, and figures that contradict each other."""
+    here = (trial.trial,)
+    for speed in speeds(trial):
+        if speed.beyond(settings):
+            yield speed.finding(here)
+    for message in contradictions(trial, settings.threshold(NAME, "rounding")):
+        yield Finding(NAME, Severity.INVALID, message, MIXED, here)
+
+
+def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+    """The same of a variant's mean: that is the figure which people put into a table."""
+    if len(trials) < 2:
+        return
+    found: dict[str, list[Speed]] = {}
+    for trial in trials:
+        for speed in speeds(trial):
+            found.setdefault(speed.metric, []).append(speed)
+    for metric, every in found.items():
+        first = every[0]
+        average = Speed(
+            metric,
+            first.verb,
+            fmean(speed.found for speed in every),
+            max(speed.limit for speed in every),
+            first.what,
+            first.hint,
+        )
+        if len(every) > 1 and average.beyond(settings):
+            ids = tuple(trial.trial for trial in trials)
+            yield average.finding(ids, f" (mean of {words.repeats(len(every))})")
+
+
+def speeds(trial: TrialResult) -> Iterator[Speed]:
+    """Every speed of which the limit is known."""
+    for metric, value in trial.values.items():
+        if metric.endswith(BANDWIDTH):
+            yield from bandwidth(trial, metric, value)
+    length = seconds(trial)
+    if not length:
+        return
+    for metric, verb, limit in (
+        ("device.read", "the device was read", "device_read_bps"),
+        ("device.written", "the device was written", "device_write_bps"),
+    ):
+        moved, most = trial.value(metric), trial.fact(limit)
+        if moved is not None and most is not None:
+            yield Speed(metric, verb, moved / length, most * nodes(trial), "device gives", WRONG)
+    returned, link = trial.value("returned"), trial.fact("network_bps")
+    # A system in the engine's process, or a copy on the reader's own host, needs no link.
+    if returned is not None and link is not None and trial.facts.get("networked") == "yes":
+        yield Speed("returned", "values were returned", returned / length, link * nodes(trial), "link gives", WRONG)
+
+
+def bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
+    """A bandwidth against the device of its direction; against the faster direction where it has none."""
+    operation, last = family(metric)
+    if last != BANDWIDTH or operation.startswith("load."):
+        return
+    if operation in LIMITS:
+        known = [trial.fact(LIMITS[operation])]
+    else:
+        known = [trial.fact("device_read_bps"), trial.fact("device_write_bps")]
+    limits = [limit for limit in known if limit is not None]
+    # Without its direction, a bandwidth is impossible only beyond both.
+    if len(limits) != len(known):
+        return
+    share = nodes(trial) if trial.facts.get("bandwidth_of") == "cluster" else 1
+    limit, link = max(limits) * share, trial.fact("network_bps")
+    hint = MEMORY if operation in READS else WRONG
+    if link is not None and value.value > link * share:
+        hint += f"; the link of {words.bandwidth(link * share)} did not carry it either"
+    yield Speed(metric, VERBS.get(operation, "moved data"), value.value, limit, "device gives", hint)
+
+
+def nodes(trial: TrialResult) -> float:
+    """How many nodes hold the data; one where nobody says."""
+    return max(trial.fact("data_nodes") or 1, 1)
+
+
+def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
+    """Negative figures; percentiles that fall; a mean outside of the extremes. The first of each operation."""
+    ladders: dict[str, list[tuple[float, Value]]] = {}
+    means: dict[str, Value] = {}
+    for metric, value in trial.values.items():
+        if value.value < 0:
+            yield f"{metric} is negative: {words.figure(value.value, value.unit)}"
+            continue
+        name, last = family(metric)
+        if last == "mean":
+            means[name] = value
+        elif (height := rank(last)) is not None:
+            ladders.setdefault(name, []).append((height, value))
+    for name, ladder in ladders.items():
+        ladder.sort(key=lambda step: step[0])
+        for (_, low), (_, high) in pairwise(ladder):
+            if low.value > high.value * (1 + rounding):
+                yield f"{said(low)}, above {said(high)}"
+                break
+        if name in means:
+            yield from outside(means[name], ladder, rounding)
+
+
+def outside(mean: Value, ladder: list[tuple[float, Value]], rounding: float) -> Iterator[str]:
+    """A mean below the minimum or above the maximum."""
+    (lowest, low), (highest, high) = ladder[0], ladder[-1]
+    if lowest == 0 and mean.value * (1 + rounding) < low.value:
+        yield f"{said(mean)}, below {said(low)}"
+    if highest == 1 and mean.value > high.value * (1 + rounding):
+        yield f"{said(mean)}, above {said(high)}"
+
+
+def said(value: Value) -> str:
+    """A figure with its name: `read.p99 of 1.23 ms`."""
+    return f"{value.metric} of {words.figure(value.value, value.unit)}"

@@ -1,0 +1,55 @@
+"""incomplete: a trial ended early, or points that were planned are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from loadstone.judge import words
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.notes import said
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import variant_name
+from loadstone.results.trial_result import Scalar, TrialResult
+
+NAME = "incomplete"
+RESUME = "go on with --resume"
+# Those who end because an engine is gone are lost-segment's.
+ELSEWHERE = frozenset({"done", "lost", "lease"})
+
+
+def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+    """A trial that was stopped or failed has measured something else than it was to."""
+    if trial.end in ELSEWHERE:
+        return
+    reason, hint = said(trial, NAME, trial.end)
+    message = f"the trial was not finished: {trial.end}{reason}"
+    yield Finding(NAME, Severity.INVALID, message, hint or RESUME, (trial.trial,))
+
+
+def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
+    """Planned repeats of a variant that are not there; the variant has others."""
+    if missing:
+        message = f"{len(missing)} of {words.repeats(len(trials) + len(missing))} planned are missing"
+        yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))
+
+
+def counterparts(lonely: Sequence[str], variants: int) -> Iterator[Finding]:
+    """Variants without anything to be compared with, by name, though others have: a hole, planned or not."""
+    if lonely:
+        message = f"{len(lonely)} of {variants} variants have no counterpart to compare with: {words.listed(lonely)}"
+        yield Finding(NAME, Severity.NOTE, message, "measure the other side of these points, too")
+
+
+def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterator[Finding]:
+    """Planned variants of which nothing is there: their trials' ids and configs, and how many variants were planned."""
+    if configs:
+        names = list(dict.fromkeys(variant_name(config) for config in configs.values()))
+        message = f"{len(names)} of {planned} planned points are missing: {words.listed(names)}"
+        yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(configs))
+
+
+def baseline(by: str, wanted: Scalar, taken: Scalar | None) -> Iterator[Finding]:
+    """A baseline that was never measured; another one took its place."""
+    if str(taken) != str(wanted):
+        message = f"the baseline {by}={wanted} has no trial, {by}={taken} took its place"
+        yield Finding(NAME, Severity.SUSPECT, message, "run it, or name another baseline")

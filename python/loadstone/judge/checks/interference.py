@@ -1,0 +1,26 @@
+"""interference: something else used the host meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge import words
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "interference"
+SHARES = {
+    "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a host of your own"),
+    "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are quiet"),
+    "io.others": ("other processes moved {share} of the devices' bytes", "end them, or use a device of your own"),
+}
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Each share of the host that went elsewhere."""
+    limit = settings.threshold(NAME, "share")
+    for metric, (message, hint) in SHARES.items():
+        share = trial.value(metric)
+        if share is not None and share > limit:
+            yield Finding(NAME, Severity.SUSPECT, message.format(share=words.percent(share)), hint, (trial.trial,))

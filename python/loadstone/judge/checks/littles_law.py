@@ -1,0 +1,72 @@
+"""littles-law: in a closed loop, clients are busy with operations and with nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone import units
+from loadstone.judge.figures import ALL, BESIDE, COMPOSED, clients, failed, family, operations, seconds
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+NAME = "littles-law"
+# The means that are known must be those of this share of the operations at least.
+COVERED = 0.99
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Throughput × mean latency ÷ clients, if all three are known."""
+    users, rate, means = clients(trial), attempted(trial), mean_ns(trial)
+    if trial.loop == "open" or users is None or rate is None or means is None:
+        return
+    low, high = settings.threshold(NAME, "low"), settings.threshold(NAME, "high")
+    least, most = (rate * mean / 1e9 / users for mean in means)
+    if most < low:
+        busy, mean = most, means[1]
+        hint = "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
+    elif least > high:
+        busy, mean = least, means[0]
+        hint = "throughput and latency cannot be of one run with so many clients: take all three from one log"
+    else:
+        return
+    message = (
+        f"throughput × mean latency ÷ clients is {busy:.2f}, not {low:g} to {high:g} "
+        f"({units.exact_rate(rate)} × {units.duration(mean)} ÷ {users:g})"
+    )
+    yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
+
+
+def attempted(trial: TrialResult) -> float | None:
+    """Operations per second however they ended: a failed one kept its client busy, too."""
+    throughput, every, length = trial.value("throughput"), trial.value("operations"), seconds(trial)
+    if throughput is not None and failed(trial) and every and length:
+        return every / length
+    return throughput
+
+
+def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
+    """The mean latency of all operations, twice; its bounds where the operations' shares are not known."""
+    if (mean := trial.value(f"{ALL}.mean")) is not None:
+        return mean, mean
+    found = {family(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
+    # `read.service.mean` and `load.read.mean` are something else.
+    every = {name: value for (name, _), value in found.items() if "." not in name and name not in BESIDE}
+    single = [value for name, value in every.items() if name not in COMPOSED]
+    if not single:
+        return None
+    if any(value.n <= 1 for value in single):
+        means = [value.value for value in every.values()]
+        return min(means), max(means)
+    total = operations(trial) or performed(every)
+    # Parts of a composed operation are more than one each.
+    if sum(value.n for value in single) < COVERED * total:
+        return None
+    mean = sum(value.n * value.value for value in single) / total
+    return mean, mean
+
+
+def performed(every: dict[str, Value]) -> int:
+    """Operations by the counts of their kinds: those composed of two others are counted as these, too."""
+    return sum(-value.n if name in COMPOSED else value.n for name, value in every.items())

@@ -1,0 +1,29 @@
+"""noisy: all the repeats that were allowed did not make the interval as narrow as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadstone.judge import words
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.estimate import Estimate
+
+NAME = "noisy"
+
+
+def check(trials: Sequence[TrialResult], estimate: Estimate, metric: str, settings: Settings) -> Iterator[Finding]:
+    """The interval of a variant's headline against what the question asks, once no repeat is left."""
+    width, last = estimate.relative_width, settings.at_most or settings.at_least
+    if settings.until is None or width is None or len(trials) < last or width <= settings.until:
+        return
+    yield Finding(
+        NAME,
+        Severity.SUSPECT,
+        f"the interval of {metric} is {words.percent(width)} of it wide after {words.repeats(estimate.n)}, "
+        f"asked were {words.percent(settings.until)}",
+        "allow more repeats, measure longer, or find what disturbs: see the trials' own findings",
+        tuple(trial.trial for trial in trials),
+        metric,
+    )

@@ -1,0 +1,43 @@
+"""not-steady: the measured window is not of one piece, so its mean is the mean of different things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge import words
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Series, TrialResult
+from loadstone.statistics.steady import steadiness
+
+NAME = "not-steady"
+# A last interval shorter than this part of the first is a remainder, with a rate of its own.
+WHOLE = 0.9
+
+
+def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
+    """A trend or a change of level in throughput."""
+    rates, lengths = series.throughput, series.length_seconds
+    if len(rates) > 1 and lengths[-1] < WHOLE * lengths[0]:
+        rates = rates[:-1]
+    found = steadiness(rates, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
+    if found.steady:
+        return
+    parts = []
+    if "trend" in found.reasons:
+        verb = "rises" if found.trend_share > 0 else "falls"
+        parts.append(f"{verb} by {words.percent(abs(found.trend_share))} over the window")
+    if "change" in found.reasons and found.change_at is not None:
+        verb = "rises" if found.change_share > 0 else "falls"
+        at = series.start_seconds[found.change_at]
+        parts.append(f"{verb} by {words.percent(abs(found.change_share))} at {at:.3g} s")
+    hint = "warm up longer, measure longer, or let the store settle before"
+    yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
+
+
+def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """A JVM that still compiles what it runs."""
+    share = trial.fact("jvm_compiling")
+    if share is not None and share > settings.threshold(NAME, "compiling"):
+        message = f"the JVM still compiled during {words.percent(share)} of the window"
+        yield Finding(NAME, Severity.SUSPECT, message, "warm up longer", (trial.trial,))

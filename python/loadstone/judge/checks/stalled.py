@@ -1,0 +1,56 @@
+"""stalled: for a while nothing at all came back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone import units
+from loadstone.judge.figures import ALL
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Series, TrialResult
+
+NAME = "stalled"
+P999 = ".p99.9"
+
+
+def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
+    """The longest run of intervals in which no operation ended, well or badly."""
+    start, length = longest_silence(series)
+    tail = p999_ns(trial)
+    percentiles = settings.threshold(NAME, "percentiles")
+    if length < settings.threshold(NAME, "seconds") or length == 0 or (tail and length * 1e9 < percentiles * tail):
+        return
+    beyond = f", {length * 1e9 / tail:,.0f} times the p99.9" if tail else ""
+    yield Finding(
+        NAME,
+        Severity.SUSPECT,
+        f"no operation ended for {units.duration(length * 1e9)}, from {start:g} s on{beyond}",
+        "look at what the system and its hosts did then: compaction, collection of garbage, a node that left",
+        (trial.trial,),
+    )
+
+
+def longest_silence(series: Series) -> tuple[float, float]:
+    """Start and length of the longest, in seconds."""
+    best, start, length = (0.0, 0.0), 0.0, 0.0
+    failed = series.failed or (0,) * len(series.throughput)
+    for at, each, rate, failures in zip(
+        series.start_seconds, series.length_seconds, series.throughput, failed, strict=True
+    ):
+        if rate or failures:
+            length = 0.0
+            continue
+        start = start if length else at
+        length += each
+        if length > best[1]:
+            best = (start, length)
+    return best
+
+
+def p999_ns(trial: TrialResult) -> float | None:
+    """The p99.9 of all operations, else that of the slowest kind."""
+    if (found := trial.value(f"{ALL}{P999}")) is not None:
+        return found
+    every = (v.value for m, v in trial.values.items() if m.endswith(P999) and not m.startswith("load."))
+    return max(every, default=None)

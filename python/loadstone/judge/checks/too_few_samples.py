@@ -1,0 +1,56 @@
+"""too-few-samples: a figure that so few operations or repeats cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadstone.judge.figures import family, percentile
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.estimate import REPEATS_MIN
+
+NAME = "too-few-samples"
+REPEAT = f"repeat at least {REPEATS_MIN} times: below that, no test of blocks can tell a difference from chance"
+
+
+def check(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+    """Of a variant: its withheld percentiles, one finding an operation; and too few repeats."""
+    ids = tuple(trial.trial for trial in trials)
+    fewest = fewest_operations(trials)
+    beyond = settings.threshold(NAME, "beyond")
+    groups: dict[str, list[str]] = {}
+    for metric, n in fewest.items():
+        if few(n, metric, beyond):
+            groups.setdefault(family(metric)[0], []).append(metric)
+    for name, metrics in groups.items():
+        message = (
+            f"{name}: {', '.join(family(metric)[1] for metric in metrics)} withheld, "
+            f"as fewer than {beyond:g} of {fewest[metrics[0]]:,} operations lie beyond"
+        )
+        yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
+    # The figures stand, only an interval and a claim do not: that makes nothing suspect.
+    if len(trials) < REPEATS_MIN:
+        yield Finding(NAME, Severity.NOTE, too_few(len(trials)), REPEAT, ids)
+
+
+def too_few(n: int) -> str:
+    """What so few repeats do not allow."""
+    return "n=1: no interval" if n == 1 else f"n={n}: no interval, no claim possible"
+
+
+def fewest_operations(trials: Sequence[TrialResult]) -> dict[str, int]:
+    """Of each percentile, the smallest number of operations that it rests on in any trial, where it is known."""
+    fewest: dict[str, int] = {}
+    for trial in trials:
+        for metric, value in trial.values.items():
+            if value.n and percentile(metric) is not None and value.n < fewest.get(metric, value.n + 1):
+                fewest[metric] = value.n
+    return fewest
+
+
+def few(n: int, metric: str, beyond: float) -> bool:
+    """Whether fewer than `beyond` of `n` operations lie above a percentile; False for other metrics, and for n = 0."""
+    p = percentile(metric)
+    # 1 - 0.999 is a little more than a thousandth in floats.
+    return bool(n) and p is not None and n * (1 - p) < beyond * (1 - 1e-9)

@@ -1,0 +1,36 @@
+"""unverified: what was read is not what was written, or nobody looked though asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge.figures import SUCCESSES
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "unverified"
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Wrong values always; that none was looked at, if the file asks to verify."""
+    checked, wrong = counts(trial)
+    if wrong:
+        message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
+        hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
+        yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
+    elif settings.verify and not checked:
+        message = "values were to be verified, and none was"
+        hint = "read with dataintegrity=true, or leave `verify` out"
+        yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
+
+
+def counts(trial: TrialResult) -> tuple[float, float]:
+    """Values checked, and found wrong; by the statuses of YCSB's VERIFY where no figure tells."""
+    statuses = trial.statuses.get("VERIFY", {})
+    checked, wrong = trial.value("verified"), trial.value("wrong")
+    if wrong is None:
+        wrong = sum(count for status, count in statuses.items() if status not in SUCCESSES)
+    if checked is None:
+        checked = sum(statuses.values())
+    return max(checked, wrong), wrong

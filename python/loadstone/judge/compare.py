@@ -1,0 +1,106 @@
+"""Comparing: each headline metric of each contender against the baseline of its context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
+from loadstone.judge.pairing import Match
+from loadstone.results.value import Direction, direction
+from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, holm
+
+Findings = Mapping[VariantKey, Sequence[Finding]]
+
+
+def compare(
+    matches: Sequence[Match],
+    metrics: Sequence[str],
+    cells: Mapping[tuple[VariantKey, str], Cell],
+    held: Findings,
+    *,
+    interleaved: bool,
+    rank_invalid: bool,
+) -> list[Comparison]:
+    """All comparisons, with Holm's correction over those that were tested; `held` is what speaks against a variant."""
+    found = [
+        comparison
+        for metric in metrics
+        for match in matches
+        for comparison in compared(match, metric, cells, held, interleaved, rank_invalid)
+    ]
+    adjusted = holm([comparison.p for comparison in found])
+    return [
+        replace(comparison, p_adjusted=p, claim=claimed(comparison, p))
+        for comparison, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def compared(
+    match: Match,
+    metric: str,
+    cells: Mapping[tuple[VariantKey, str], Cell],
+    held: Findings,
+    interleaved: bool,
+    rank_invalid: bool,
+) -> Iterator[Comparison]:
+    """One comparison, its claim still open; none where a side has no such figure, or it is withheld."""
+    if (match.baseline, metric) not in cells or (match.contender, metric) not in cells:
+        return
+    ours, theirs = cells[match.contender, metric], cells[match.baseline, metric]
+    if ours.withheld or theirs.withheld:
+        return
+    against = [*match.findings, *held.get(match.baseline, ()), *held.get(match.contender, ())]
+    findings = tuple(dict.fromkeys(finding for finding in against if concerns(finding, metric)))
+    refused = verdict(findings) == Verdict.INVALID and not rank_invalid
+    evidence = tested(theirs, ours, interleaved)
+    claim: Claim = "refused" if refused else "impossible" if evidence.p is None else "none"
+    yield Comparison(
+        metric,
+        ours.unit,
+        direction(metric),
+        match.context,
+        match.pair.by,
+        theirs,
+        ours,
+        evidence.ratio,
+        claim,
+        None if refused else evidence.p,
+        test=f"{evidence.method}, n={evidence.n}",
+        effect=evidence.effect,
+        findings=findings,
+    )
+
+
+def tested(baseline: Cell, contender: Cell, interleaved: bool) -> Evidence:
+    """Within blocks where variants took turns, else between runs."""
+    if interleaved:
+        return blocked(dict(baseline.samples), dict(contender.samples))
+    return between([value for _, value in baseline.samples], [value for _, value in contender.samples])
+
+
+def concerns(finding: Finding, metric: str) -> bool:
+    """Whether a finding is about this metric; what is invalid taints all."""
+    return finding.metric in ("", metric) or finding.severity == Severity.INVALID
+
+
+def claimed(comparison: Comparison, p: float | None) -> Claim:
+    """The claim that the corrected p allows."""
+    if comparison.claim != "none" or p is None or p >= ALPHA:
+        return comparison.claim
+    return ranked(above(comparison), comparison.direction)
+
+
+def above(comparison: Comparison) -> bool:
+    """Whether the contender's figure is the higher one; medians tell where there is no ratio."""
+    if comparison.ratio.value == comparison.ratio.value:
+        return comparison.ratio.value > 1
+    return comparison.contender.estimate.value > comparison.baseline.estimate.value
+
+
+def ranked(higher: bool, way: Direction | None) -> Claim:
+    """Better or worse, where either is."""
+    if way is None:
+        return "none"
+    return "better" if higher == (way == "higher") else "worse"

@@ -1,0 +1,86 @@
+"""Figures of a trial that several checks need."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import statistic
+
+# Beside the operations: they are no part of the load.
+BESIDE = frozenset({"cleanup", "verify"})
+# A read-modify-write is reported as its read and its update as well.
+COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
+ALL = "all"
+PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
+# YCSB before 0.3 prints 0.
+SUCCESSES = frozenset({"OK", "BATCHED_OK", "NOT_YET", "0"})
+
+
+@cache
+def family(metric: str) -> tuple[str, str]:
+    """A metric's name in two: (`load.read`, `p99.9`); the first is empty for `throughput`."""
+    last = statistic(metric)
+    return metric[: -len(last) - 1], last
+
+
+@cache
+def rank(last: str) -> float | None:
+    """Where a statistic stands among the percentiles, from 0 (`min`) to 1 (`max`); None for anything else."""
+    if last in ("min", "max"):
+        return float(last == "max")
+    found = PERCENTILE.fullmatch(last)
+    return float(found[1]) / 100 if found else None
+
+
+@cache
+def percentile(metric: str) -> float | None:
+    """0.99 for `read.p99`, None for anything else."""
+    last = family(metric)[1]
+    return rank(last) if last.startswith("p") else None
+
+
+def clients(trial: TrialResult) -> float | None:
+    """How many clients there were, as the trial or its config says."""
+    found = trial.clients if trial.clients is not None else trial.config.get("clients")
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) and found > 0 else None
+
+
+def seconds(trial: TrialResult) -> float | None:
+    """The length of the measured window."""
+    if runtime := trial.value("runtime"):
+        return runtime / 1e9
+    throughput, operations = trial.value("throughput"), trial.value("operations")
+    return operations / throughput if throughput and operations else None
+
+
+def failed(trial: TrialResult, prefix: str = "") -> float:
+    """Failed operations of a phase; what a system was not ready for yet is no failure."""
+    if (errors := trial.value(f"{prefix}errors")) is not None:
+        return errors
+    if prefix:
+        return 0
+    return sum(
+        count
+        for operation, counts in trial.statuses.items()
+        if operation.lower() not in BESIDE | COMPOSED
+        for status, count in counts.items()
+        if status not in SUCCESSES
+    )
+
+
+def operations(trial: TrialResult, prefix: str = "") -> float | None:
+    """Operations of a phase, however they ended."""
+    if (value := trial.value(f"{prefix}operations")) is not None:
+        return value
+    for metric in (f"{prefix}errors", f"{prefix}throughput"):
+        if (found := trial.values.get(metric)) is not None and found.n > 1:
+            return found.n
+    return None
+
+
+def share(trial: TrialResult, metric: str) -> float | None:
+    """A count of operations as a share of them all; None where either is not known."""
+    count, every = trial.value(metric), trial.value("operations")
+    return None if count is None or not every else count / every

@@ -1,0 +1,82 @@
+"""The judge: every check over a result set, the comparisons that it allows, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from loadstone.judge.answer import answer
+from loadstone.judge.cells import Cells
+from loadstone.judge.checks import incomplete
+from loadstone.judge.compare import compare
+from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.judgement import Judgement, VariantKey
+from loadstone.judge.knees import CURVES_MAX, knees
+from loadstone.judge.pairing import Match, Variants, baseline, compared, headline, lonely, matches
+from loadstone.judge.settings import Settings
+from loadstone.judge.trials import judge_trial
+from loadstone.judge.variants import judge_variant, missing_points, missing_trials
+from loadstone.results.result_set import ResultSet, variant, variant_name
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
+
+__all__ = ["judge", "judge_trial"]
+
+
+def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
+    """Judges results; with `rank_invalid` comparisons with an invalid side are ranked as well.
+
+    Raises LoadstoneError when the question sets a threshold that there is not.
+    """
+    settings = Settings.of(results.question)
+    variants = results.variants
+    cells = Cells(variants, settings)
+    metrics = headline(results)
+    trials = {trial.trial: judge_trial(trial, results.series(trial.trial), settings) for trial in results.trials}
+    missing = missing_trials(results)
+    main = THROUGHPUT if THROUGHPUT in results.metrics or not metrics else metrics[0]
+    of_variants = {
+        key: judge_variant(each, cells.get((key, main)), missing.get(key, ()), settings)
+        for key, each in variants.items()
+    }
+    found = matches(results, variants, settings)
+    held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
+    comparisons = compare(found, metrics, cells, held, interleaved=results.interleaved, rank_invalid=rank_invalid)
+    counted = variants if rank_invalid else valid(variants, trials)
+    curves = list(knees(counted))
+    return Judgement(
+        results=results,
+        trials=trials,
+        variants=of_variants,
+        cells=cells,
+        comparisons=comparisons,
+        knees=curves,
+        findings=tuple(whole(results, variants, found)),
+        answer=answer(comparisons, curves, cells, main),
+        notes={"knees": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
+    )
+
+
+def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
+    """What its trials' findings hold against a variant: notes are not."""
+    return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE)
+
+
+def valid(
+    variants: Mapping[VariantKey, Sequence[TrialResult]], found: Mapping[str, Sequence[Finding]]
+) -> dict[VariantKey, list[TrialResult]]:
+    """The variants' trials but for invalid ones."""
+    return {
+        key: [trial for trial in trials if verdict(found[trial.trial]) != Verdict.INVALID]
+        for key, trials in variants.items()
+    }
+
+
+def whole(results: ResultSet, variants: Variants, found: Sequence[Match]) -> Iterator[Finding]:
+    """Findings on the whole: on what is missing, and those on pairs, which their comparisons hold as well."""
+    planned = len({variant(config) for config in results.planned.values()})
+    yield from missing_points(missing_trials(results), variants, planned)
+    yield from dict.fromkeys(finding for match in found for finding in match.findings)
+    yield from incomplete.counterparts([variant_name(key) for key in lonely(variants, found)], len(variants))
+    by, wanted = compared(results), results.question.baseline
+    if by is not None and wanted is not None and results.trials:
+        yield from incomplete.baseline(by, wanted, baseline(results, by))

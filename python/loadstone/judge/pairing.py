@@ -1,0 +1,101 @@
+"""Pairing: which variants are compared with which, and what both sides' being unlike does to that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loadstone.judge.checks import between_runs
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judgement import VariantKey
+from loadstone.judge.pair import Pair
+from loadstone.judge.registry import PAIR
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.value import HIGHER_IS_BETTER, statistic
+
+Variants = Mapping[VariantKey, Sequence[TrialResult]]
+# What is compared where the question does not say: the first of these that varies.
+USUAL = ("system", "variant", "run", "store")
+
+
+@dataclass(frozen=True)
+class Match:
+    """A baseline and a contender in one context, with the findings on the two together."""
+
+    context: VariantKey
+    baseline: VariantKey
+    contender: VariantKey
+    pair: Pair
+    findings: tuple[Finding, ...] = ()
+
+
+def compared(results: ResultSet) -> str | None:
+    """The dimension that is compared: the question's, else of those that vary a usual one or the first."""
+    if results.question.by is not None:
+        return results.question.by
+    varying = [name for name, values in results.dimensions.items() if len(values) > 1]
+    return next((name for name in USUAL if name in varying), varying[0] if varying else None)
+
+
+def baseline(results: ResultSet, by: str) -> Scalar | None:
+    """The value that others are compared with; the first one seen where the question names none that is there."""
+    values = results.dimensions.get(by, [])
+    wanted = results.question.baseline
+    # A command line's `2` is the file's 2.
+    return next((value for value in values if wanted in (value, str(value))), values[0] if values else None)
+
+
+def headline(results: ResultSet) -> tuple[str, ...]:
+    """The metrics that are compared; without any of the usual, those of which more is better, else means."""
+    if found := results.headline_metrics:
+        return found
+    measured = [metric for metric in results.metrics if not metric.startswith("load.")]
+    return tuple(metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER) or tuple(
+        metric for metric in measured if statistic(metric) == "mean"
+    )
+
+
+def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
+    """Every contender with the baseline of its context. A context without the baseline has nothing to compare with."""
+    by = compared(results)
+    if by is None:
+        return []
+    contexts: dict[VariantKey, dict[Scalar, VariantKey]] = {}
+    for key in variants:
+        if (value := dict(key).get(by)) is not None:
+            contexts.setdefault(tuple(pair for pair in key if pair[0] != by), {})[value] = key
+    base = baseline(results, by)
+    found = [
+        Match(context, keys[base], key, Pair(by, base, value, variants[keys[base]], variants[key]))
+        for context, keys in contexts.items()
+        if base is not None and base in keys
+        for value, key in keys.items()
+        if value != base
+    ]
+    return attached(found, not results.interleaved, settings)
+
+
+def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[Match]:
+    """The matches with their findings; what is said of several in the same words is one finding on all their trials."""
+    checks = (*PAIR, between_runs.check) if between else PAIR
+    said = [[finding for check in checks for finding in check(match.pair, settings)] for match in found]
+    trials: dict[tuple[str, Severity, str], dict[str, None]] = {}
+    for finding in (each for findings in said for each in findings):
+        trials.setdefault((finding.check, finding.severity, finding.message), {}).update(dict.fromkeys(finding.trials))
+    whole = {key: tuple(ids) for key, ids in trials.items()}
+    made: dict[tuple[str, Severity, str], Finding] = {}
+    for finding in (each for findings in said for each in findings):
+        key = (finding.check, finding.severity, finding.message)
+        made.setdefault(key, replace(finding, trials=whole[key]))
+    return [
+        replace(match, findings=tuple(made[each.check, each.severity, each.message] for each in findings))
+        for match, findings in zip(found, said, strict=True)
+    ]
+
+
+def lonely(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
+    """The variants that nothing is compared with, though others are."""
+    there = {key for match in found for key in (match.baseline, match.contender)}
+    return [key for key in variants if key not in there] if found else []

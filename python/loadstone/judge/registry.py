@@ -1,0 +1,52 @@
+"""The checks, by what they look at. Their names are those of loadstone.judge.settings.DEFAULTS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from loadstone.judge.checks import (
+    client_limited,
+    errors,
+    generator_limited,
+    impossible,
+    incomplete,
+    interference,
+    littles_law,
+    lost_segment,
+    not_steady,
+    page_cache,
+    stalled,
+    unlike_hosts,
+    unlike_promises,
+    unverified,
+)
+from loadstone.judge.finding import Finding
+from loadstone.judge.pair import Pair
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Series, TrialResult
+
+# Checks of one trial.
+TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
+    lost_segment.check,
+    incomplete.check,
+    impossible.check,
+    littles_law.check,
+    generator_limited.check,
+    client_limited.check,
+    errors.check,
+    unverified.check,
+    page_cache.check,
+    interference.check,
+    not_steady.compiling,
+)
+# Checks of one trial's course over time.
+SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...] = (not_steady.check, stalled.check)
+# Checks of two variants that are compared. too-few-samples, noisy, incomplete and impossible also look at one variant
+# (loadstone.judge.variants), between-runs at the whole.
+PAIR: tuple[Callable[[Pair, Settings], Iterator[Finding]], ...] = (unlike_hosts.check, unlike_promises.check)
+# Checks that know everything the engine's note of their name does, if the trial has their figures.
+DECIDED: dict[str, Callable[[TrialResult], bool]] = {
+    generator_limited.NAME: generator_limited.decided,
+    client_limited.NAME: client_limited.decided,
+    errors.NAME: errors.decided,
+}

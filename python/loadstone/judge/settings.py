@@ -1,0 +1,90 @@
+"""Settings: the thresholds of the checks, and what the question asks of them.
+
+The checks go by these figures and facts of a trial, where it has them; the lab and the importers write them so.
+
+Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `<operation>.<statistic>` and
+`all.mean`; `load.` before each for the load phase. `late.generator`, `late.client`: operations more than 1 ms late for
+that reason. `cpu.engine_share`: how much of the processors that it may use the engine used. `driver.share`: our own
+share of an embedded operation's time. `device.read`, `device.written`: bytes in the window; `returned`: bytes of
+values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of the host that went elsewhere. `verified`,
+`wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure whose n is 0 rests on
+nobody knows how many operations.
+
+Facts: `durability`, `consistency`, `replication_acknowledged` (promises, as kept); `file_system`; `networked` (yes or
+no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`, `device_write_bps`,
+`network_bps` (B/s, of one node); `bandwidth_of` (node, or cluster for the sum of the nodes'); `profile` of the engine's
+build; `jvm_compiling` (share of the window).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.result_set import AT_LEAST, Question
+
+# By check and threshold. Shares are numbers from 0 to 1; what each means stands in docs/checks/<check>.md.
+DEFAULTS: dict[str, dict[str, float]] = {
+    "littles-law": {"low": 0.85, "high": 1.05},
+    "generator-limited": {"late": 0.001, "cpu": 0.9, "driver": 0.1},
+    "client-limited": {"late": 0.001},
+    "page-cache": {"share": 0.1, "claimed_share": 0.5},
+    "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05},
+    "noisy": {},
+    "too-few-samples": {"beyond": 10},
+    "errors": {"share": 0.001},
+    "stalled": {"percentiles": 10, "seconds": 1},
+    "unlike-hosts": {"memory": 0.02},
+    "unlike-promises": {},
+    "interference": {"share": 0.05},
+    "unverified": {},
+    "lost-segment": {},
+    "incomplete": {},
+    "impossible": {"speed": 1, "rounding": 0.01},
+    "between-runs": {},
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the checks are to go by."""
+
+    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
+    claims: str | None = None
+    verify: bool = False
+    at_least: int = AT_LEAST
+    at_most: int | None = None
+    until: float | None = None
+
+    def threshold(self, check: str, name: str) -> float:
+        """One of the thresholds."""
+        return self.thresholds[check][name]
+
+    @classmethod
+    def of(cls, question: Question) -> Settings:
+        """The defaults with what the question says otherwise. Raises LoadstoneError for names that there are not."""
+        for name, known in unknown(question.checks):
+            close = difflib.get_close_matches(name.rpartition(".")[2], known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known) or 'none'}"
+            raise LoadstoneError(f"there is no threshold or check {name}", hint)
+        return cls(
+            {check: {**defaults, **question.checks.get(check, {})} for check, defaults in DEFAULTS.items()},
+            question.claims,
+            question.verify,
+            question.at_least,
+            question.at_most,
+            question.until,
+        )
+
+
+def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
+    """Every name that is no check, or as `check.threshold` no threshold of its check, with those that there are."""
+    for check, thresholds in checks.items():
+        if check not in DEFAULTS:
+            yield check, list(DEFAULTS)
+            continue
+        for name in thresholds:
+            if name not in DEFAULTS[check]:
+                yield f"{check}.{name}", list(DEFAULTS[check])

@@ -1,0 +1,51 @@
+"""A variant before the judge: what no single trial shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from loadstone.judge.checks import impossible, incomplete, noisy, too_few_samples
+from loadstone.judge.finding import Finding
+from loadstone.judge.judgement import Cell, VariantKey
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.trial_result import Scalar, TrialResult
+
+
+def judge_variant(
+    trials: Sequence[TrialResult], headline: Cell | None, missing: Sequence[str], settings: Settings
+) -> tuple[Finding, ...]:
+    """Findings on a variant, given the cell that the question's interval is about and the planned trials that miss."""
+    found = [*too_few_samples.check(trials, settings), *impossible.mean(trials, settings)]
+    if headline is not None:
+        found += noisy.check(trials, headline.estimate, headline.metric, settings)
+    if missing and not (headline and narrow(headline, settings)):
+        found += incomplete.repeats(trials, missing)
+    return tuple(found)
+
+
+def narrow(headline: Cell, settings: Settings) -> bool:
+    """Whether no more repeats were needed: a block that was begun is not missed then."""
+    width = headline.estimate.relative_width
+    enough = headline.estimate.n >= settings.at_least
+    return settings.until is not None and enough and width is not None and width <= settings.until
+
+
+def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
+    """The planned trials that are not there, by variant."""
+    there = {trial.trial for trial in results.trials}
+    found: dict[VariantKey, list[str]] = {}
+    for trial, config in results.planned.items():
+        if trial not in there:
+            found.setdefault(variant(config), []).append(trial)
+    return found
+
+
+def missing_points(
+    missing: Mapping[VariantKey, Sequence[str]], there: Collection[VariantKey], planned: int
+) -> tuple[Finding, ...]:
+    """The finding on the variants of which nothing is there; `planned` is the number of all planned variants."""
+    configs: dict[str, Mapping[str, Scalar]] = {
+        trial: dict(key) for key, trials in missing.items() if key not in there for trial in trials
+    }
+    return tuple(incomplete.points(configs, planned))

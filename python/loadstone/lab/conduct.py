@@ -1,0 +1,170 @@
+"""A trial from end to end: prepare, load, settle, warm up, measure, verify, tear down."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.event import Note
+from loadstone.experiment.model import Experiment
+from loadstone.experiment.plan import PlannedTrial
+from loadstone.lab import data, figures, hooks, phase
+from loadstone.lab import spec as specs
+from loadstone.lab.phase import Finished
+from loadstone.lab.watch import Watch
+from loadstone.progress import Display
+from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.results.value import Value
+from loadstone.trial import EngineError
+
+# What a trial that says nothing about its time may take at most, beside its own: loading, settling, closing.
+PATIENCE_SECONDS = 3600.0
+# A phase, what was seen of the host meanwhile, and where the data were.
+Measured = tuple[Finished, list[Value], dict[str, Scalar]]
+
+
+@dataclass
+class Conductor:
+    """Runs the trials of one experiment."""
+
+    experiment: Experiment
+    spaces: data.DataSpaces
+    shown: Display
+    # What holds for every trial: the hosts' fingerprint.
+    facts: Mapping[str, Scalar]
+
+    def conduct(self, planned: PlannedTrial, files: Path) -> TrialResult:
+        """Runs a trial and writes its files below `files`.
+
+        An engine that ends without a result, or a hook that fails, makes a result that says so. Raises LoadstoneError
+        when what every trial needs is not there.
+        """
+        variant = planned.variant
+        start = time.time_ns()
+        space = self.spaces.at(variant.directory)
+        directory = space.fresh()
+        try:
+            with self._hooked(planned, directory, files):
+                load = self._load(planned, directory, files)
+                run, watched, where = self._run(planned, directory, files)
+        except EngineError as error:
+            end = "lost" if error.status < 0 else "failed"
+            note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
+            return self._result(planned, {}, start, end=end, notes=(note,))
+        except hooks.HookError as error:
+            note = Note("hook", str(error.args[0]), error.hint)
+            return self._result(planned, {}, start, end="failed", notes=(note,))
+        finally:
+            data.remove(directory)
+        summary = run.result.summary
+        measured = [*(figures.figures(load.result, "load.") if load else ()), *figures.figures(run.result), *watched]
+        measured += [*(figures.payload(load.spec, load.result) if load else ()), *figures.payload(run.spec, run.result)]
+        facts = {
+            **run.result.ready.facts,
+            **where,
+            "store": run.result.ready.store,
+            "durability": run.result.ready.durability,
+            "how": run.result.ready.how,
+            "engine": run.result.ready.engine,
+            "profile": summary.profile,
+        }
+        notes = list(run.result.notes)
+        if summary.reason:
+            notes.append(Note("incomplete", f"it ended early: {summary.reason}", "the words are the store's"))
+        (files / "series.json").write_text(json.dumps(run.series.to_json()) + "\n")
+        return self._result(
+            planned,
+            amplified(values(*measured)),
+            start,
+            end=summary.end,
+            notes=tuple(notes),
+            facts=facts,
+            statuses=figures.statuses(summary),
+            loop="open" if variant.rate is not None else "closed",
+        )
+
+    def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
+        facts = {**self.facts, **dict(more.pop("facts", {}))}  # type: ignore[call-overload]
+        return TrialResult(
+            trial=planned.trial,
+            config=planned.variant.config,
+            repeat=planned.repeat,
+            values=measured,
+            clients=planned.variant.clients,
+            facts=facts,
+            order=planned.order,
+            start_unix_ns=start,
+            **more,  # type: ignore[arg-type]
+        )
+
+    @contextmanager
+    def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
+        """The hooks before; those after run however the trial ends."""
+        variant, log = planned.variant, files / "hooks.log"
+        names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
+        names["results"] = str(files)
+        timeout = self._timeout()
+        hooks.run(variant.before(names), "before", names, log, timeout)
+        try:
+            yield
+        finally:
+            hooks.run(variant.after(names), "after", names, log, timeout)
+
+    def _load(self, planned: PlannedTrial, directory: Path, files: Path) -> Finished | None:
+        """Loads, or copies what was loaded for another trial; None when the store needs no data."""
+        variant = planned.variant
+        if variant.store in data.WITHOUT_FILES:
+            return None
+        if not self.experiment.load.reuse:
+            seed = self._seed(planned)
+            return self._phase("load", specs.load_spec(variant, directory, seed), planned, files, None)
+        space = self.spaces.at(variant.directory)
+        kept = space.loaded(variant.load_key)
+        if not kept.exists():
+            part = kept.with_suffix(".part")
+            data.remove(part)
+            part.mkdir()
+            spec = specs.load_spec(variant, part, self.experiment.seed)
+            self._phase("load", spec, planned, files, None)
+            part.rename(kept)
+        space.copy(kept, directory)
+        return None
+
+    def _run(
+        self, planned: PlannedTrial, directory: Path, files: Path
+    ) -> Measured:
+        """Measures, and watches the host meanwhile; the file system is flushed before and after."""
+        spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
+        with Watch(directory, files / "observed.jsonl") as watch:
+            run = self._phase("run", spec, planned, files, watch)
+        summary = run.result.summary
+        return run, list(watch.values(summary.operations + summary.warmup_operations)), watch.facts
+
+    def _phase(
+        self, name: str, spec: dict[str, object], planned: PlannedTrial, files: Path, watch: Watch | None
+    ) -> Finished:
+        label = f"{planned.trial} {name}"
+        return phase.run(spec, name, files, self.shown, label, watch, self._timeout())
+
+    def _seed(self, planned: PlannedTrial) -> int:
+        """Every variant of a block does the same operations; every block does others."""
+        return self.experiment.seed * 1_000_003 + planned.repeat
+
+    def _timeout(self) -> float:
+        measure = self.experiment.measure
+        own = measure.warmup + (measure.duration or 0)
+        return self.experiment.timeout or own + PATIENCE_SECONDS
+
+
+def amplified(measured: dict[str, Value]) -> dict[str, Value]:
+    """Adds write amplification: bytes that reached the device for each byte that operations stored."""
+    stored, device = measured.get("stored"), measured.get("device.written_per_operation")
+    operations = measured.get("operations")
+    if stored and device and operations and stored.value and operations.value:
+        each = stored.value / operations.value
+        measured["write_amplification"] = Value("write_amplification", device.value / each, "×", stored.n)
+    return measured

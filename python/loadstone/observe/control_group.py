@@ -1,0 +1,111 @@
+"""Control groups: how much of the host this process may have, by cgroup v2 or v1 (the kernel's admin-guide)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.observe.kernel_file import PROC, fields, number, text, whole
+from loadstone.observe.mount import is_within, mounts
+
+# v1 writes "no limit" as the largest multiple of a page that fits.
+UNLIMITED = 1 << 62
+
+
+@dataclass(frozen=True)
+class ControlGroup:
+    """The directories of this process's group: from its own up to the outermost that can be seen."""
+
+    # By controller, `cpu` and `memory`; both are the same in v2.
+    cpu: tuple[Path, ...] = ()
+    memory: tuple[Path, ...] = ()
+
+    @property
+    def processors(self) -> float | None:
+        """How many processors it may use at once, None without limit; the tightest of all its ancestors holds."""
+        return min((found for found in map(quota, self.cpu) if found is not None), default=None)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """How much memory it may have, page cache included; None without limit."""
+        return min((found for found in map(limit, self.memory) if found is not None), default=None)
+
+    @property
+    def memory_available(self) -> int | None:
+        """Bytes that it can still take: the limit less what is in use and is not idle page cache."""
+        rooms = []
+        for path in self.memory:
+            most, used = limit(path), first(number, path, "memory.current", "memory.usage_in_bytes")
+            if most is not None and used is not None:
+                stat = fields(text(path / "memory.stat"))
+                # v1 has both; there the usage is that of all groups below, as is what is called total.
+                idle = stat.get("total_inactive_file", stat.get("inactive_file", 0))
+                rooms.append(max(most - used + idle, 0))
+        return min(rooms, default=None)
+
+    @property
+    def throttled_ns(self) -> int | None:
+        """How long it was kept off processors so far because it had used its share; all processors added up."""
+        totals = []
+        for path in self.cpu:
+            stat = fields(text(path / "cpu.stat"))
+            if "throttled_usec" in stat:
+                totals.append(stat["throttled_usec"] * 1000)
+            elif "throttled_time" in stat:
+                totals.append(stat["throttled_time"])
+        return sum(totals) if totals else None
+
+
+def control_group(proc: Path = PROC, pid: str = "self") -> ControlGroup:
+    """The group of a process."""
+    paths: dict[str, str] = {}
+    for line in text(proc / pid / "cgroup").splitlines():
+        # hierarchy:controllers:path; v2 has no controllers.
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        paths.update(dict.fromkeys(controllers.split(","), path))
+    found: dict[str, tuple[Path, ...]] = {}
+    for mount in mounts(proc):
+        if mount.type == "cgroup2" and "" in paths:
+            chain = tuple(ancestors(mount.root, mount.point, paths[""]))
+            for controller in ("cpu", "memory"):
+                found.setdefault(controller, chain)
+        for controller in ("cpu", "memory"):
+            # A controller is in one of both versions; where v1 has it, v2 does not.
+            if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
+                found[controller] = tuple(ancestors(mount.root, mount.point, paths[controller]))
+    return ControlGroup(found.get("cpu", ()), found.get("memory", ()))
+
+
+def ancestors(root: str, point: str, path: str) -> Iterator[Path]:
+    """A group's directory and those above it, as far as they are mounted."""
+    # A container sees its own group at the mount point, whatever the path says that the host knows it by.
+    inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
+    top = Path(point)
+    here = top / inside.strip("/")
+    if not here.is_dir():
+        here = top
+    yield here
+    while here != top:
+        here = here.parent
+        yield here
+
+
+def quota(path: Path) -> float | None:
+    """The processors that a group may use: quota ÷ period."""
+    words = text(path / "cpu.max").split()
+    if not words:
+        words = [text(path / "cpu.cfs_quota_us"), text(path / "cpu.cfs_period_us")]
+    share, period = (whole(word) for word in (*words, "", "")[:2])
+    return share / period if share is not None and period and share > 0 else None
+
+
+def limit(path: Path) -> int | None:
+    """The bytes that a group may have."""
+    most = first(number, path, "memory.max", "memory.limit_in_bytes")
+    return most if most is not None and most < UNLIMITED else None
+
+
+def first(read: Callable[[Path], int | None], path: Path, *names: str) -> int | None:
+    """The first of some files that has something to say."""
+    return next((value for name in names if (value := read(path / name)) is not None), None)

@@ -1,0 +1,197 @@
+"""A host as results describe it: processor, memory, disks, kernel and the limits that hold here.
+
+Nothing in it names a person or, unless asked, the machine: no serial numbers, no addresses, no host name.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from pathlib import Path
+from typing import Any
+
+from loadstone.observe.control_group import control_group
+from loadstone.observe.device import backing_of
+from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
+from loadstone.observe.mount import Mount
+
+SECTOR_BYTES = 512
+# Block devices that are none: memory, and files that a loop makes look like one.
+NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
+# Options of mounts whose values are sizes, modes and the like; others may hold addresses, paths and user names.
+OPTIONS = (
+    frozenset({"allocsize", "barrier", "cache", "commit", "compress", "compress-force", "data", "dax", "discard"})
+    | {"errors", "fsync_mode", "jqfmt", "logbsize", "logbufs", "max_batch_time", "min_batch_time", "mode"}
+    | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
+    | {"wsize"}
+)
+# Settings of the kernel that decide when written pages go out and whether memory is swapped.
+SETTINGS = (
+    "vm/dirty_background_ratio",
+    "vm/dirty_expire_centisecs",
+    "vm/dirty_ratio",
+    "vm/max_map_count",
+    "vm/overcommit_memory",
+    "vm/swappiness",
+)
+LIMITS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC, "memlock": resource.RLIMIT_MEMLOCK}
+
+
+def hardware(
+    directory: Path | None = None, name: str = "localhost", *, proc: Path = PROC, sys: Path = SYS
+) -> dict[str, Any]:
+    """This host, with the file system of `directory`; what cannot be known is not in it. Sizes are in bytes."""
+    return present(
+        {
+            "name": name,
+            "cpu": processor(proc, sys),
+            "memory": memory(proc, sys),
+            "disks": disks(sys),
+            "data": None if directory is None else data(directory, proc, sys),
+            "limits": limits(proc),
+            "kernel": text(proc / "sys/kernel/osrelease") or platform.release(),
+            "architecture": platform.machine(),
+            "distribution": distribution(),
+            "clock_source": text(sys / "devices/system/clocksource/clocksource0/current_clocksource"),
+            "settings": {each.replace("/", "."): number(proc / "sys" / each) for each in SETTINGS},
+            "virtualisation": virtualisation(proc, sys),
+        }
+    )
+
+
+def present(found: dict[str, Any]) -> dict[str, Any]:
+    """Without what is not known: None, empty texts, empty parts."""
+    cleaned = {name: present(value) if isinstance(value, dict) else value for name, value in found.items()}
+    return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
+
+
+def processor(proc: Path, sys: Path) -> dict[str, Any]:
+    """The processors: their model, and how many this host has online."""
+    blocks = [dict(pairs(block)) for block in text(proc / "cpuinfo").split("\n\n") if "processor" in block]
+    one = blocks[0] if blocks else {}
+    # Machines without socket numbers (most of ARM) do not tell cores from threads here.
+    cores = {(each["physical id"], each["core id"]) for each in blocks if {"physical id", "core id"} <= each.keys()}
+    smt = number(sys / "devices/system/cpu/smt/active")
+    return {
+        "model": one.get("model name") or arm_model(one) or platform.processor(),
+        "processors": len(blocks) or os.cpu_count(),
+        "usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(cores) or None,
+        "sockets": len({socket for socket, _ in cores}) or None,
+        "smt": None if smt is None else bool(smt),
+        "microcode": one.get("microcode"),
+        "governor": text(sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "caches": caches(sys),
+    }
+
+
+def pairs(block: str) -> list[tuple[str, str]]:
+    """Lines of `name : value`."""
+    split = (line.partition(":") for line in block.splitlines())
+    return [(name.strip(), value.strip()) for name, colon, value in split if colon]
+
+
+def arm_model(block: dict[str, str]) -> str:
+    """What ARM's cpuinfo says in place of a name."""
+    if "CPU implementer" not in block or "CPU part" not in block:
+        return ""
+    return f"implementer {block['CPU implementer']} part {block['CPU part']}"
+
+
+def caches(sys: Path) -> dict[str, int]:
+    """The first processor's caches by name (`L1d`, `L2`), in bytes."""
+    found: dict[str, int] = {}
+    top = sys / "devices/system/cpu/cpu0/cache"
+    for index in names(top):
+        size, kind = text(top / index / "size"), text(top / index / "type")
+        scale = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 0)
+        if scale and (count := whole(size[:-1])) is not None:
+            suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
+            found[f"L{text(top / index / 'level')}{suffix}"] = count * scale
+    return found
+
+
+def memory(proc: Path, sys: Path) -> dict[str, Any]:
+    """Memory and swap, and whether huge pages are given unasked."""
+    found = fields(text(proc / "meminfo"))
+    return {
+        "bytes": found.get("MemTotal"),
+        "swap_bytes": found.get("SwapTotal"),
+        "transparent_huge_pages": chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
+    }
+
+
+def chosen(choices: str) -> str:
+    """The one in brackets of `always [madvise] never`."""
+    return choices.partition("[")[2].partition("]")[0]
+
+
+def disks(sys: Path) -> list[dict[str, Any]]:
+    """The disks and arrays of this host, with what their kernel queue is set to."""
+    found = []
+    for name in names(sys / "block"):
+        top = sys / "block" / name
+        sectors = number(top / "size")
+        if name.rstrip("0123456789") in NO_DISKS or not sectors:
+            continue
+        rotational = number(top / "queue/rotational")
+        disk = {
+            "name": name,
+            "model": text(top / "device/model") or text(top / "dm/name"),
+            "bytes": sectors * SECTOR_BYTES,
+            # A virtual disk is what its hypervisor says, which may well be wrong.
+            "rotational": None if rotational is None else bool(rotational),
+            "scheduler": chosen(text(top / "queue/scheduler")) or text(top / "queue/scheduler"),
+            "write_cache": text(top / "queue/write_cache"),
+        }
+        found.append(present(disk))
+    return found
+
+
+def data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
+    """Where the data is: file system, mount options, device in words."""
+    backing = backing_of(directory, proc, sys)
+    if backing.mount is None:
+        return {}
+    disks_below = [] if backing.device is None else list(backing.device.disks)
+    return {
+        "file_system": backing.mount.type,
+        "options": options(backing.mount),
+        "device": backing.words,
+        "disks": disks_below,
+    }
+
+
+def options(mount: Mount) -> list[str]:
+    """The options of a mount, in their order, each once, without those that may tell of people and addresses."""
+    every = dict.fromkeys((*mount.options, *mount.super_options))
+    return [option for option in every if "=" not in option or option.partition("=")[0] in OPTIONS]
+
+
+def limits(proc: Path) -> dict[str, Any]:
+    """What this process may have: its control group's limits, if any, and its own (`unlimited`, or soft)."""
+    group = control_group(proc)
+    found: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
+    for name, which in LIMITS.items():
+        soft, _ = resource.getrlimit(which)
+        found[name] = "unlimited" if soft == resource.RLIM_INFINITY else soft
+    return found
+
+
+def distribution() -> str:
+    """The operating system's own name: `Debian GNU/Linux 12 (bookworm)`."""
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        return platform.system()
+
+
+def virtualisation(proc: Path, sys: Path) -> dict[str, Any]:
+    """Whether the processor says that it is a hypervisor's, and what machine the firmware claims to be."""
+    flags = next((line for line in text(proc / "cpuinfo").splitlines() if line.startswith("flags")), "")
+    return {
+        "hypervisor": "hypervisor" in flags.split() if flags else None,
+        "vendor": text(sys / "class/dmi/id/sys_vendor"),
+        "product": text(sys / "class/dmi/id/product_name"),
+    }

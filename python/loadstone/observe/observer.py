@@ -1,0 +1,138 @@
+"""The observer: watches this host and some processes while a trial runs.
+
+    with Observer(data, {"engine": pid}, path=trial / "observed.jsonl") as observer:
+        observer.mark("measure")
+        ...                        # observer.poll() about once a second
+        observer.mark("flush")
+        values = observer.summary("measure")
+
+It has no thread: whoever waits for the engine's events calls it, and a look costs less than a millisecond or two.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from loadstone.observe.census import census
+from loadstone.observe.control_group import control_group
+from loadstone.observe.device import backing_of
+from loadstone.observe.kernel_file import PROC, SYS, names
+from loadstone.observe.process import stat
+from loadstone.observe.sample import LAB, Sample, look
+from loadstone.observe.summary import figures
+from loadstone.observe.window import Window
+from loadstone.results.value import Value
+
+
+class Observer:
+    """Samples the host. Phases follow each other: `mark` ends one and begins the next."""
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        pids: Mapping[str, int] | None = None,
+        interval_seconds: float = 1.0,
+        path: Path | None = None,
+        *,
+        proc: Path = PROC,
+        sys: Path = SYS,
+    ) -> None:
+        """Observes the host, the device behind `directory`, and processes by name; samples go to a new file `path`."""
+        self.interval_seconds = interval_seconds
+        self.path = path
+        # What is behind the directory, in `words` for a report.
+        self.backing = None if directory is None else backing_of(directory, proc, sys)
+        # Why samples could not be written, if so: a full disk ends the file and not the trial.
+        self.problem: str | None = None
+        self._proc = proc
+        self._group = control_group(proc)
+        self._interfaces = physical_interfaces(sys)
+        self._watched: dict[str, tuple[int, int]] = {}
+        self._windows: dict[str, Window] = {}
+        self._phase: Window | None = None
+        self._file: io.FileIO | None = None
+        self._due = 0.0
+        for name, pid in (pids or {}).items():
+            self.watch(name, pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def watch(self, name: str, pid: int) -> None:
+        """Watches one more process; one that is gone already is no error. A name that is taken gets the new process."""
+        found = stat(pid, self._proc)
+        if found is not None:
+            self._watched[name] = found.key
+        else:
+            self._watched.pop(name, None)
+
+    def poll(self) -> Sample | None:
+        """Looks if the interval since the last look is over."""
+        return self.look() if time.monotonic() >= self._due else None
+
+    def look(self) -> Sample:
+        """Takes a sample now."""
+        return self._keep(self._look())
+
+    def mark(self, name: str) -> Sample:
+        """Takes a sample with which the phase `name` begins and the one before ends; counts all processes too."""
+        sample = replace(self._look(), mark=name, census=census((pid for pid, _ in self._watched.values()), self._proc))
+        self._keep(sample)
+        self._phase = self._windows[name] = Window.of([sample])
+        return sample
+
+    def window(self, phase: str) -> Window:
+        """What a phase has gained so far. Raises KeyError when it was never marked."""
+        return self._windows[phase]
+
+    def summary(self, phase: str) -> list[Value]:
+        """The figures of a phase, from its mark to the next one. Raises KeyError when it was never marked."""
+        device = None if self.backing is None else self.backing.device
+        return figures(self._windows[phase], device, self._interfaces)
+
+    def close(self) -> None:
+        """Closes the file; later looks are not written."""
+        self.path = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _look(self) -> Sample:
+        self._due = time.monotonic() + self.interval_seconds
+        sample = look({name: pid for name, (pid, _) in self._watched.items()}, self._group, self._proc)
+        for name, key in list(self._watched.items()):
+            # Its pid may have gone to another process since.
+            if name not in sample.processes or sample.processes[name].key != key:
+                del self._watched[name]
+        kept = {name: found for name, found in sample.processes.items() if name in self._watched or name == LAB}
+        return replace(sample, processes=kept)
+
+    def _keep(self, sample: Sample) -> Sample:
+        if self._phase is not None:
+            self._phase.add(sample)
+        if self.path is not None and self.problem is None:
+            try:
+                if self._file is None:
+                    # Without a buffer: what was seen before a crash is worth the most, and closing cannot fail.
+                    self._file = io.FileIO(self.path, "w")
+                line = json.dumps(sample.to_json(), separators=(",", ":")).encode() + b"\n"
+                if self._file.write(line) != len(line):
+                    self.problem = f"cannot write {self.path}: a line was cut off"
+            except OSError as error:
+                self.problem = f"cannot write {self.path}: {error.strerror}"
+        return sample
+
+
+def physical_interfaces(sys: Path = SYS) -> frozenset[str]:
+    """Interfaces that are hardware; bonds, bridges and tunnels count the same bytes again. Empty inside a container."""
+    return frozenset(name for name in names(sys / "class/net") if (sys / "class/net" / name / "device").exists())

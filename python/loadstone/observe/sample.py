@@ -1,0 +1,128 @@
+"""A sample: all that one look at the host saw; one line of observed.jsonl."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadstone.observe.census import Census
+from loadstone.observe.control_group import ControlGroup
+from loadstone.observe.device_bytes import Disk, disks
+from loadstone.observe.host_counters import TICKS_PER_SECOND, Ticks, memory, network, pressure, processors
+from loadstone.observe.kernel_file import PROC
+from loadstone.observe.process import Process, process
+
+VERSION = 1
+# This process, among those that are watched.
+LAB = "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """One moment on three clocks: steps of the wall clock show nowhere but in `unix_ns`."""
+
+    monotonic_ns: int
+    unix_ns: int
+    # Since boot, sleep included: what the start of a process is given in.
+    boot_ticks: int
+
+    @classmethod
+    def now(cls) -> Clocks:
+        """This moment."""
+        # Not every system has the third clock; processes are then never known to be new.
+        boot = getattr(time, "CLOCK_BOOTTIME", None)
+        ticks = 0 if boot is None else time.clock_gettime_ns(boot) * TICKS_PER_SECOND // 1_000_000_000
+        return cls(time.monotonic_ns(), time.time_ns(), ticks)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Counters and levels at one moment; what the host hides is not in it."""
+
+    clocks: Clocks
+    processors: Mapping[str, Ticks] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+    disks: Mapping[str, Disk] = field(default_factory=dict)
+    network: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    pressure: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    throttled_ns: int | None = None
+    # By the name that the lab gave; those that are there.
+    processes: Mapping[str, Process] = field(default_factory=dict)
+    # The phase that begins with this sample; only then there is a census.
+    mark: str = ""
+    census: Census | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The line in observed.jsonl; docs/reference/observation.md says what the columns are."""
+        line: dict[str, Any] = {
+            "observed": VERSION,
+            "unix_ns": self.clocks.unix_ns,
+            "monotonic_ns": self.clocks.monotonic_ns,
+            "boot_ticks": self.clocks.boot_ticks,
+            "mark": self.mark or None,
+            "ticks_per_second": TICKS_PER_SECOND,
+            "processors": self.processors,
+            "memory": self.memory,
+            "disks": self.disks,
+            "network": self.network,
+            "pressure": self.pressure,
+            "throttled_ns": self.throttled_ns,
+            "processes": {name: found.to_json() for name, found in self.processes.items()},
+        }
+        return {name: value for name, value in line.items() if value not in (None, {})}
+
+    @classmethod
+    def from_json(cls, line: Mapping[str, Any]) -> Sample:
+        """Reads a line. Raises KeyError, TypeError or ValueError when it is none of this version."""
+        if line["observed"] != VERSION:
+            raise ValueError(f"its version is {line['observed']}, this is {VERSION}")
+
+        def table(name: str) -> dict[str, Any]:
+            return {key: tuple(row) for key, row in line.get(name, {}).items()}
+
+        return cls(
+            Clocks(line["monotonic_ns"], line["unix_ns"], line["boot_ticks"]),
+            processors=table("processors"),
+            disks=table("disks"),
+            network=table("network"),
+            pressure=table("pressure"),
+            memory=dict(line.get("memory", {})),
+            throttled_ns=line.get("throttled_ns"),
+            processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
+            mark=line.get("mark", ""),
+        )
+
+
+def look(
+    watched: Mapping[str, int], group: ControlGroup | None = None, proc: Path = PROC, clocks: Clocks | None = None
+) -> Sample:
+    """Takes a sample of the host, of the processes that are watched by name, and of this one."""
+    group = group or ControlGroup()
+    levels = memory(proc)
+    if (room := group.memory_available) is not None and "available" in levels:
+        # A container that may have 4 GB has no use for what is free on the host beyond them.
+        levels["available"] = min(levels["available"], room)
+    found = {LAB: process("self", proc), **{name: process(pid, proc) for name, pid in watched.items()}}
+    return Sample(
+        clocks or Clocks.now(),
+        processors(proc),
+        levels,
+        # A device that never did anything: loop0 to loop7 on most machines.
+        {name: row for name, row in disks(proc).items() if any(row)},
+        network(proc),
+        pressure(proc),
+        group.throttled_ns,
+        {name: each for name, each in found.items() if each is not None},
+    )
+
+
+def read(path: Path) -> Iterator[Sample]:
+    """The samples of observed.jsonl; a last line that was cut off is left out. Raises OSError."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield Sample.from_json(json.loads(line))

@@ -1,0 +1,152 @@
+"""A summary: the figures of a window, by the names that results have (docs/reference/observation.md).
+
+What cannot be known honestly is left out: no figure is better than one that looks like none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from loadstone.observe.census import Census
+from loadstone.observe.device import Device
+from loadstone.observe.host_counters import TICKS_PER_SECOND
+from loadstone.observe.sample import LAB, Sample
+from loadstone.observe.window import IDLE, Window
+from loadstone.results.value import Value
+
+# Clocks tick a hundred times a second: below this many ticks of all processors a share says nothing.
+TICKS_MIN = 100
+# The same for one process or device: a tick more or less is 5 % then.
+ELAPSED_NS_MIN = 200_000_000
+LOOPBACK = "lo"
+
+
+def summary(
+    samples: Iterable[Sample], device: Device | None = None, interfaces: frozenset[str] | None = None
+) -> list[Value]:
+    """The figures of the window from the first to the last of some samples, which are in their order."""
+    return figures(Window.of(samples), device, interfaces)
+
+
+def figures(window: Window, device: Device | None = None, interfaces: frozenset[str] | None = None) -> list[Value]:
+    """The figures of a window.
+
+    `device` is the one behind the data; `interfaces` are those to count, all but the loopback if it is None.
+    """
+    if window.samples < 2:
+        return []
+    shares = [*processors(window), *device_figures(window, device), *io_others(window, device), *pressure(window)]
+    others = [*memory(window), *network(window, interfaces), *processes(window)]
+    return [Value(metric, value, unit, window.samples) for metric, value, unit in (*shares, *others)]
+
+
+Figure = tuple[str, float, str]
+
+
+def processors(window: Window) -> Iterator[Figure]:
+    """Shares of all processors: busy, waiting for I/O, stolen by a hypervisor, used by others."""
+    ticks = sum(window.ticks.values())
+    if ticks >= TICKS_MIN:
+        steal = window.ticks["steal"]
+        idle = sum(window.ticks[column] for column in IDLE)
+        yield "cpu.busy", (ticks - idle - steal) / ticks, "share"
+        yield "cpu.iowait", window.ticks["iowait"] / ticks, "share"
+        yield "cpu.steal", steal / ticks, "share"
+    seen = window.attributed
+    if seen.all >= TICKS_MIN:
+        yield "cpu.others", max(seen.used - seen.ours - not_others(window), 0) / seen.all, "share"
+    if window.throttled_ns is not None and window.elapsed_ns >= ELAPSED_NS_MIN and window.last:
+        count = max(len(window.last.processors) - 1, 1)
+        yield "cpu.throttled", min(window.throttled_ns / (window.elapsed_ns * count), 1.0), "share"
+
+
+def not_others(window: Window) -> int:
+    """Ticks of the kernel's threads and of what descends from us unwatched: known where both ends had a census."""
+    before, after = census_pair(window)
+    if before is None or after is None or window.first is None or window.last is None:
+        return 0
+    known = [found.key for sample in (window.first, window.last) for found in sample.processes.values()]
+    return after.kernel_ticks_since(before) + after.relatives_ticks_since(before, known)
+
+
+def census_pair(window: Window) -> tuple[Census | None, Census | None]:
+    """The censuses at both ends."""
+    return (window.first.census if window.first else None, window.last.census if window.last else None)
+
+
+def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
+    """Bytes of the device that holds the file system, and how much of the time the busiest disk below it worked."""
+    if device is None or not device.counted:
+        return
+    parts = [window.disks[part] for part in device.parts if part in window.disks]
+    if parts and len(parts) == len(device.parts):
+        read, written, discarded, _ = (sum(column) for column in zip(*parts, strict=True))
+        yield "device.read", read, "B"
+        yield "device.written", written, "B"
+        yield "device.discarded", discarded, "B"
+    if (busy := utilisation(window, device)) is not None:
+        yield "device.utilisation", busy, "share"
+
+
+def utilisation(window: Window, device: Device) -> float | None:
+    """The share of the window in which the busiest disk had anything to do; for many drives 1 is not their limit."""
+    busy_ms = [window.disks[disk][3] for disk in device.disks if disk in window.disks]
+    if not busy_ms or window.elapsed_ns < ELAPSED_NS_MIN:
+        return None
+    return min(max(busy_ms) * 1e6 / window.elapsed_ns, 1.0)
+
+
+def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
+    """The share of the disks' time that others' I/O took, at least.
+
+    Write-back is the kernel's work, so a disk's bytes alone accuse nobody, and a process's bytes do not say which disk
+    they went to. Others are charged with no more than they did themselves, no more than the disks moved beyond what we
+    asked for, and only for the time in which the disks worked: a line of a log on an idle disk disturbs nobody.
+    """
+    before, after = census_pair(window)
+    if before is None or after is None or device is None or not device.counted:
+        return
+    known, busy = after.bytes_since(before), utilisation(window, device)
+    if known is None or busy is None or any(disk not in window.disks for disk in device.disks):
+        return
+    ours, others = known
+    moved = sum(sum(window.disks[disk][:2]) for disk in device.disks)
+    charged = min(others, max(moved - ours, 0))
+    yield "io.others", busy * charged / moved if moved else 0.0, "share"
+    yield "io.others_bytes", others, "B"
+
+
+def pressure(window: Window) -> Iterator[Figure]:
+    """Shares of the window in which some task waited for a processor, for I/O, for memory."""
+    if window.elapsed_ns >= ELAPSED_NS_MIN:
+        for name, (some_us, _) in window.pressure.items():
+            yield f"pressure.{name}", min(some_us * 1e3 / window.elapsed_ns, 1.0), "share"
+
+
+def memory(window: Window) -> Iterator[Figure]:
+    """What was left of memory when least was, the mean page cache, and the most that was still to be written."""
+    if window.available_min is not None:
+        yield "memory.available_min", window.available_min, "B"
+    if window.cache_samples:
+        yield "memory.cache", window.cache_sum / window.cache_samples, "B"
+    if window.dirty_max is not None:
+        yield "memory.dirty_max", window.dirty_max, "B"
+
+
+def network(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figure]:
+    """Bytes that went through the interfaces."""
+    rows = [row for name, row in window.network.items() if (name in interfaces if interfaces else name != LOOPBACK)]
+    if rows:
+        yield "network.received", sum(row[0] for row in rows), "B"
+        yield "network.sent", sum(row[1] for row in rows), "B"
+
+
+def processes(window: Window) -> Iterator[Figure]:
+    """Each watched process by its name: resident memory at its largest, processors in use, faults that read."""
+    for name, usage in window.processes.items():
+        if name == LAB:
+            continue
+        yield f"{name}.memory_max", usage.memory_max, "B"
+        if usage.elapsed_ns >= ELAPSED_NS_MIN:
+            yield f"{name}.cpu", usage.cpu_ticks / TICKS_PER_SECOND * 1e9 / usage.elapsed_ns, "processors"
+            yield f"{name}.faults_major", usage.faults_major, "faults"

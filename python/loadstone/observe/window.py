@@ -1,0 +1,178 @@
+"""A window: what the counters gained between samples that follow each other, and the extremes of the levels.
+
+It adds pair by pair and keeps no samples: a day of them fits, and a counter that begins anew, a device that is
+unplugged or a process that ends costs its one pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from loadstone.observe.device_bytes import delta, delta_ms
+from loadstone.observe.host_counters import PROCESSOR, Ticks
+from loadstone.observe.sample import LAB, Sample
+
+ALL_PROCESSORS = "cpu"
+IDLE = frozenset({"idle", "iowait"})
+# Columns in which programs and the kernel's threads run. Interrupts belong to nobody: they serve our I/O as well.
+BY_SOMEBODY = frozenset({"user", "nice", "system"})
+
+
+@dataclass
+class Usage:
+    """What one watched process did in the window."""
+
+    elapsed_ns: int = 0
+    cpu_ticks: int = 0
+    faults_major: int = 0
+    memory_max: int = 0
+
+
+@dataclass
+class Attribution:
+    """Ticks of those pairs of samples in which the work of all that is ours is known."""
+
+    all: int = 0
+    used: int = 0
+    ours: int = 0
+
+
+@dataclass
+class Window:
+    """The sums over a phase; times in ns unless they are ticks."""
+
+    first: Sample | None = None
+    last: Sample | None = None
+    samples: int = 0
+    # By the columns of PROCESSOR, all processors together.
+    ticks: dict[str, int] = field(default_factory=dict)
+    attributed: Attribution = field(default_factory=Attribution)
+    # Read B, written B, discarded B, busy ms by device; received B, sent B by interface; some µs, full µs by resource.
+    disks: dict[str, list[int]] = field(default_factory=dict)
+    network: dict[str, list[int]] = field(default_factory=dict)
+    pressure: dict[str, list[int]] = field(default_factory=dict)
+    throttled_ns: int | None = None
+    processes: dict[str, Usage] = field(default_factory=dict)
+    available_min: int | None = None
+    dirty_max: int | None = None
+    cache_sum: int = 0
+    cache_samples: int = 0
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> Window:
+        """The window that some samples in their order span."""
+        window = cls()
+        for sample in samples:
+            window.add(sample)
+        return window
+
+    @property
+    def elapsed_ns(self) -> int:
+        """From the first to the last sample."""
+        return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
+
+    def add(self, sample: Sample) -> None:
+        """Goes on to a later sample."""
+        if self.last is not None:
+            self._add_pair(self.last, sample)
+        else:
+            self.first = sample
+        self.last = sample
+        self.samples += 1
+        self._add_levels(sample)
+
+    def _add_levels(self, sample: Sample) -> None:
+        levels = sample.memory
+        if "available" in levels:
+            self.available_min = min(levels["available"], self.available_min or levels["available"])
+        if "dirty" in levels:
+            # A page under way to its device is dirty no more and not yet safe.
+            self.dirty_max = max(levels["dirty"] + levels.get("writeback", 0), self.dirty_max or 0)
+        if "cached" in levels:
+            # What is in tmpfs and shared memory counts as cached too, and caches nothing.
+            cache = levels["cached"] + levels.get("buffers", 0) - levels.get("shared", 0)
+            self.cache_sum += max(cache, 0)
+            self.cache_samples += 1
+        for name, found in sample.processes.items():
+            usage = self.processes.setdefault(name, Usage())
+            usage.memory_max = max(usage.memory_max, found.memory_bytes)
+
+    def _add_pair(self, before: Sample, after: Sample) -> None:
+        elapsed_ns = after.clocks.monotonic_ns - before.clocks.monotonic_ns
+        old, new = before.processors.get(ALL_PROCESSORS), after.processors.get(ALL_PROCESSORS)
+        if old is not None and new is not None:
+            gained = ticks_between(old, new)
+            for column, ticks in gained.items():
+                self.ticks[column] = self.ticks.get(column, 0) + ticks
+            ours = our_ticks(before, after)
+            if ours is not None:
+                self.attributed.all += sum(gained.values())
+                self.attributed.used += sum(gained[column] for column in BY_SOMEBODY)
+                self.attributed.ours += ours
+        add_rows(self.disks, before.disks, after.disks, times={3})
+        add_rows(self.network, before.network, after.network)
+        add_rows(self.pressure, before.pressure, after.pressure)
+        if before.throttled_ns is not None and after.throttled_ns is not None:
+            self.throttled_ns = (self.throttled_ns or 0) + delta(before.throttled_ns, after.throttled_ns)
+        for name, found in after.processes.items():
+            was = before.processes.get(name)
+            if was is not None and was.key == found.key:
+                usage = self.processes.setdefault(name, Usage())
+                usage.elapsed_ns += elapsed_ns
+                usage.cpu_ticks += max(found.cpu_ticks - was.cpu_ticks, 0)
+                usage.faults_major += max(found.faults_major - was.faults_major, 0)
+
+
+def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
+    """Ticks by column; idle and iowait may go back a little (proc(5)), and all do when a processor goes offline."""
+    columns = zip(PROCESSOR, before, after, strict=True)
+    return {column: max(new - old, 0) for column, old, new in columns}
+
+
+def our_ticks(before: Sample, after: Sample) -> int | None:
+    """Ticks of the lab and the watched processes between two samples; None where not all of it can be known."""
+    total = 0
+    lab = after.processes.get(LAB)
+    was_lab = before.processes.get(LAB)
+    if lab is None or was_lab is None or lab.key != was_lab.key:
+        return None
+    children = lab.children_ticks - was_lab.children_ticks
+    for name in before.processes.keys() | after.processes.keys():
+        was, found = before.processes.get(name), after.processes.get(name)
+        if found is not None and was is not None and found.key == was.key:
+            # The lab's children are told apart below.
+            total += found.cpu_ticks - was.cpu_ticks if name == LAB else found.all_ticks - was.all_ticks
+            continue
+        if was is not None:
+            # It ended, and its last ticks are among those of its parent's children: ours to read if that is the lab.
+            if was.parent != lab.pid:
+                return None
+            children -= was.all_ticks
+        if found is not None:
+            # It was not watched before. All of its work is in this pair only if it began in it.
+            if found.start_ticks < before.clocks.boot_ticks or not before.clocks.boot_ticks:
+                return None
+            total += found.all_ticks
+    # A child that nobody watched brings all the ticks of its life: too much for us rather than for others.
+    return total + max(children, 0)
+
+
+def add_rows(
+    totals: dict[str, list[int]],
+    before: Mapping[str, tuple[int, ...]],
+    after: Mapping[str, tuple[int, ...]],
+    times: Iterable[int] = (),
+) -> None:
+    """Adds what each row's columns have gained; `times` are columns of 32-bit ms."""
+    if not before:
+        # Nothing could be read then: what has been gained since is not known.
+        return
+    for name, row in after.items():
+        # A row that was not there belongs to what has just been plugged in or used for the first time.
+        was = before.get(name, (0,) * len(row))
+        gained = [
+            (delta_ms if column in times else delta)(old, new)
+            for column, (old, new) in enumerate(zip(was, row, strict=True))
+        ]
+        totals[name] = [sum(pair) for pair in zip(totals.get(name, [0] * len(row)), gained, strict=True)]

@@ -1,0 +1,192 @@
+"""Throughput and latency over time: a panel for each variant, thin lines for its repeats, a strong one for their median."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from loadstone.judge.judgement import VariantKey
+from loadstone.report import wording
+from loadstone.report.charts import figure
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, layered, limits, plot, shown
+from loadstone.report.course import Figure as Kind
+from loadstone.report.course import chosen, middle, step, thinned
+from loadstone.report.view import View, spread
+from loadstone.results.trial_result import Series
+
+# Lines in all panels together.
+LINES_MAX = 60
+# Vega's language: 0, 20k, 1.5M.
+RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
+
+
+@dataclass(frozen=True)
+class Courses:
+    """The series of some variants' repeats."""
+
+    # By variant, each with its trial's id and repeat.
+    of: Mapping[VariantKey, Sequence[tuple[str, int, Series]]]
+    # Variants and repeats that have one.
+    variants: int
+    repeats: int
+
+    @property
+    def all(self) -> list[Series]:
+        """Every series."""
+        return [series for found in self.of.values() for _, _, series in found]
+
+
+def courses(view: View) -> Courses:
+    """Reads the series of as many trials as there is room for."""
+    fitting = [key for key in view.variants if view.value(key) in shown(view)]
+    keys = spread(fitting, PANELS_MAX)
+    most = max(LINES_MAX // max(len(keys), 1), 1)
+    found: dict[VariantKey, list[tuple[str, int, Series]]] = {}
+    for key in keys:
+        repeats = {trial.trial: trial.repeat for trial in view.variants[key]}
+        for trial in chosen(repeats, most):
+            series = view.results.series(trial)
+            if series is not None and len(series.start_seconds) > 1:
+                found.setdefault(key, []).append((trial, repeats[trial], series))
+    total = max((len(view.variants[key]) for key in keys), default=0)
+    return Courses(found, len(fitting), total)
+
+
+def throughput(view: View, found: Courses) -> Figure:
+    """Throughput over time."""
+    return drawn(
+        view,
+        found,
+        "throughput-over-time",
+        ("throughput",),
+        "op/s",
+        "Throughput, op/s",
+    )
+
+
+def latency(view: View, found: Courses) -> Figure:
+    """The median and the p99 over time."""
+    return drawn(
+        view,
+        found,
+        "latency-over-time",
+        ("p50", "p99"),
+        "ns",
+        "Latency: p50 and p99 of all operations",
+    )
+
+
+def drawn(
+    view: View,
+    found: Courses,
+    name: str,
+    kinds: Sequence[Kind],
+    unit: str,
+    title: str,
+) -> Figure:
+    """A panel for each variant; those of one context share their axes."""
+    seconds = step(found.all)
+    rows = {key: panel_rows(view, key, repeats, kinds, seconds, unit) for key, repeats in found.of.items()}
+    panels = []
+    for key, (thin, strong) in rows.items():
+        beside = [each for other, each in rows.items() if view.context(other) == view.context(key)]
+        numbers = [value for lines in beside for value in values(lines, "value") if value > 0]
+        if not strong or not numbers:
+            continue
+        ends = [seconds for lines in beside for seconds in values(lines, "seconds")]
+        head = " · ".join(part for part in (view.name(key), view.title(view.context(key))) if part)
+        panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends)), 170))
+    return Figure(name, tuple(panels), caption(view, found, kinds, seconds, len(panels)), describe(kinds), title)
+
+
+def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
+    """The axis of a figure: rates from zero, latencies by their logarithm."""
+    if unit == "ns":
+        domain = figure.decade_domain(numbers)
+        return alt.Y("value:Q", scale=alt.Scale(type="log", domain=domain, nice=False), axis=figure.time_axis(domain))
+    scale = alt.Scale(domain=[0, max(numbers) * 1.05], nice=False)
+    return alt.Y("value:Q", scale=scale, axis=alt.Axis(title=None, labelExpr=RATE_LABEL, tickCount=4))
+
+
+def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[float]:
+    """Every value of a field of thin and strong lines."""
+    thin, strong = lines
+    yield from (value for row in thin for value in row[field])
+    yield from (row[field] for row in strong)
+
+
+def panel_rows(
+    view: View,
+    key: VariantKey,
+    repeats: Sequence[tuple[str, int, Series]],
+    kinds: Sequence[Kind],
+    step_seconds: float,
+    unit: str,
+) -> tuple[list[Row], list[Row]]:
+    """The rows of the thin lines and of the strong ones."""
+    thin: list[Row] = []
+    strong: list[Row] = []
+    name = view.name(key)
+    for kind in kinds:
+        lines = [(trial, repeat, thinned(series, kind, step_seconds)) for trial, repeat, series in repeats]
+        for trial, repeat, line in lines if len(lines) > 1 else ():
+            seconds, numbers = zip(*line.points, strict=True) if line.points else ((), ())
+            row = {"name": name, "kind": kind, "trial": trial, "repeat": str(repeat)}
+            thin.append({**row, "seconds": list(seconds), "value": list(numbers)})
+        points = middle([line for _, _, line in lines]).points
+        same = {"name": name, "kind": kind}
+        strong.extend(
+            {**same, "seconds": at, "value": value, "figure": wording.figure(value, unit), "at": f"{at:g} s"}
+            for at, value in points
+        )
+        if strong and len(kinds) > 1 and points:
+            strong[-1]["end"] = kind
+    return thin, strong
+
+
+def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end: float) -> dict[str, Any]:
+    """Thin lines behind strong ones."""
+    x = alt.X(
+        "seconds:Q",
+        scale=alt.Scale(domain=[0, end or 1], nice=False),
+        axis=alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True),
+    )
+    # One row a line, unfolded in the browser: a tenth of the bytes.
+    behind = plot(thin).transform_flatten(["seconds", "value"])
+    behind = behind.encode(x=x, y=y, color=colour(view))
+    before = plot(strong).encode(x=x, y=y, color=colour(view))
+    told = [alt.Tooltip(f"{field}:N") for field in ("name", "trial", "repeat")]
+    tooltip = [
+        alt.Tooltip(f"{field}:N", title=title)
+        for field, title in (("name", "name"), ("kind", "median of"), ("at", "time"), ("figure", "figure"))
+    ]
+    layers = [
+        behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=told),
+        before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
+        before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip),
+        plot([row for row in strong if "end" in row])
+        .mark_text(align="right", baseline="bottom", dy=-6, style="word", fontWeight=600)
+        .encode(x=x, y=y, text="end:N"),
+    ]
+    return layered(*layers)
+
+
+def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
+    """How to read it."""
+    said = "Thin lines are repeats, the strong line is their median; panels of one context share their axes."
+    usual = min((length for series in found.all for length in series.length_seconds[:1]), default=seconds)
+    if seconds > usual * 1.5:
+        joined = "mean" if kinds == ("throughput",) else "middle p50 and worst p99"
+        said += f" Each point stands for {seconds:g} s: the {joined} of the intervals in them."
+    repeats = max((len(each) for each in found.of.values()), default=0)
+    if repeats < found.repeats:
+        said += f" {repeats} of {found.repeats} repeats are drawn."
+    return said + limits(view, panels, found.variants)
+
+
+def describe(kinds: Sequence[Kind]) -> str:
+    """What it shows."""
+    return f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"

@@ -1,0 +1,77 @@
+"""What the devices did for each operation: bytes read, bytes written, write amplification."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from loadstone.judge.judgement import VariantKey
+from loadstone.report import wording
+from loadstone.report.charts import rows as frame
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
+from loadstone.report.view import View, spread
+
+# File systems in memory: nothing reaches a device.
+IN_MEMORY = frozenset({"tmpfs", "ramfs", "none"})
+
+
+def metrics(view: View) -> list[str]:
+    """The devices' metrics of the measured window that compare: per operation, or a factor."""
+    known = view.metrics
+    per = [name for name in known if name.startswith("device.") and name.endswith("_per_operation")]
+    return [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
+
+
+def bars(view: View) -> Figure:
+    """A panel for each metric and context."""
+    found = metrics(view)
+    contexts = spread(view.contexts, max(PANELS_MAX // max(len(found), 1), 1))
+    panels = [drawn for metric in found for context in contexts if (drawn := panel(view, metric, context))]
+    caption = (
+        (
+            "Medians over repeats, after the file systems were flushed. `no device`: the data lay in memory."
+            + limits(view, len(contexts), len(view.contexts))
+        )
+        .replace("`", "“", 1)
+        .replace("`", "”", 1)
+    )
+    return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
+
+
+def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
+    """One metric in one context."""
+    rows: list[Row] = []
+    unit = ""
+    for key in view.within[context]:
+        if view.value(key) not in shown(view):
+            continue
+        cell = view.cell(key, metric)
+        row: Row = {"name": view.name(key), "full": view.value(key), "value": None}
+        if cell is not None and not cell.withheld and finite(cell.estimate.value):
+            unit = cell.unit
+            row |= {"value": cell.estimate.value, "figure": wording.figure(cell.estimate.value, cell.unit)}
+            row["interval"] = wording.interval(cell.estimate, cell.unit)
+        else:
+            row["figure"] = "no device" if in_memory(view, key) else "not measured"
+        rows.append(row)
+    there = [row for row in rows if row["value"] is not None]
+    if not there:
+        return None
+    names = [row["name"] for row in rows]
+    x = frame.figures("value", unit, max(row["value"] for row in there) * 1.04)
+    tooltip = [
+        alt.Tooltip(f"{field}:N", title=title)
+        for field, title in (("name", "name"), ("figure", "median"), ("interval", "interval"))
+    ]
+    chart = layered(
+        plot(there)
+        .mark_bar(height=13, cornerRadiusEnd=2, yOffset=frame.MARKS)
+        .encode(y=frame.row(names), x=x, color=colour(view), tooltip=tooltip),
+        *frame.words(rows, names),
+    )
+    title = " · ".join(part for part in (wording.metric(metric.removeprefix("device.")), view.title(context)) if part)
+    return Panel(title, chart, frame.STEP * len(names))
+
+
+def in_memory(view: View, key: VariantKey) -> bool:
+    """Whether a variant's data lay in memory."""
+    return any(str(trial.facts.get("file_system", "")) in IN_MEMORY for trial in view.variants[key])

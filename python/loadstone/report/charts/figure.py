@@ -1,0 +1,200 @@
+"""A figure: panels that share a legend and a caption."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from loadstone.report.charts.theme import SERIES_MAX, SHAPES
+from loadstone.report.view import View
+
+Row = dict[str, Any]
+# Panels that a figure has at most; more are a wall, not a figure.
+PANELS_MAX = 12
+PICTURE_WIDTH = 380
+# Vega's language: a tick in ns, one in bytes.
+TIME_LABEL = (
+    "".join(
+        f"datum.value >= {factor} ? format(datum.value / {factor}, '~g') + ' {unit}' : "
+        for factor, unit in (("1e9", "s"), ("1e6", "ms"), ("1e3", "µs"))
+    )
+    + "format(datum.value, '~g') + ' ns'"
+)
+SIZE_LABEL = (
+    "".join(
+        f"datum.value >= {factor} ? format(datum.value / {factor}, '~g') + ' {unit}' : "
+        for factor, unit in (("1e9", "GB"), ("1e6", "MB"), ("1e3", "kB"))
+    )
+    + "format(datum.value, '~g') + ' B'"
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart; its specification has neither size nor configuration."""
+
+    title: str
+    spec: Mapping[str, Any]
+    # Of the plot, px.
+    height: int = 240
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What stands under one heading, with its file's name."""
+
+    name: str
+    panels: tuple[Panel, ...]
+    # How to read it, and what is not in it.
+    caption: str
+    # What it shows, for who cannot see it.
+    alt: str
+    # A heading, where a section has several figures.
+    title: str = ""
+    # The series' names with their number in the palette, from 0; empty where the panels say who is who.
+    legend: tuple[tuple[str, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to see."""
+        return bool(self.panels)
+
+
+def shown(view: View) -> list[str]:
+    """The compared values that charts have room for."""
+    return view.values[:SERIES_MAX]
+
+
+def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The legend of those values that a figure uses."""
+    wanted = set(used)
+    return tuple((view.short[value], number) for number, value in enumerate(shown(view)) if value in wanted)
+
+
+def limits(view: View, panels: int, of: int) -> str:
+    """What a figure leaves out, as a sentence or nothing."""
+    said = []
+    if len(view.values) > SERIES_MAX:
+        said.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
+    if panels < of:
+        said.append(f"{panels} of {of:,} panels are drawn")
+    return f" {'; '.join(said)}: the tables and values.jsonl have the rest." if said else ""
+
+
+def domain(view: View) -> list[str]:
+    """All names that colours are dealt to, so that a name has its colour in every chart."""
+    return [view.short[value] for value in shown(view)]
+
+
+def colour(view: View, title: str | None = None) -> alt.Color:
+    """The colour of a row's `name`."""
+    return alt.Color("name:N", scale=alt.Scale(domain=domain(view)), legend=None, title=title)
+
+
+def shape(view: View) -> alt.Shape:
+    """The mark of a row's `name`."""
+    names = domain(view)
+    return alt.Shape("name:N", scale=alt.Scale(domain=names, range=list(SHAPES[: len(names)])), legend=None)
+
+
+def time_axis(domain: Sequence[float]) -> alt.Axis:
+    """A logarithmic axis in ns: its labels name their units, so it needs no title."""
+    return alt.Axis(title=None, labelExpr=TIME_LABEL, values=ticks(domain), labelOverlap=False)
+
+
+def ticks(domain: Sequence[float]) -> list[float]:
+    """Powers of ten within a logarithmic axis; the 2s and 5s too where there would be few."""
+    low, high = (math.log10(end) for end in domain)
+    steps = (1,) if high - low >= 2.5 else (1, 2, 5)
+    found = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    return [each for each in found if domain[0] <= each <= domain[1]]
+
+
+def decade_domain(numbers: Iterable[float]) -> list[float]:
+    """The smallest range that holds some positive numbers and at least one power of ten within."""
+    found = [number for number in numbers if number > 0]
+    low, high = min(found), max(found)
+    down, up = low / 1.25, high * 1.25
+    if math.ceil(math.log10(down)) > math.floor(math.log10(up)):
+        down = min(down, 10.0 ** math.floor(math.log10(low)))
+    return [down, up]
+
+
+def plot(rows: Sequence[Row]) -> alt.Chart:
+    """A chart of some rows, without marks as yet."""
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def layered(*layers: alt.Chart) -> dict[str, Any]:
+    """Charts upon each other as Vega-Lite; tests validate what is skipped here because it takes most of the time."""
+    found: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
+    # The address of a schema that nobody is to fetch, and a look that the theme decides.
+    found.pop("$schema", None)
+    found.pop("config", None)
+    return found
+
+
+def finite(*numbers: float | None) -> bool:
+    """Whether all of them can be drawn."""
+    return all(number is not None and math.isfinite(number) for number in numbers)
+
+
+def picture(figure: Figure, config: Mapping[str, Any], columns: int = 2) -> dict[str, Any]:
+    """All panels as one specification of fixed size, with a legend, for a file."""
+    width = PICTURE_WIDTH if len(figure.panels) > 1 else PICTURE_WIDTH * 3 // 2
+    parts: list[dict[str, Any]] = []
+    # Rows by their name, which Vega-Lite wants at the top.
+    rows: dict[str, Any] = {}
+    for panel in figure.panels:
+        part = copy.deepcopy(dict(panel.spec))
+        rows |= part.pop("datasets", {})
+        part["width"], part["height"] = width, panel.height
+        if panel.title:
+            part["title"] = panel.title
+        parts.append(part)
+    whole: dict[str, Any] = {"concat": parts, "columns": columns, "spacing": 36}
+    if figure.legend:
+        words = key(figure.legend)
+        rows |= words.pop("datasets", {})
+        whole = {"vconcat": [whole, words], "spacing": 14}
+    # Panels are of one look, their scales are their own.
+    return {
+        **whole,
+        "datasets": rows,
+        "config": dict(config),
+        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+    }
+
+
+def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """A legend as a chart of its own."""
+    rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
+    names = [name for name, _ in entries]
+    places = [number for _, number in entries]
+    base = plot(rows).encode(
+        y=alt.Y("at:O", axis=None),
+        x=alt.value(8),
+    )
+    # The palette's own colours by number: this chart may have fewer names than the others.
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        color=alt.Color("name:N", scale=alt.Scale(domain=by_number(places, names)), legend=None),
+        shape=alt.Shape(
+            "name:N", scale=alt.Scale(domain=names, range=[SHAPES[number] for number in places]), legend=None
+        ),
+    )
+    words = base.mark_text(align="left", dx=12, baseline="middle", style="word").encode(text="name:N")
+    found = layered(points, words)
+    found["height"] = {"step": 20}
+    found["width"] = 320
+    return found
+
+
+def by_number(places: Sequence[int], names: Sequence[str]) -> list[str]:
+    """The names at their numbers in the palette, with blanks for those that are not there."""
+    at = dict(zip(places, names, strict=True))
+    # Vega wants each entry of a domain once.
+    return [at.get(number, " " * (number + 1)) for number in range(max(places, default=-1) + 1)]

@@ -1,0 +1,117 @@
+"""Headline metrics: each variant's median with its interval, and every repeat as a dot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import altair as alt
+
+from loadstone.judge.judgement import Cell, VariantKey
+from loadstone.report import wording
+from loadstone.report.charts import rows as frame
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
+from loadstone.report.view import View, spread
+from loadstone.results.value import THROUGHPUT
+
+# Dots in a row; more would be a smear.
+DOTS_MAX = 60
+
+
+def throughput(view: View) -> Figure:
+    """Throughput in every context."""
+    return drawn(view, "throughput", [THROUGHPUT])
+
+
+def others(view: View) -> Figure:
+    """The other headline metrics."""
+    return drawn(view, "headline", [name for name in view.results.headline_metrics if name != THROUGHPUT])
+
+
+def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
+    """A panel for each context and metric."""
+    known = [metric for metric in metrics if metric in view.metrics]
+    each_at_most = max(PANELS_MAX // max(len(known), 1), 1)
+    contexts = spread(view.contexts, each_at_most)
+    drawings = [
+        drawing
+        for metric in known
+        for context in contexts
+        if (drawing := panel(view, metric, context, len(metrics) > 1))
+    ]
+    caption = (
+        "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
+        + limits(view, len(contexts), len(view.contexts))
+    )
+    named = ", ".join(wording.metric(metric) for metric in known)
+    return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
+
+
+def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Panel | None:
+    """The variants of a context in rows."""
+    cells = [
+        cell
+        for key in view.within[context]
+        if view.value(key) in shown(view) and (cell := view.cell(key, metric)) and finite(cell.estimate.value)
+    ]
+    if not cells:
+        return None
+    names = [view.name(cell.variant) for cell in cells]
+    marks = [mark(view, cell) for cell in cells]
+    dots = [dot for cell in cells if not cell.withheld for dot in repeats(view, cell)]
+    tops = [number for row in marks for number in (row["value"], row.get("high")) if number is not None]
+    top = max([0.0, *tops, *(dot["value"] for dot in dots)]) * 1.06
+    unit = cells[0].unit
+    x = frame.figures("value", unit, top)
+    there = plot([row for row in marks if row["value"] is not None])
+    base = there.encode(y=frame.row(names), x=x, color=colour(view))
+    tooltip = [alt.Tooltip(f"{field}:N", title=field) for field in ("name", "median", "interval", "n")]
+    chart = layered(
+        plot(dots)
+        .mark_point(filled=True, size=20, opacity=0.5, yOffset=frame.MARKS + 13)
+        .encode(
+            y=frame.row(names),
+            x=x,
+            color=colour(view),
+            tooltip=[alt.Tooltip(f"{field}:N", title=field) for field in ("name", "repeat", "figure")],
+        ),
+        base.mark_rule(strokeWidth=10, opacity=0.32, yOffset=frame.MARKS).encode(
+            x=frame.figures("low", unit, top), x2="high:Q", tooltip=tooltip
+        ),
+        base.mark_tick(thickness=3, size=18, opacity=1, yOffset=frame.MARKS).encode(tooltip=tooltip),
+        *frame.words(marks, names),
+    )
+    title = " · ".join(part for part in (wording.metric(metric) if with_metric else "", view.title(context)) if part)
+    return Panel(title, chart, frame.STEP * len(names))
+
+
+def mark(view: View, cell: Cell) -> Row:
+    """A variant's row."""
+    estimate = cell.estimate
+    name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
+    if cell.withheld:
+        return {**name, "value": None, "figure": "withheld"}
+    figure = wording.figure(estimate.value, cell.unit)
+    ends = finite(estimate.low, estimate.high)
+    return {
+        **name,
+        "value": estimate.value,
+        "low": estimate.low if ends else estimate.value,
+        "high": estimate.high if ends else estimate.value,
+        "median": figure,
+        "figure": figure,
+        "interval": wording.interval(estimate, cell.unit),
+        "n": str(estimate.n),
+    }
+
+
+def repeats(view: View, cell: Cell) -> list[Row]:
+    """The dots; of too many, evenly chosen ones from the smallest to the largest."""
+    found = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
+    if len(found) > DOTS_MAX:
+        found = [found[round(at * (len(found) - 1) / (DOTS_MAX - 1))] for at in range(DOTS_MAX)]
+    name = view.name(cell.variant)
+    return [
+        {"name": name, "value": value, "repeat": str(repeat), "figure": wording.figure(value, cell.unit)}
+        for value, repeat in found
+    ]

@@ -1,0 +1,153 @@
+"""Latency by percentile: the shape of the tail, on an axis that gives each further nine the same room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from loadstone.event import BESIDE
+from loadstone.judge.judgement import VariantKey
+from loadstone.report import wording
+from loadstone.report.charts import figure
+from loadstone.report.charts.figure import (
+    PANELS_MAX,
+    Figure,
+    Panel,
+    Row,
+    colour,
+    finite,
+    layered,
+    limits,
+    plot,
+    shape,
+    shown,
+)
+from loadstone.report.view import View, spread
+from loadstone.results.value import PERCENTILES
+
+MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
+# Vega's language: the axis holds -log10(1 - p).
+LABEL = (
+    "datum.value < 0.5 ? '50 %' : datum.value < 1.5 ? '90 %' : datum.value < 2.5 ? '99 %'"
+    " : datum.value < 3.5 ? '99.9 %' : '99.99 %'"
+)
+
+
+def nines(percentile: str) -> float:
+    """A percentile's place on the axis: p90 1, p99 2, p99.9 3."""
+    return -math.log10(1 - PERCENTILES[percentile])
+
+
+def operations(metrics: Sequence[str]) -> list[str]:
+    """What has percentiles and was asked of the store in the measured window; `all` only where it is all there is."""
+    found: dict[str, None] = {}
+    for metric in metrics:
+        operation, _, percentile = metric.partition(".")
+        if percentile in PERCENTILES and operation.upper() not in BESIDE and operation != "load":
+            found[operation] = None
+    return [name for name in found if name != "all"] or list(found)
+
+
+def curves(view: View) -> Figure:
+    """A panel for each operation and context, a line for each variant."""
+    names = operations(view.metrics)
+    contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
+    luck: dict[str, None] = {}
+    found = [
+        (operation, context, rows)
+        for operation in names
+        for context in contexts
+        if (rows := points(view, operation, context, luck))
+    ]
+    if not found:
+        return Figure("percentiles", (), "", "")
+    values = figure.decade_domain(row["latency"] for _, _, rows in found for row in rows)
+    end = max(row["nines"] for _, _, rows in found for row in rows)
+    panels = tuple(
+        Panel(
+            " · ".join(part for part in (operation, view.title(context)) if part),
+            lines(view, rows, values, max(end, 1.0)),
+            260,
+        )
+        for operation, context, rows in found
+    )
+    caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
+    if luck:
+        said = list(luck)
+        more = f" and {len(said) - 4:,} more" if len(said) > 4 else ""
+        caption += f" Withheld for too few samples: {', '.join(said[:4])}{more}."
+    caption += limits(view, len(contexts), len(view.contexts))
+    used = {row["full"] for _, _, rows in found for row in rows}
+    return Figure(
+        "percentiles",
+        panels,
+        caption,
+        f"latency of {', '.join(names)} by percentile, one line for each variant",
+        legend=figure.legend(view, used),
+    )
+
+
+def points(view: View, operation: str, context: VariantKey, luck: dict[str, None]) -> list[Row]:
+    """The points of a panel; `luck` takes the names of what is withheld."""
+    rows: list[Row] = []
+    known = set(view.metrics)
+    for key in view.within[context]:
+        if view.value(key) not in shown(view):
+            continue
+        for percentile in PERCENTILES:
+            metric = f"{operation}.{percentile}"
+            cell = view.cell(key, metric) if metric in known else None
+            if cell is None or not finite(cell.estimate.value) or cell.estimate.value <= 0:
+                continue
+            if cell.withheld:
+                luck[f"{view.name(key)} {operation} {percentile}"] = None
+                continue
+            rows.append(
+                {
+                    "name": view.name(key),
+                    "full": view.value(key),
+                    "nines": round(nines(percentile), 4),
+                    "latency": cell.estimate.value,
+                    "percentile": f"{percentile.removeprefix('p')} %",
+                    "figure": wording.figure(cell.estimate.value, cell.unit),
+                    "interval": wording.interval(cell.estimate, cell.unit) if cell.estimate.low is not None else "none",
+                    "n": str(cell.estimate.n),
+                }
+            )
+    return rows
+
+
+def lines(view: View, rows: Sequence[Row], values: Sequence[float], end: float) -> dict[str, Any]:
+    """A line for each variant with its points."""
+    marks = [round(nines(name), 4) for name in MARKED]
+    x = alt.X(
+        "nines:Q",
+        scale=alt.Scale(domain=[0, end]),
+        axis=alt.Axis(
+            title="percentile",
+            values=[mark for mark in marks if mark <= end + 0.01],
+            labelExpr=LABEL,
+            labelFlush=True,
+            labelOverlap=False,
+        ),
+    )
+    scale = alt.Scale(type="log", domain=list(values), nice=False)
+    y = alt.Y("latency:Q", scale=scale, axis=figure.time_axis(values))
+    base = plot(rows).encode(x=x, y=y, color=colour(view))
+    tooltip = [
+        alt.Tooltip(f"{field}:N", title=title)
+        for field, title in (
+            ("name", "name"),
+            ("percentile", "percentile"),
+            ("figure", "latency"),
+            ("interval", "interval"),
+            ("n", "repeats"),
+        )
+    ]
+    return layered(
+        base.mark_line(strokeWidth=2, strokeJoin="round"),
+        base.mark_point(filled=True, size=34, opacity=1).encode(shape=shape(view), tooltip=tooltip),
+    )

@@ -1,0 +1,45 @@
+"""The frame of a chart with one row for each variant: its name and its figure above the marks, so that neither takes
+room from the plot on a phone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from loadstone.report.charts.figure import SIZE_LABEL, TIME_LABEL, Row, plot
+
+# Px for a row: a line of text, then the marks.
+STEP = 60
+WORDS = -18
+MARKS = 2
+
+
+def row(names: Sequence[str]) -> alt.Y:
+    """The row of a name."""
+    return alt.Y("name:N", sort=list(names), axis=None, scale=alt.Scale(domain=list(names)))
+
+
+def words(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
+    """Each row's `name` at its left and its `figure` at its right end."""
+    base = plot(rows).encode(y=row(names))
+    return [
+        base.mark_text(align="left", baseline="middle", yOffset=WORDS, style="word", fontWeight=600, limit=210).encode(
+            x=alt.value(0), text="name:N", tooltip=[alt.Tooltip("full:N", title="name")]
+        ),
+        base.mark_text(align="right", baseline="middle", yOffset=WORDS, style="quiet").encode(
+            x=alt.value("width"), text="figure:N"
+        ),
+    ]
+
+
+def figures(field: str, unit: str, top: float) -> alt.X:
+    """The axis of a figure, from zero."""
+    label = {"ns": TIME_LABEL, "B": SIZE_LABEL, "B/op": SIZE_LABEL}.get(unit, "format(datum.value, '~s')")
+    zero = f"datum.value == 0 ? '0' : {label}"
+    return alt.X(
+        f"{field}:Q",
+        scale=alt.Scale(domain=[0, top or 1], nice=False),
+        axis=alt.Axis(title=None, labelExpr=zero, tickCount=4, domain=False, labelFlush=True, labelOverlap=True),
+    )

@@ -1,0 +1,67 @@
+"""How charts look: colours, type and lines, for the page (by CSS variables, so that they follow its colour scheme) and
+for pictures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
+# Okabe and Ito's colours, which people of any colour vision tell apart, darkened to a contrast of 3 : 1 on white
+# (<https://jfly.uni-koeln.de/color/>). The page's style sheet has them as --series-1 and so on.
+PALETTE = ("#0072b2", "#d55e00", "#008f68", "#b8478f", "#a87b00", "#2a8fc4", "#5b4fc7", "#4c4c4c")
+SERIES_MAX = len(PALETTE)
+# A second mark of each series, for those who see no colours at all.
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
+
+PAGE = {"ink": "var(--ink)", "muted": "var(--muted)", "rule": "var(--rule)", "grid": "var(--grid)"}
+PICTURE = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec"}
+
+
+def page_config() -> dict[str, Any]:
+    """For the page."""
+    return config(PAGE, [f"var(--series-{number})" for number in range(1, SERIES_MAX + 1)], "transparent")
+
+
+def picture_config() -> dict[str, Any]:
+    """For pictures."""
+    return config(PICTURE, list(PALETTE), "white")
+
+
+def config(tone: dict[str, str], palette: list[str], background: str) -> dict[str, Any]:
+    """Vega-Lite's configuration; charts name no colour of their own, only the styles `word` and `quiet`."""
+    return {
+        "background": background,
+        "font": FONT,
+        "padding": {"left": 2, "right": 8, "top": 6, "bottom": 2},
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": tone["muted"],
+            "titleColor": tone["muted"],
+            "domainColor": tone["rule"],
+            "tickColor": tone["rule"],
+            "gridColor": tone["grid"],
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "labelPadding": 5,
+            "tickSize": 4,
+        },
+        "title": {"color": tone["ink"], "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
+        "legend": {
+            "labelColor": tone["ink"],
+            "titleColor": tone["muted"],
+            "labelFontSize": 12,
+            "labelLimit": 260,
+            "orient": "bottom",
+            "direction": "horizontal",
+        },
+        "text": {"color": tone["ink"]},
+        "range": {"category": palette, "symbol": list(SHAPES)},
+        "style": {
+            "word": {"color": tone["ink"], "fontSize": 11},
+            "quiet": {"color": tone["muted"], "fontSize": 11},
+        },
+    }

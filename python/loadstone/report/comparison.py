@@ -1,0 +1,139 @@
+"""The comparison: a table for each headline metric, in benchstat's manner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.judgement import Comparison, VariantKey
+from loadstone.report import wording
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View
+from loadstone.statistics.estimate import Estimate
+
+# Rows that a table shows at most; a report is to be read.
+ROWS_MAX = 120
+
+
+def tables(view: View) -> list[Table]:
+    """One table for each headline metric that was measured."""
+    return [found for metric in view.results.headline_metrics if (found := table(view, metric))]
+
+
+def table(view: View, metric: str) -> Table:
+    """Variants by context: median, interval, ratio to the baseline, p, n, and what is held against them."""
+    compared = any(each.metric == metric for each in view.judgement.comparisons)
+    groups: list[Rows] = []
+    methods: dict[str, None] = {}
+    shown = left_out = 0
+    for context, keys in view.within.items():
+        if shown + len(keys) > ROWS_MAX and shown:
+            left_out += len(keys)
+            continue
+        rows = tuple(row for key in keys[:ROWS_MAX] if (row := entries(view, key, metric, compared)))
+        left_out += len(keys) - len(keys[:ROWS_MAX])
+        shown += len(rows)
+        if rows:
+            groups.append(Rows(view.title(context), rows))
+            methods.update(dict.fromkeys(reading(view, keys, metric)))
+    if left_out:
+        methods[f"{wording.many(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
+    columns = [Column(view.by or "variant", width=18), Column("median", "right", 15), Column("interval", "right", 22)]
+    if compared:
+        columns += [Column(f"against {baseline(view)}", "right", 18), Column("p", "right", 7)]
+    columns += [Column("n", "right", 4), Column("verdict", width=16)]
+    return Table(wording.metric(metric), tuple(columns), tuple(groups), tuple(methods))
+
+
+def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[Entry, ...]:
+    """One variant's row; nothing where it has no such metric."""
+    cell = view.cell(key, metric)
+    if cell is None:
+        return ()
+    name = Entry(view.value(key))
+    end = (Entry(str(cell.estimate.n)), held(view.findings_of(key, metric)))
+    middle = [Entry(""), Entry("")] if compared else []
+    if cell.withheld:
+        return (name, Entry("withheld", cell.withheld, tone="muted"), Entry(""), *middle, *end)
+    if compared:
+        middle = list(against(view.comparisons.get((metric, key))))
+    estimate = cell.estimate
+    between = (
+        Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate))
+        if estimate.low is not None
+        else Entry("none", f"n={estimate.n}", tone="muted")
+    )
+    return (name, Entry(wording.figure(estimate.value, cell.unit)), between, *middle, *end)
+
+
+def against(comparison: Comparison | None) -> Iterator[Entry]:
+    """The ratio to the baseline with its claim, and p."""
+    if comparison is None:
+        yield Entry("baseline", tone="muted")
+        yield Entry("")
+        return
+    number, between = wording.ratio(comparison.ratio)
+    match comparison.claim:
+        case "better" | "worse":
+            yield Entry(f"{number} {comparison.claim}", between, tone=comparison.claim)
+        case "none":
+            yield Entry("~", f"{number}, no evidence of a difference", tone="muted")
+        case "impossible":
+            least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
+            yield Entry(number, f"n={least}: no claim possible", tone="muted")
+        case "refused":
+            yield Entry("refused", refusal(comparison), tone="muted")
+    yield Entry(wording.chance(comparison), aside=untouched(comparison))
+
+
+def refusal(comparison: Comparison) -> str:
+    """Why a comparison is refused."""
+    worst = max(comparison.findings, key=lambda finding: finding.severity, default=None)
+    return f"invalid: {worst.check}" if worst and worst.severity == Severity.INVALID else "a side is invalid"
+
+
+def untouched(comparison: Comparison) -> str:
+    """The p before Holm's correction, where that moved it."""
+    p, adjusted = comparison.p, comparison.p_adjusted
+    return (
+        f"{p:.3f} before the correction"
+        if p is not None and adjusted is not None and f"{p:.3f}" != f"{adjusted:.3f}"
+        else ""
+    )
+
+
+def held(findings: Sequence[Finding]) -> Entry:
+    """The verdict of a row and the checks that made it."""
+    worst = verdict(findings)
+    if worst is Verdict.VALID:
+        return Entry("", verdict=worst)
+    level = Severity.INVALID if worst is Verdict.INVALID else Severity.SUSPECT
+    checks = dict.fromkeys(finding.check for finding in findings if finding.severity == level)
+    return Entry("", ", ".join(checks), verdict=worst)
+
+
+def baseline(view: View) -> str:
+    """The baseline's name."""
+    named = dict(view.judgement.comparisons[0].baseline.variant).get(view.by or "")
+    return view.short.get(str(named), str(named))
+
+
+def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str]:
+    """How the intervals and tests of some variants were made."""
+    for key in keys:
+        cell = view.cell(key, metric)
+        if cell is not None and (said := made(cell.estimate)):
+            yield said
+        comparison = view.comparisons.get((metric, key))
+        if comparison is not None and comparison.test:
+            yield f"Test: {comparison.test}"
+            if comparison.p_adjusted is not None:
+                yield "p after Holm's correction for all comparisons of this report"
+
+
+def made(estimate: Estimate) -> str:
+    """An interval's level and method."""
+    if estimate.low is None or estimate.level is None:
+        return ""
+    method = f", {estimate.method}" if estimate.method else ""
+    return f"Intervals: {estimate.level * 100:.3g} %{method}"

@@ -1,0 +1,82 @@
+"""The course of trials over time, thinned to what a chart can show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from loadstone.results.trial_result import Series
+
+Figure = Literal["throughput", "p50", "p99"]
+# Points in a line; a phone has 300 px for them.
+POINTS_MAX = 120
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure over time: pairs of seconds since the window's start and the figure."""
+
+    points: tuple[tuple[float, float], ...]
+
+
+def step(courses: Sequence[Series]) -> float:
+    """The length of a point, s: the longest interval, or more where there would be too many points."""
+    lengths = [length for series in courses for length in series.length_seconds]
+    ends = [series.start_seconds[-1] + series.length_seconds[-1] for series in courses if series.start_seconds]
+    if not lengths:
+        return 1.0
+    # The last interval of a window is often cut short; the usual one is what counts.
+    usual = float(np.median(lengths))
+    return max(1.0, -(-(max(ends) / usual) // POINTS_MAX)) * usual
+
+
+def thinned(series: Series, figure: Figure, seconds: float) -> Line:
+    """A line of one point every so many seconds.
+
+    Throughput is the mean by length. Percentiles do not add up: of several intervals stand the middle p50 and the
+    worst p99.
+    """
+    values: Sequence[float | None] = {
+        "throughput": series.throughput,
+        "p50": series.p50_ns,
+        "p99": series.p99_ns,
+    }[figure]
+    groups: dict[int, list[tuple[float, float]]] = {}
+    for start, length, value in zip(series.start_seconds, series.length_seconds, values, strict=False):
+        # An interval cut short at the window's end tells little and would stand out.
+        if value is not None and np.isfinite(value) and length > 0.5 * min(seconds, np.median(series.length_seconds)):
+            groups.setdefault(int((start + length / 2) / seconds), []).append((length, value))
+    return Line(tuple((round(at * seconds, 3), joined(groups[at], figure)) for at in sorted(groups)))
+
+
+def joined(parts: Sequence[tuple[float, float]], figure: Figure) -> float:
+    """One figure for neighbouring intervals."""
+    lengths, values = zip(*parts, strict=True)
+    match figure:
+        case "throughput":
+            return float(np.average(values, weights=lengths))
+        case "p50":
+            return float(np.median(values))
+        case "p99":
+            return float(max(values))
+
+
+def middle(lines: Sequence[Line]) -> Line:
+    """The median over lines at each point that at least half of them have."""
+    at: dict[float, list[float]] = {}
+    for line in lines:
+        for seconds, value in line.points:
+            at.setdefault(seconds, []).append(value)
+    enough = {seconds: values for seconds, values in sorted(at.items()) if len(values) * 2 >= len(lines)}
+    return Line(tuple((seconds, float(np.median(values))) for seconds, values in enough.items()))
+
+
+def chosen(trials: Mapping[str, int], most: int) -> list[str]:
+    """At most that many of some trials' ids (with their repeat), evenly spaced."""
+    ids = sorted(trials, key=lambda trial: trials[trial])
+    if len(ids) <= most:
+        return ids
+    return [ids[round(at * (len(ids) - 1) / max(most - 1, 1))] for at in range(most)]

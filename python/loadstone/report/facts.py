@@ -1,0 +1,83 @@
+"""Tables of what stood beside the load: what each system promises, and what its host went through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from loadstone.judge.judgement import VariantKey
+from loadstone.report import wording
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View, median
+
+# Columns that a table has at most.
+COLUMNS_MAX = 6
+# Facts that matter most come first; the others follow in their own order.
+FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
+HOST = re.compile(r"(cpu|host|memory|network|pressure|disk|disks|page_cache|other|process|engine|server|servers)[._]")
+
+
+def promises(view: View) -> Table:
+    """Facts by what is compared: what a write survives, how, cache, compression, version."""
+    columns = list(grouped(view))
+    facts = {name: [said(view, keys, name) for _, keys in columns] for name in known(view)}
+    rows = [
+        (Entry(wording.fact(name), "differs" if len(set(values)) > 1 else ""), *(Entry(value) for value in values))
+        for name, values in facts.items()
+    ]
+    return Table("", heads(view, ""), (Rows("", tuple(rows)),), left_out(view))
+
+
+def known(view: View) -> list[str]:
+    """The names of all facts, the important ones first."""
+    found = dict.fromkeys(name for trials in view.variants.values() for trial in trials for name in trial.facts)
+    return [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
+
+
+def said(view: View, keys: Sequence[VariantKey], name: str) -> str:
+    """A fact of some variants; several values where they differ."""
+    values = dict.fromkeys(
+        wording.fact_value(name, trial.facts[name])
+        for key in keys
+        for trial in view.variants[key]
+        if name in trial.facts
+    )
+    shown = list(values)[:3]
+    return ", ".join([*shown, *(["…"] if len(values) > len(shown) else [])]) or wording.DASH
+
+
+def host(view: View) -> Table:
+    """What was observed of the hosts: the median over trials, and the range."""
+    rows = []
+    for metric in view.metrics:
+        if not HOST.match(metric):
+            continue
+        rows.append((Entry(wording.metric(metric)), *(observed(view, keys, metric) for _, keys in grouped(view))))
+    return Table("", heads(view, ""), (Rows("", tuple(rows)),), left_out(view))
+
+
+def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:
+    """The middle of some variants' figures and their range."""
+    found = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
+    if not found:
+        return Entry(wording.DASH, tone="muted")
+    numbers, unit = [value.value for value in found], found[0].unit
+    low, high = min(numbers), max(numbers)
+    return Entry(wording.figure(median(numbers), unit), wording.span(low, high, unit) if low < high else "")
+
+
+def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
+    """The variants by what is compared, as far as there are columns for them."""
+    for value in view.values[:COLUMNS_MAX]:
+        yield value, [key for key in view.variants if view.value(key) == value]
+
+
+def heads(view: View, first: str) -> tuple[Column, ...]:
+    """The columns' heads."""
+    return (Column(first), *(Column(view.short[value]) for value, _ in grouped(view)))
+
+
+def left_out(view: View) -> tuple[str, ...]:
+    """A note on columns for which there was no room."""
+    more = len(view.values) - COLUMNS_MAX
+    return (f"{more:,} more not shown here: values.jsonl has them all",) if more > 0 else ()

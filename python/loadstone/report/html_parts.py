@@ -1,0 +1,225 @@
+"""The page's parts as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from loadstone.judge.finding import Verdict
+from loadstone.report import wording
+from loadstone.report.charts.figure import Figure
+from loadstone.report.markup import Markup, joined, tag
+from loadstone.report.reproduce import Recipe
+from loadstone.report.sections import MEANING, Section, answer, gist
+from loadstone.report.table import Entry, Table
+from loadstone.report.view import View
+from loadstone.report.warnings import Warnings
+
+# How deep an environment is shown, and how many entries of one list.
+DEPTH_MAX = 6
+ENTRIES_MAX = 200
+# Shapes of theme.SHAPES as paths in a square from -1 to 1.
+MARKS = (
+    "M0,-.95A.95,.95 0 1 1 0,.95A.95,.95 0 1 1 0,-.95Z",
+    "M-.85,-.85H.85V.85H-.85Z",
+    "M0,-.95L1,.8H-1Z",
+    "M0,-1.1L.9,0L0,1.1L-.9,0Z",
+    "M-.35,-1H.35V-.35H1V.35H.35V1H-.35V.35H-1V-.35H-.35Z",
+    "M0,.95L1,-.8H-1Z",
+    "M.95,0L-.8,1V-1Z",
+    "M-.95,0L.8,1V-1Z",
+)
+
+
+def header(view: View) -> Markup:
+    """The question, the answer and what it rests on."""
+    results = view.results
+    started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
+    day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
+    over = [part for part in ("Loadstone report", results.name, day) if part]
+    return tag(
+        "header",
+        tag("p", *dotted(over), class_="over"),
+        tag("h1", results.question.text or results.name or "Results"),
+        tag(
+            "div",
+            tag("p", answer(view), class_="answer"),
+            tag(
+                "p",
+                badge(view.verdict),
+                " ",
+                MEANING[view.verdict] if results.trials else "nothing was measured",
+                class_="stand",
+            ),
+            class_=f"verdict {view.verdict}",
+        ),
+        tag("p", *dotted(gist(view)), class_="gist"),
+    )
+
+
+def dotted(words: Sequence[str]) -> list[Markup]:
+    """Words with points between them, each kept in one piece."""
+    return [tag("span", word) for word in words]
+
+
+def contents(found: Sequence[Section]) -> Markup:
+    """Links to the sections."""
+    return tag("nav", *(tag("a", section.title, href=f"#{section.name}") for section in found), aria_label="Sections")
+
+
+def section(view: View, found: Section) -> Markup:
+    """A section; tables may be folded away."""
+    tables = joined(*(table(each) for each in found.tables))
+    if found.folded:
+        tables = tag("details", tag("summary", found.folded), tables)
+    return tag(
+        "section",
+        tag("h2", found.title),
+        *(tag("p", line, class_="lead") for line in found.lead),
+        *([tag("div", *(warned(each) for each in found.warnings), class_="warnings")] if found.warnings else []),
+        tables,
+        *(figure(each) for each in found.figures),
+        *([environment(view.results.environment)] if found.environment else []),
+        *([recipe(found.recipe)] if found.recipe and not found.recipe.lacking else []),
+        id=found.name,
+    )
+
+
+def badge(verdict: Verdict) -> Markup:
+    """A verdict."""
+    return tag("span", str(verdict), class_=f"badge {verdict}")
+
+
+def table(found: Table) -> Markup:
+    """A table; on a phone each row becomes a card, in which a cell is labelled by its column's head."""
+    heads = [tag("th", column.title, scope="col", class_=column.align) for column in found.columns]
+    bodies = []
+    for group in found.groups:
+        rows = [row(found, entries) for entries in group.rows]
+        if group.title:
+            title = tag("th", group.title, colspan=str(len(found.columns)), scope="rowgroup")
+            rows.insert(0, tag("tr", title, class_="group"))
+        bodies.append(tag("tbody", *rows))
+    return joined(
+        tag("h3", found.title) if found.title else "",
+        tag("div", tag("table", tag("thead", tag("tr", *heads)), *bodies), class_="table"),
+        *([tag("p", ". ".join(found.notes) + ".", class_="notes")] if found.notes else []),
+    )
+
+
+def row(found: Table, entries: Sequence[Entry]) -> Markup:
+    """A row; its first cell names it."""
+    cells = []
+    for number, (column, entry) in enumerate(zip(found.columns, entries, strict=True)):
+        name = "td" if number else "th"
+        empty = not (entry.text or entry.note or entry.verdict is not None)
+        classes = " ".join(part for part in (column.align, entry.tone, "empty" if empty else "") if part)
+        label = column.title if number else None
+        scope = None if number else "row"
+        cells.append(tag(name, tag("div", *content(entry)), class_=classes, data_label=label, scope=scope))
+    return tag("tr", *cells)
+
+
+def content(entry: Entry) -> list[Markup]:
+    """What stands in a cell."""
+    parts = [] if entry.verdict is None else [badge(entry.verdict)]
+    if entry.text:
+        parts.append(tag("span", entry.text, class_="text"))
+    if entry.note:
+        parts.append(tag("small", entry.note))
+    return [joined(" ", part) if number else part for number, part in enumerate(parts)]
+
+
+def figure(found: Figure) -> Markup:
+    """A figure: its legend, its panels, its caption."""
+    panels = [
+        tag(
+            "div",
+            tag("h4", panel.title) if panel.title else "",
+            tag("div", class_="chart", data_chart=f"{found.name}-{number}", style=f"min-height:{panel.height + 40}px"),
+            class_="panel",
+        )
+        for number, panel in enumerate(found.panels)
+    ]
+    columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
+    return tag(
+        "figure",
+        *([tag("h3", found.title)] if found.title else []),
+        *([legend(found)] if found.legend else []),
+        tag("div", *panels, class_=f"panels by-{columns}", role="img", aria_label=found.alt),
+        tag("figcaption", found.caption),
+    )
+
+
+def legend(found: Figure) -> Markup:
+    """Names with their colours and marks."""
+    return tag("ul", *(tag("li", swatch(number), name) for name, number in found.legend), class_="legend")
+
+
+def swatch(number: int) -> Markup:
+    """The mark of a series."""
+    path = tag("path", d=MARKS[number % len(MARKS)], fill=f"var(--series-{number + 1})")
+    return tag("svg", path, viewBox="-1.2 -1.2 2.4 2.4", width="12", height="12", aria_hidden="true")
+
+
+def warned(found: Warnings) -> Markup:
+    """A check's findings."""
+    concerned = wording.many(found.trials, "trial") if found.trials else "the whole"
+    messages = [tag("li", message) for message in found.messages]
+    if found.more:
+        messages.append(tag("li", f"and {wording.many(found.more, 'more message')} of this check", class_="more"))
+    return tag(
+        "article",
+        tag(
+            "h3",
+            tag("span", found.label, class_=f"badge {found.label}"),
+            tag("span", found.check, class_="check"),
+            tag("small", concerned),
+        ),
+        tag("ul", *messages),
+        *(tag("p", tag("b", "What to do: "), hint, class_="hint") for hint in found.hints),
+        tag("p", "Formula, threshold and reason: ", tag("code", found.page), class_="page"),
+        class_=f"warning {found.label}",
+    )
+
+
+def environment(found: Mapping[str, Any]) -> Markup:
+    """Hosts, versions and limits as they were recorded."""
+    plain = {name: value for name, value in found.items() if not isinstance(value, Mapping | list | tuple)}
+    nested = {name: value for name, value in found.items() if name not in plain}
+    return joined(
+        definitions(plain, 0) if plain else "",
+        *(
+            tag("details", tag("summary", wording.fact(str(name))), definitions(value, 0), open=len(found) <= 4)
+            for name, value in list(nested.items())[:ENTRIES_MAX]
+            if value
+        ),
+    )
+
+
+def definitions(value: Any, depth: int) -> Markup:
+    """A nested value as definition lists."""
+    if isinstance(value, list | tuple) and any(isinstance(each, Mapping | list | tuple) for each in value):
+        value = {str(number): each for number, each in enumerate(value, start=1)}
+    if isinstance(value, list | tuple):
+        return joined(", ".join(str(each) for each in value[:ENTRIES_MAX]) or wording.DASH)
+    if not isinstance(value, Mapping) or depth >= DEPTH_MAX:
+        return joined(wording.DASH if value is None or value == "" else str(value))
+    pairs = []
+    for name, each in list(value.items())[:ENTRIES_MAX]:
+        said = (
+            wording.fact_value(str(name), each) if isinstance(each, str | int | float) else definitions(each, depth + 1)
+        )
+        wide = "wide" if isinstance(said, Markup) and said.startswith("<dl") else None
+        pairs.append(tag("div", tag("dt", wording.fact(str(name))), tag("dd", said), class_=wide))
+    return tag("dl", *pairs)
+
+
+def recipe(found: Recipe) -> Markup:
+    """The command, the seed and the file."""
+    return joined(
+        tag("pre", tag("code", found.command), class_="command"),
+        tag("p", "Seed of keys, values and order: ", tag("code", found.seed)) if found.seed else "",
+        tag("details", tag("summary", "The resolved experiment file"), tag("pre", tag("code", found.experiment))),
+    )

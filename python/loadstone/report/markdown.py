@@ -1,0 +1,110 @@
+"""The report for a pull request or a wiki: the answer, the tables, pictures, warnings, how to reproduce it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from loadstone.judge.judgement import Judgement
+from loadstone.report import wording
+from loadstone.report.charts.figure import Figure
+from loadstone.report.sections import MEANING, Section, answer, gist, sections
+from loadstone.report.table import Entry, Table
+from loadstone.report.view import View
+from loadstone.report.warnings import Warnings
+
+# Sections that a pull request can do without; the page has them.
+LEFT_OUT = frozenset({"environment", "trials"})
+# Characters that would be read as Markdown or HTML within a line.
+SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+
+
+def text(judgement: Judgement) -> str:
+    """The whole text; its pictures are in the folder `report` beside it."""
+    view = View(judgement)
+    return document(view, sections(view))
+
+
+def document(view: View, found: Sequence[Section]) -> str:
+    """The text of some sections."""
+    parts = [f"# {plain(view.results.question.text or view.results.name or 'Results')}"]
+    meaning = MEANING[view.verdict] if view.results.trials else "nothing was measured"
+    parts += [f"**{plain(answer(view))}**", f"Verdict: **{view.verdict}** ({meaning})", ", ".join(gist(view))]
+    for section in found:
+        if section.name not in LEFT_OUT:
+            parts += [f"## {section.title}", *blocks(section)]
+    return "\n\n".join(parts) + "\n"
+
+
+def blocks(section: Section) -> Iterator[str]:
+    """A section's paragraphs, tables and pictures."""
+    yield from (plain(line) for line in section.lead)
+    for table in section.tables:
+        yield from tabled(table)
+    for figure in section.figures:
+        yield from pictured(figure)
+    yield from (warned(each) for each in section.warnings)
+    if section.recipe and not section.recipe.lacking:
+        yield fenced(section.recipe.command, "sh")
+        if section.recipe.seed:
+            yield f"Seed of keys, values and order: {plain(section.recipe.seed)}"
+        yield (
+            "<details><summary>The resolved experiment file</summary>\n\n"
+            f"{fenced(section.recipe.experiment, 'yaml')}\n\n</details>"
+        )
+
+
+def tabled(table: Table) -> Iterator[str]:
+    """A table; headings of row groups become rows in bold."""
+    if table.title:
+        yield f"### {plain(table.title)}"
+    marks = ["---:" if column.align == "right" else "---" for column in table.columns]
+    lines = [[plain(column.title) for column in table.columns], marks]
+    for group in table.groups:
+        if group.title:
+            lines.append([f"**{plain(group.title)}**", *("" for _ in table.columns[1:])])
+        lines.extend([cell(entry) for entry in row] for row in group.rows)
+    yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    if table.notes:
+        yield plain(". ".join(table.notes) + ".")
+
+
+def cell(entry: Entry) -> str:
+    """What stands in a cell."""
+    verdict = "" if entry.verdict is None else str(entry.verdict)
+    said = " ".join(part for part in (verdict, plain(entry.text)) if part)
+    note = f"({plain(entry.note)})" if entry.note and said else plain(entry.note)
+    shown = f"**{said}**" if entry.tone in ("better", "worse") and said else said
+    return " ".join(part for part in (shown, note) if part)
+
+
+def pictured(figure: Figure) -> Iterator[str]:
+    """A picture: SVG where it is understood, else PNG."""
+    path = f"report/{figure.name}"
+    words = figure.alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
+    source = f'<source type="image/svg+xml" srcset="{path}.svg">'
+    yield f'<picture>{source}<img alt="{words}" src="{path}.png"></picture>'
+    yield plain(figure.caption)
+
+
+def warned(found: Warnings) -> str:
+    """A check's findings as a list."""
+    concerned = f", {wording.many(found.trials, 'trial')}" if found.trials else ""
+    lines = [f"- **{found.label}: {plain(found.check)}**{concerned} (`{found.page}`)"]
+    lines += [f"  - {plain(message)}" for message in found.messages]
+    if found.more:
+        lines.append(f"  - and {wording.many(found.more, 'more message')} of this check")
+    lines += [f"  - What to do: {plain(hint)}" for hint in found.hints]
+    return "\n".join(lines)
+
+
+def plain(words: str) -> str:
+    """A text that is neither Markdown nor HTML, in one line."""
+    return SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def fenced(content: str, language: str) -> str:
+    """A block of code, with a fence longer than any in it."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{content.rstrip()}\n{fence}"

@@ -1,0 +1,58 @@
+"""HTML from Python: whatever is not markup already is escaped."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from typing import Any
+
+VOID = frozenset({"meta", "br", "hr", "img"})
+
+
+class Markup(str):
+    """Text that is HTML."""
+
+    __slots__ = ()
+
+
+def text(content: str) -> Markup:
+    """A text as HTML."""
+    return content if isinstance(content, Markup) else Markup(html.escape(content))
+
+
+def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup:
+    """An element; `class_` is `class`, `data_label` is `data-label`, None and False are left out."""
+    said = "".join(
+        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(value)}"')
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in VOID:
+        return Markup(f"<{name}{said}>")
+    return Markup(f"<{name}{said}>{joined(*children)}</{name}>")
+
+
+def joined(*children: str) -> Markup:
+    """Texts and elements after each other."""
+    return Markup("".join(text(child) for child in children))
+
+
+def data(content: Any) -> Markup:
+    """JSON that may stand in a script element: no tag ends in it, no comment begins; NaN is null."""
+    said = json.dumps(countable(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&\u2028\u2029":
+        said = said.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(said)
+
+
+def countable(content: Any) -> Any:
+    """The same without NaN and infinities."""
+    if isinstance(content, float):
+        # Seven digits are more than a pixel can show, and half the bytes.
+        return float(f"{content:.7g}") if math.isfinite(content) else None
+    if isinstance(content, dict):
+        return {key: countable(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [countable(value) for value in content]
+    return content

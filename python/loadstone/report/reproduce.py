@@ -1,0 +1,50 @@
+"""How to measure it again: the command, the seed, the file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+from loadstone.report.view import View
+from loadstone.results.result_set import ResultSet
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What it takes."""
+
+    command: str
+    seed: str
+    # The resolved experiment file; empty for imports.
+    experiment: str
+    # Why there is no command.
+    lacking: str = ""
+
+
+def recipe(view: View) -> Recipe:
+    """The recipe of a result set, as far as it tells one."""
+    results = view.results
+    if not results.experiment:
+        return Recipe("", "", "", "these results were imported: the command that measured them is not known")
+    return Recipe(command(results), seed(results), results.experiment)
+
+
+def command(results: ResultSet) -> str:
+    """The command that was given, or one that runs the resolved file again."""
+    given = results.environment.get("command") or results.environment.get("argv")
+    if isinstance(given, str):
+        return given
+    if isinstance(given, list | tuple):
+        return shlex.join(str(word) for word in given)
+    file = "experiment.yaml" if results.path is None else str(results.path / "experiment.yaml")
+    return shlex.join(["loadstone", "run", file])
+
+
+def seed(results: ResultSet) -> str:
+    """The seed of keys, values and order, as recorded or as the file says."""
+    recorded = results.environment.get("seed")
+    if recorded is not None:
+        return str(recorded)
+    found = re.search(r"^seed:\s*(\S+)", results.experiment, re.MULTILINE)
+    return found[1] if found else ""

@@ -1,0 +1,182 @@
+"""The report's sections, before they are HTML or Markdown: what is there to say, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loadstone.judge.finding import Verdict
+from loadstone.report import comparison, facts, reproduce, trials, wording
+from loadstone.report.charts import course, device, intervals, percentiles, scaling
+from loadstone.report.charts.figure import Figure
+from loadstone.report.reproduce import Recipe
+from loadstone.report.table import Table
+from loadstone.report.view import View
+from loadstone.report.warnings import Warnings, warnings
+
+
+@dataclass(frozen=True)
+class Section:
+    """One of the report's parts; what it has not is empty."""
+
+    name: str
+    title: str
+    # What must be known before looking.
+    lead: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    warnings: tuple[Warnings, ...] = ()
+    recipe: Recipe | None = None
+    environment: bool = False
+    # Shown when asked for.
+    folded: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything in it."""
+        said = (self.lead, self.tables, self.figures, self.warnings, self.recipe, self.environment)
+        return any(said)
+
+
+def sections(view: View) -> list[Section]:
+    """Those that have something to say, in their order."""
+    if not view.results.trials:
+        found = [warned(view), environment(view), again(view)]
+    else:
+        found = [
+            compared(view),
+            charted("throughput", "Throughput", intervals.throughput(view)),
+            charted("headline", "Other headline figures", intervals.others(view)),
+            charted("percentiles", "Latency by percentile", percentiles.curves(view)),
+            over_time(view),
+            scaled(view),
+            devices(view),
+            warned(view),
+            tabled("promises", "What each promises", "", facts.promises(view)),
+            tabled("host", "What the hosts went through", "Median over the trials, and the range.", facts.host(view)),
+            environment(view),
+            again(view),
+            every(view),
+        ]
+    return [section for section in found if section]
+
+
+def compared(view: View) -> Section:
+    """The comparison."""
+    tables = comparison.tables(view)
+    lead = []
+    if not tables:
+        lead.append("None of the metrics asked about was measured.")
+    elif not view.judgement.comparisons:
+        why = (
+            "there is one variant only"
+            if len(view.variants) == 1
+            else "no variant differs from a baseline in one dimension"
+        )
+        lead.append(f"Nothing is compared: {why}.")
+    elif view.constants:
+        lead.append("Throughout: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
+    title = "Comparison" if view.judgement.comparisons else "Figures"
+    return Section("comparison", title, tuple(lead), tuple(tables))
+
+
+def charted(name: str, title: str, *figures: Figure) -> Section:
+    """A section of figures alone."""
+    return Section(name, title, figures=tuple(figure for figure in figures if figure))
+
+
+def tabled(name: str, title: str, lead: str, table: Table) -> Section:
+    """A section of one table."""
+    return Section(name, title, (lead,) if lead else (), (table,)) if table else Section(name, title)
+
+
+def over_time(view: View) -> Section:
+    """Throughput and latency over time."""
+    found = course.courses(view)
+    if not found.of:
+        return Section("time", "Over time", ("No course over time was recorded for these trials.",))
+    return charted("time", "Over time", course.throughput(view, found), course.latency(view, found))
+
+
+def scaled(view: View) -> Section:
+    """The scaling curve."""
+    figure = scaling.curves(view)
+    if not figure:
+        return Section("scaling", "Scaling")
+    return Section(
+        "scaling",
+        "Scaling",
+        tuple(f"{each[:1].upper()}{each[1:]}." for each in scaling.sentences(view)),
+        figures=(figure,),
+    )
+
+
+def devices(view: View) -> Section:
+    """Device bytes."""
+    figure = device.bars(view)
+    if figure:
+        return Section("device", "Device bytes", figures=(figure,))
+    if view.variants and all(device.in_memory(view, key) for key in view.variants):
+        return Section("device", "Device bytes", ("No device: the data lay in memory.",))
+    return Section("device", "Device bytes")
+
+
+def warned(view: View) -> Section:
+    """What is to be known before anyone believes a figure."""
+    left_out = tuple(f"While reading: {warning}." for warning in view.results.warnings)
+    found = tuple(warnings(view))
+    if not found:
+        left_out = ("No check has anything to say.", *left_out) if view.results.trials else left_out
+    return Section("warnings", "Warnings", left_out, warnings=found)
+
+
+def environment(view: View) -> Section:
+    """Hosts and versions."""
+    return Section("environment", "Environment", environment=bool(view.results.environment))
+
+
+def again(view: View) -> Section:
+    """How to reproduce it."""
+    recipe = reproduce.recipe(view)
+    lead = (f"{recipe.lacking[:1].upper()}{recipe.lacking[1:]}.",) if recipe.lacking else ()
+    return Section("reproduce", "Measure it again", lead, recipe=recipe)
+
+
+def every(view: View) -> Section:
+    """All trials."""
+    number = wording.many(len(view.results.trials), "trial")
+    return Section(
+        "trials", "Trials", tables=(trials.table(view),), folded=f"All {number}" if number != "1 trial" else number
+    )
+
+
+def answer(view: View) -> str:
+    """The answer in one sentence."""
+    if view.judgement.answer:
+        return view.judgement.answer
+    return "There are no trials, so there is no answer." if not view.results.trials else "No answer was given."
+
+
+def gist(view: View) -> list[str]:
+    """The result set in a few words."""
+    results = view.results
+    if not results.trials:
+        return ["no trials"]
+    repeats = sorted({len(found) for found in view.variants.values()})
+    each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+    said = [
+        wording.many(len(results.trials), "trial"),
+        wording.many(len(view.variants), "variant"),
+        f"{each} {'repeat' if each == '1' else 'repeats'} each",
+    ]
+    if len(view.variants) > 1:
+        said.append("in turns, in random order" if results.interleaved else "not in random order")
+    if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
+        said.append(f"{missing:,} planned but missing")
+    said.append("no finding" if not view.findings else wording.many(len(view.findings), "finding"))
+    return said
+
+
+MEANING = {
+    Verdict.VALID: "no check objects",
+    Verdict.SUSPECT: "a check objects: read the warnings before you rely on it",
+    Verdict.INVALID: "part of it must not be relied on: see the warnings",
+}

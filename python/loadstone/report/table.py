@@ -1,0 +1,55 @@
+"""Tables before they are HTML or Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from loadstone.judge.finding import Verdict
+
+Align = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one place of a table: a text, a smaller one after it, and perhaps a verdict or a tone."""
+
+    text: str
+    note: str = ""
+    verdict: Verdict | None = None
+    tone: Literal["", "better", "worse", "muted"] = ""
+    # Seen on hovering only.
+    aside: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's head."""
+
+    title: str
+    align: Align = "left"
+    # Its share of the width in percent; 0: as its content asks.
+    width: int = 0
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows under a heading of their own, which may be empty."""
+
+    title: str
+    rows: tuple[tuple[Entry, ...], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column names its row."""
+
+    title: str
+    columns: tuple[Column, ...]
+    groups: tuple[Rows, ...]
+    # What must be known to read it, below it.
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is a row."""
+        return any(group.rows for group in self.groups)

@@ -1,0 +1,72 @@
+"""The table of trials: every one of them, or as many as can be read."""
+
+from __future__ import annotations
+
+import heapq
+
+from loadstone.report import wording
+from loadstone.report.comparison import held
+from loadstone.report.table import Align, Column, Entry, Rows, Table
+from loadstone.report.view import View
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
+
+ROWS_MAX = 300
+METRICS_MAX = 5
+
+
+def table(view: View) -> Table:
+    """Trials in the order in which they were run; of too many the worst and then the first."""
+    trials = view.results.trials
+    metrics = columns(view)
+    notes: tuple[str, ...] = ()
+    if len(trials) > ROWS_MAX:
+        judgement = view.judgement
+        worst = heapq.nsmallest(ROWS_MAX, trials, key=lambda each: (-judgement.trial_verdict(each.trial), order(each)))
+        notes = (
+            f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all",
+        )
+        trials = worst
+    units = {
+        name: next(trial.values[name].unit for trial in view.results.trials if name in trial.values) for name in metrics
+    }
+    dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
+    rows = tuple(
+        (
+            Entry(trial.trial),
+            *(Entry(str(trial.config.get(name, wording.DASH))) for name in dimensions),
+            Entry(str(trial.repeat)),
+            *(number(trial, name) for name in metrics),
+            Entry(trial.end, tone="" if trial.end == "done" else "worse"),
+            held(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity)),
+        )
+        for trial in sorted(trials, key=order)
+    )
+    right: Align = "right"
+    heads = (
+        Column("trial"),
+        *(Column(name) for name in dimensions),
+        Column("repeat", right),
+        *(Column(wording.metric(name), right) for name in units),
+        Column("end"),
+        Column("verdict"),
+    )
+    return Table("", heads, (Rows("", rows),), notes)
+
+
+def columns(view: View) -> list[str]:
+    """The metrics shown: the headline ones, and what stands for latency if none of them does."""
+    known = set(view.metrics)
+    wanted = dict.fromkeys([*view.results.headline_metrics, THROUGHPUT, "all.p50", "all.p99"])
+    return [name for name in wanted if name in known][:METRICS_MAX]
+
+
+def number(trial: TrialResult, metric: str) -> Entry:
+    """A figure of a trial."""
+    found = trial.values.get(metric)
+    return Entry(wording.DASH, tone="muted") if found is None else Entry(wording.figure(found.value, found.unit))
+
+
+def order(trial: TrialResult) -> tuple[int, int, str]:
+    """The order in which trials were run, as far as it is known."""
+    return (trial.order is None, trial.order or 0, trial.trial)

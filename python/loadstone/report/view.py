@@ -1,0 +1,199 @@
+"""A judgement as a reader meets it: what is compared, under which circumstances, and what each is called.
+
+Everything that a report shows asks this for names, order and colours, so that a variant is called the same and has the
+same colour everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from loadstone.judge.finding import Finding, Verdict, verdict
+from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
+from loadstone.results.result_set import variant_name
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.value import PERCENTILES, statistic
+from loadstone.statistics.estimate import Estimate
+
+# Names longer than this are shortened in charts and table heads; the full name stands in the comparison table.
+NAME_LENGTH = 26
+# A percentile with fewer samples above it is a matter of luck (the check `too-few-samples`).
+SAMPLES_ABOVE = 10
+
+
+class View:
+    """Names, order and cells of a judgement; what costs a pass over all trials is done once."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        self.judgement = judgement
+        self.results = judgement.results
+        self._made: dict[tuple[VariantKey, str], Cell | None] = {}
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """All findings, the worst first."""
+        return self.judgement.all_findings
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Of the whole."""
+        return verdict(self.findings)
+
+    @cached_property
+    def variants(self) -> dict[VariantKey, list[TrialResult]]:
+        """Each variant's trials, in the order in which variants are shown."""
+        found = self.results.variants
+        return {key: found[key] for key in sorted(found, key=lambda key: (natural(self.context(key)), self._rank(key)))}
+
+    @cached_property
+    def by(self) -> str | None:
+        """The dimension that is compared: the question's, the comparisons', or the only one; None: none of them."""
+        dimensions = self.results.dimensions
+        wanted = [self.results.question.by, *(comparison.by for comparison in self.judgement.comparisons[:1])]
+        varied = [name for name, values in dimensions.items() if len(values) > 1]
+        if len(varied) == 1:
+            wanted.append(varied[0])
+        elif not varied and len(dimensions) == 1:
+            wanted.extend(dimensions)
+        return next((name for name in wanted if name in dimensions), None)
+
+    @cached_property
+    def values(self) -> list[str]:
+        """What is compared, in words, the baseline first; without a compared dimension the variants' names."""
+        if self.by is None:
+            return sorted((variant_name(key) for key in self.results.variants), key=natural)
+        found = sorted(self.results.dimensions[self.by], key=natural)
+        baseline = self.results.question.baseline
+        if baseline is None and self.judgement.comparisons:
+            baseline = dict(self.judgement.comparisons[0].baseline.variant).get(self.by)
+        return [str(value) for value in sorted(found, key=lambda value: value != baseline)]
+
+    @cached_property
+    def short(self) -> dict[str, str]:
+        """Each of `values` as it is written where there is little room; no two alike."""
+        found: dict[str, str] = {}
+        for number, value in enumerate(self.values, start=1):
+            name = shorten(value)
+            taken = name in found.values()
+            found[value] = f"{shorten(value, NAME_LENGTH - 6)} ({number})" if taken else name
+        return found
+
+    @cached_property
+    def contexts(self) -> list[VariantKey]:
+        """The circumstances under which something was measured, in natural order."""
+        return sorted({self.context(key) for key in self.results.variants}, key=natural)
+
+    @cached_property
+    def constants(self) -> dict[str, Scalar]:
+        """The dimensions, other than the compared one, that have one value throughout."""
+        found = self.results.dimensions.items()
+        return {name: values[0] for name, values in found if len(values) == 1 and name != self.by}
+
+    @cached_property
+    def within(self) -> dict[VariantKey, list[VariantKey]]:
+        """The variants of each context, in the order of `values`."""
+        found: dict[VariantKey, list[VariantKey]] = {}
+        for key in self.variants:
+            found.setdefault(self.context(key), []).append(key)
+        return found
+
+    @cached_property
+    def comparisons(self) -> dict[tuple[str, VariantKey], Comparison]:
+        """By metric and contender."""
+        return {(each.metric, each.contender.variant): each for each in self.judgement.comparisons}
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """Every metric, in the order of first sight."""
+        return self.results.metrics
+
+    def context(self, key: VariantKey) -> VariantKey:
+        """A variant without the compared dimension."""
+        return tuple(pair for pair in key if pair[0] != self.by) if self.by else ()
+
+    def value(self, key: VariantKey) -> str:
+        """Which of `values` a variant is."""
+        return str(dict(key).get(self.by, "none")) if self.by else variant_name(key)
+
+    def name(self, key: VariantKey) -> str:
+        """`value` where there is little room."""
+        return self.short.get(self.value(key), shorten(self.value(key)))
+
+    def title(self, context: VariantKey) -> str:
+        """A context in words, without what is the same throughout: `workload a · clients 2`."""
+        return " · ".join(f"{name} {value}" for name, value in context if name not in self.constants)
+
+    def _rank(self, key: VariantKey) -> int:
+        return self._ranks.get(self.value(key), len(self._ranks))
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        return {value: rank for rank, value in enumerate(self.values)}
+
+    def cell(self, key: VariantKey, metric: str) -> Cell | None:
+        """The judge's cell, or the plain median of what the trials say; None where nothing was measured."""
+        found = self.judgement.cells.get((key, metric))
+        if found is not None:
+            return found
+        if (key, metric) not in self._made:
+            self._made[key, metric] = plain(key, metric, self.variants.get(key, []))
+        return self._made[key, metric]
+
+    def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
+        """What is held against a variant, the worst first; with a metric only what concerns that."""
+        found = dict.fromkeys(self.judgement.variants.get(key, ()))
+        for trial in self.variants.get(key, ()):
+            found.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
+        if metric in self.metrics and (key_comparison := self.comparisons.get((metric, key))):
+            found.update(dict.fromkeys(key_comparison.findings))
+        concerned = (each for each in found if not metric or each.metric in ("", metric))
+        return sorted(concerned, key=lambda finding: -finding.severity)
+
+
+def plain(key: VariantKey, metric: str, trials: Sequence[TrialResult]) -> Cell | None:
+    """A cell with the median of the repeats and no interval: a figure to draw, not to claim anything from."""
+    values = [(trial.repeat, found) for trial in trials if (found := trial.values.get(metric))]
+    if not values:
+        return None
+    middle = median(value.value for _, value in values)
+    share = PERCENTILES.get(statistic(metric))
+    fewest = min(value.n for _, value in values)
+    luck = share is not None and fewest * (1 - share) < SAMPLES_ABOVE
+    withheld = f"only {fewest:,} samples" if luck else ""
+    samples = tuple((repeat, value.value) for repeat, value in values)
+    return Cell(key, metric, values[0][1].unit, Estimate(middle, len(values)), samples, withheld)
+
+
+def median(numbers: Iterable[float]) -> float:
+    """The middle of some numbers, at least one."""
+    found = sorted(numbers)
+    half = len(found) // 2
+    return found[half] if len(found) % 2 else (found[half - 1] + found[half]) / 2
+
+
+def natural(value: object) -> list[tuple[int, float, str]]:
+    """A key that sorts numbers as numbers, also within texts: 2 before 16, `v9` before `v10`."""
+    if isinstance(value, tuple):
+        return [part for each in value for part in natural(each)]
+    if isinstance(value, int | float):
+        return [(0, float(value), "")]
+    parts = re.split(r"(\d+)", str(value))
+    return [(0, float(part[:300]), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
+
+
+def shorten(name: str, length: int = NAME_LENGTH) -> str:
+    """A name of at most that length: its start and its end say most."""
+    name = " ".join(name.split()) or "(empty)"
+    if len(name) <= length:
+        return name
+    tail = length // 3
+    return f"{name[: length - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
+
+
+def spread(items: Sequence[VariantKey], most: int) -> list[VariantKey]:
+    """At most that many of them, evenly spaced, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]

@@ -1,0 +1,59 @@
+"""Findings by check, as a reader acts on them: what is wrong, in how many trials, what to do, where to read on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loadstone.judge.finding import Finding, Severity
+from loadstone.report.view import View
+
+# Messages of a check that are printed; there may be one for each trial.
+MESSAGES_MAX = 4
+LABELS: Mapping[Severity, str] = {
+    Severity.INVALID: "invalid",
+    Severity.SUSPECT: "suspect",
+    Severity.WITHHELD: "withheld",
+    Severity.NOTE: "note",
+}
+
+
+@dataclass(frozen=True)
+class Warnings:
+    """All that one check had to say at one severity."""
+
+    check: str
+    severity: Severity
+    messages: tuple[str, ...]
+    # Messages beyond those.
+    more: int
+    hints: tuple[str, ...]
+    # How many trials it concerns.
+    trials: int
+
+    @property
+    def label(self) -> str:
+        """The severity in a word."""
+        return LABELS[self.severity]
+
+    @property
+    def page(self) -> str:
+        """The check's page, relative to the documentation's root."""
+        return f"docs/checks/{self.check}.md"
+
+
+def warnings(view: View) -> list[Warnings]:
+    """By check and severity, the worst first."""
+    found: dict[tuple[str, Severity], list[Finding]] = {}
+    for finding in view.findings:
+        found.setdefault((finding.check, finding.severity), []).append(finding)
+    return [gathered(check, severity, findings) for (check, severity), findings in found.items()]
+
+
+def gathered(check: str, severity: Severity, findings: list[Finding]) -> Warnings:
+    """The findings of one check, alike ones once."""
+    messages = list(dict.fromkeys(finding.message for finding in findings))
+    hints = dict.fromkeys(finding.hint for finding in findings if finding.hint)
+    trials = {trial for finding in findings for trial in finding.trials}
+    shown = messages[:MESSAGES_MAX]
+    return Warnings(check, severity, tuple(shown), len(messages) - len(shown), tuple(hints)[:MESSAGES_MAX], len(trials))

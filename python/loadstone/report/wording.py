@@ -1,0 +1,136 @@
+"""How figures, intervals, ratios and metrics are written."""
+
+from __future__ import annotations
+
+from loadstone import units
+from loadstone.judge.judgement import Comparison
+from loadstone.statistics.estimate import Estimate
+
+DASH = "–"
+CLAIMS = {
+    "better": "better",
+    "worse": "worse",
+    "none": "~",
+    "impossible": "no claim",
+    "refused": "refused",
+}
+# Facts whose names say less than they should.
+FACTS = {
+    "how": "how",
+    "durability": "writes survive",
+    "cache_bytes": "cache",
+    "file_system": "file system",
+    "device_read_bps": "device reads at most",
+    "network_bps": "network carries at most",
+}
+SURVIVES = {
+    "none": "nothing (durability none)",
+    "os": "the end of the process (durability os)",
+    "device": "the end of the machine (durability device)",
+}
+
+
+def figure(value: float, unit: str) -> str:
+    """A figure in base units as people read it."""
+    match unit:
+        case "op/s":
+            return units.exact_rate(value)
+        case "ns":
+            return units.duration(value)
+        case "B":
+            return units.size(value)
+        case "B/s" | "B/op":
+            return units.size(value) + unit[1:]
+        case "share":
+            return units.share(value)
+        case "operations" | "values":
+            return units.count(value)
+        case "" | "1" | "ratio" | "x" | "×":
+            return plain(value)
+    return f"{plain(value)} {unit}"
+
+
+def plain(value: float) -> str:
+    """A number without unit, four digits and thousands separators: 1,234, 12.34, 0.001234."""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == 0 else f"{value:.4g}"
+
+
+def span(low: float, high: float, unit: str) -> str:
+    """An interval; a unit that both ends share is written once."""
+    left, right = figure(low, unit), figure(high, unit)
+    number, _, mark = left.rpartition(" ")
+    if mark and right.endswith(f" {mark}"):
+        left = number
+    return f"{left} {DASH} {right}"
+
+
+def interval(estimate: Estimate, unit: str) -> str:
+    """An estimate's interval, or why there is none."""
+    if estimate.low is None or estimate.high is None:
+        return f"n={estimate.n}: no interval"
+    return span(estimate.low, estimate.high, unit)
+
+
+def half_width(estimate: Estimate) -> str:
+    """The larger side of an interval as a share of the figure, in benchstat's manner: ± 2 %."""
+    if estimate.low is None or estimate.high is None or not estimate.value:
+        return ""
+    side = max(estimate.high - estimate.value, estimate.value - estimate.low) / abs(estimate.value)
+    return f"± {side * 100:.{0 if side >= 0.0995 else 1}f} %"
+
+
+def times(ratio: float) -> str:
+    """A ratio with three digits: 4.56×, 0.219×."""
+    digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
+    return f"{ratio:,.{digits}f}×"
+
+
+def ratio(estimate: Estimate) -> tuple[str, str]:
+    """A ratio and its interval; the latter empty where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return times(estimate.value), ""
+    return times(estimate.value), f"{times(estimate.low).removesuffix('×')} {DASH} {times(estimate.high)}"
+
+
+def chance(comparison: Comparison) -> str:
+    """The p that counts: Holm's where there is one."""
+    p = comparison.p if comparison.p_adjusted is None else comparison.p_adjusted
+    if p is None:
+        return ""
+    return "p<0.001" if p < 0.001 else f"p={p:.3f}"
+
+
+def metric(name: str) -> str:
+    """A metric's name in words: `read p99`, `device written per operation`."""
+    operation, point, rest = name.partition(".")
+    return f"{operation} {rest}".replace("_", " ") if point else name.replace("_", " ")
+
+
+def fact(name: str) -> str:
+    """A fact's name in words."""
+    return FACTS.get(name, name.replace("_", " "))
+
+
+def fact_value(name: str, value: object) -> str:
+    """A fact as people read it; how long names end tells their unit."""
+    if name == "durability":
+        return SURVIVES.get(str(value), str(value))
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else digits(value)
+    if number is not None:
+        if name.endswith("_bytes"):
+            return units.size(number)
+        if name.endswith("_bps"):
+            return f"{units.size(number)}/s"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def digits(value: object) -> int | None:
+    """A text that is a whole number, as facts from an engine are."""
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else None
+
+
+def many(number: int, noun: str) -> str:
+    """A count with its noun: 1 trial, 36 trials."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,50 @@
+"""Writes a report: the page, the text for a pull request, its pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import vl_convert
+
+from loadstone.errors import LoadstoneError
+from loadstone.judge.judgement import Judgement
+from loadstone.report import html, markdown
+from loadstone.report.charts import theme
+from loadstone.report.charts.figure import Figure, picture
+from loadstone.report.markup import countable
+from loadstone.report.sections import sections
+from loadstone.report.view import View
+
+# Pixels of a PNG for each of the SVG's, so that it is sharp on today's screens.
+SCALE = 2
+
+
+def write(judgement: Judgement, directory: Path) -> list[Path]:
+    """Writes report.html, report.md and report/*.svg and *.png; returns their paths. Raises LoadstoneError."""
+    view = View(judgement)
+    found = sections(view)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        written = [directory / "report.html", directory / "report.md"]
+        written[0].write_text(html.document(view, found), encoding="utf-8")
+        written[1].write_text(markdown.document(view, found), encoding="utf-8")
+        for figure in (figure for section in found for figure in section.figures):
+            written += pictures(figure, directory / "report")
+    except OSError as error:
+        raise LoadstoneError(
+            f"cannot write the report to {error.filename or directory}: {error.strerror}",
+            "make room or give another directory",
+        ) from error
+    return written
+
+
+def pictures(figure: Figure, directory: Path) -> list[Path]:
+    """A figure as SVG and PNG."""
+    directory.mkdir(exist_ok=True)
+    spec = json.dumps(countable(picture(figure, theme.picture_config())))
+    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=html.vegalite())
+    paths = [directory / f"{figure.name}.svg", directory / f"{figure.name}.png"]
+    paths[0].write_text(svg, encoding="utf-8")
+    paths[1].write_bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+    return paths

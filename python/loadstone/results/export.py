@@ -1,0 +1,115 @@
+"""The table of values for other tools: a row for each figure of each trial, its dimensions as columns."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.projection import filtered
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
+
+# Our own columns, with the names of their Arrow types.
+OWN = {
+    "trial": "string",
+    "repeat": "int64",
+    "order": "int64",
+    "clients": "int64",
+    "end": "string",
+    "metric": "string",
+    "value": "float64",
+    "unit": "string",
+    "n": "int64",
+}
+# Rows that are held at once.
+BATCH = 100_000
+
+
+def write(results: ResultSet, expression: str, path: Path | None) -> None:
+    """Writes CSV or Parquet, by the file's name; CSV to standard output without one. Raises LoadstoneError."""
+    kept = filtered(results, expression)
+    if path is None:
+        write_csv(kept, sys.stdout)
+        return
+    try:
+        match path.suffix:
+            case ".csv":
+                with path.open("w", newline="") as file:
+                    write_csv(kept, file)
+            case ".parquet":
+                write_parquet(kept, path)
+            case other:
+                raise LoadstoneError(
+                    f'cannot export to "{other}" files ({path})', "name a file that ends in .csv or .parquet"
+                )
+    except OSError as error:
+        raise LoadstoneError(f"cannot write {path}: {error.strerror}", "name another file with --output") from error
+
+
+def columns(results: ResultSet) -> list[str]:
+    """The columns: dimensions first; one that is called as one of ours gets a line behind its name."""
+    return [f"{name}_" if name in OWN else name for name in results.dimensions] + list(OWN)
+
+
+def rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
+    """The rows, in the order of trials."""
+    dimensions = list(results.dimensions)
+    for trial in results.trials:
+        config = [trial.config.get(name) for name in dimensions]
+        own: list[Scalar | None] = [trial.trial, trial.repeat, trial.order, trial.clients, trial.end]
+        for value in trial.values.values():
+            yield [*config, *own, value.metric, value.value, value.unit, value.n]
+
+
+def write_csv(results: ResultSet, file: IO[str]) -> None:
+    """Writes CSV as RFC 4180 has it, with a header."""
+    writer = csv.writer(file)
+    writer.writerow(columns(results))
+    writer.writerows(rows(results))
+
+
+def write_parquet(results: ResultSet, path: Path) -> None:
+    """Writes Parquet; a dimension whose values are not of one type is text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    own = [getattr(pa, OWN[name])() for name in OWN]
+    types = [arrow_type(found) for found in results.dimensions.values()] + own
+    schema = pa.schema(list(zip(columns(results), types, strict=True)))
+    with pq.ParquetWriter(path, schema) as writer:
+        batch: list[list[Scalar | None]] = []
+        for row in rows(results):
+            batch.append(row)
+            if len(batch) == BATCH:
+                writer.write_table(table(batch, schema))
+                batch = []
+        writer.write_table(table(batch, schema))
+
+
+def table(batch: list[list[Scalar | None]], schema: Any) -> Any:
+    """Rows as an Arrow table."""
+    import pyarrow as pa
+
+    made = []
+    for i, field in enumerate(schema):
+        column = [row[i] for row in batch]
+        if pa.types.is_string(field.type):
+            column = [None if value is None else str(value) for value in column]
+        made.append(pa.array(column, field.type))
+    return pa.table(made, schema=schema)
+
+
+def arrow_type(found: list[Scalar]) -> Any:
+    """The type that holds all values of a dimension."""
+    import pyarrow as pa
+
+    kinds = {type(value) for value in found}
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds <= {int, float} and kinds else pa.string()

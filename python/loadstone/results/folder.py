@@ -1,0 +1,247 @@
+"""A result folder: everything that one run of an experiment, or one import, came to.
+
+    results/<name>/<UTC time>/
+        folder.json        the format's version, the question, how the trials were ordered
+        experiment.yaml    the experiment as it was run, every default spelled out
+        environment.json   the hosts that it was run on
+        plan.jsonl         the trials in the order decided, a block a line
+        values.jsonl       a trial a line: its variant, its figures, their units and sample counts
+        trials/<trial>/    spec.json, events.jsonl, load.hlog, run.hlog, series.json, observed.jsonl
+        report.html, report.md
+
+A line of values.jsonl is a whole trial, so a torn line costs one trial and nothing else. A trial that had to be
+repeated has two lines, of which the later counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.results import lines
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar, Series, TrialResult
+
+VERSION = 1
+ROOT = Path("results")
+IMPORTED = "imported"
+UNDER_WAY = ".part"
+
+
+class Folder:
+    """A result folder on disk."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens a folder. Raises LoadstoneError when it is none, or of a version that this one does not know."""
+        self.path = path
+        try:
+            header = json.loads((path / "folder.json").read_bytes())
+        except FileNotFoundError:
+            raise LoadstoneError(
+                f"{path} is no result folder: it has no folder.json", "`loadstone list` shows the folders there are"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise LoadstoneError(f"cannot read {path / 'folder.json'}: {error}", "the folder is damaged") from error
+        version = header.get("results") if isinstance(header, dict) else None
+        if not isinstance(version, int) or not 1 <= version <= VERSION:
+            raise LoadstoneError(
+                f"{path} has results of version {version}, this loadstone reads 1 to {VERSION}",
+                "use the loadstone that wrote it, or a newer one",
+            )
+        self.header: dict[str, Any] = header
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        name: str,
+        question: Question,
+        *,
+        interleaved: bool,
+        experiment: str = "",
+        environment: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Folder:
+        """Makes a folder; `more` goes into folder.json. Raises LoadstoneError when that is not possible."""
+        header = {
+            "results": VERSION,
+            "name": name,
+            "question": asdict(question),
+            "interleaved": interleaved,
+            **more,
+        }
+        try:
+            (path / "trials").mkdir(parents=True)
+            if experiment:
+                lines.replace(path / "experiment.yaml", experiment.encode())
+            lines.replace(path / "environment.json", pretty(dict(environment or {})))
+            # Last: a folder without it is none.
+            lines.replace(path / "folder.json", pretty(header))
+        except OSError as error:
+            raise LoadstoneError(
+                f"cannot make {path}: {error.strerror}", "choose another place for results with --results DIR"
+            ) from error
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+        return str(self.header.get("name") or self.path.name)
+
+    @property
+    def identity(self) -> str:
+        """What tells this folder's data from those of others below one directory, the same at each resume."""
+        return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
+
+    @cached_property
+    def question(self) -> Question:
+        """What was asked."""
+        asked = {name: value for name, value in self.header.get("question", {}).items() if name in KNOWN_IN_QUESTION}
+        return Question(**{**asked, "metrics": tuple(asked.get("metrics", ()))})
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps every other lab out; the kernel lets go of the lock when this process ends, however it ends.
+
+        Raises LoadstoneError when another one is at work here.
+        """
+        with (self.path / "lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise LoadstoneError(
+                    f"another loadstone is writing to {self.path}", "wait for it, or end it with Ctrl-C"
+                ) from None
+            yield
+
+    def repair(self) -> list[str]:
+        """Makes the folder fit to go on: takes out damaged lines and trials that did not end; says what it did."""
+        said = []
+        for name in ("plan.jsonl", "values.jsonl"):
+            if damaged := lines.mend(self.path / name):
+                said.append(f"{name}: took out damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
+        for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
+            shutil.rmtree(left, ignore_errors=True)
+        return said
+
+    def plan(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
+        """Writes down a block's trials in their order, before the first of them is run."""
+        planned = [{"trial": trial, "config": dict(config)} for trial, config in trials.items()]
+        lines.append(self.path / "plan.jsonl", {"block": block, "trials": planned})
+
+    @property
+    def blocks(self) -> list[int]:
+        """The blocks that were planned, from 1."""
+        return [document["block"] for document in lines.read(self.path / "plan.jsonl").documents]
+
+    @contextlib.contextmanager
+    def trial(self, trial: str) -> Iterator[Path]:
+        """A directory for a trial's files, which takes its name in `trials/` when the trial has come to its end."""
+        final = self.path / "trials" / trial
+        part = final.with_name(final.name + UNDER_WAY)
+        shutil.rmtree(part, ignore_errors=True)
+        try:
+            part.mkdir(parents=True)
+            yield part
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(part, final)
+        except OSError as error:
+            raise LoadstoneError(
+                f"cannot write {part}: {error.strerror}",
+                "what was measured before is kept: make room, then go on with `loadstone run --resume`",
+            ) from error
+
+    def append(self, result: TrialResult) -> None:
+        """Adds a trial; it is on the device when this returns. Raises LoadstoneError when there is no room."""
+        lines.append(self.path / "values.jsonl", result.to_json())
+
+    def series(self, trial: str) -> Series | None:
+        """A trial's course over time, None if nobody wrote it down or it is damaged."""
+        try:
+            return Series.from_json(json.loads((self.path / "trials" / trial / "series.json").read_bytes()))
+        except (OSError, ValueError):
+            return None
+
+    def load(self) -> ResultSet:
+        """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
+        read = lines.read(self.path / "values.jsonl")
+        warnings = [f"values.jsonl:{number} is damaged and left out" for number in read.damaged]
+        trials: dict[str, TrialResult] = {}
+        for document in read.documents:
+            try:
+                result = TrialResult.from_json(document)
+            except (KeyError, TypeError, ValueError) as error:
+                warnings.append(f"values.jsonl: a line is no trial and left out ({error})")
+                continue
+            trials[result.trial] = result
+        planned = {
+            each["trial"]: each["config"]
+            for document in lines.read(self.path / "plan.jsonl").documents
+            for each in document["trials"]
+        }
+        return ResultSet(
+            name=self.name,
+            trials=sorted(trials.values(), key=lambda trial: (trial.order is None, trial.order or 0)),
+            question=self.question,
+            planned=planned,
+            interleaved=bool(self.header.get("interleaved")),
+            environment=self._json("environment.json"),
+            experiment=self._text("experiment.yaml"),
+            series=self.series,
+            path=self.path,
+            warnings=tuple(warnings),
+        )
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text()
+        except FileNotFoundError:
+            return ""
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            document = json.loads(self._text(name) or "{}")
+        except ValueError:
+            return {}
+        return document if isinstance(document, dict) else {}
+
+
+KNOWN_IN_QUESTION = frozenset(Question.__dataclass_fields__)
+
+
+def pretty(document: Mapping[str, Any]) -> bytes:
+    """A document for people."""
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
+    """A folder's place: `<root>/<name>/<UTC time>`, with a number behind if there is one of that second already."""
+    time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H-%M-%SZ")
+    candidates = (root / name / (time if not n else f"{time}-{n}") for n in range(1000))
+    return next(path for path in candidates if not path.exists())
+
+
+def find(root: Path) -> list[Folder]:
+    """Every folder below a root, in the order of name and time; what cannot be opened is left out."""
+    found = []
+    for header in sorted(root.glob("*/*/folder.json")):
+        with contextlib.suppress(LoadstoneError):
+            found.append(Folder(header.parent))
+    return found
+
+
+def latest(root: Path, name: str) -> Folder | None:
+    """The last run of an experiment."""
+    folders: Sequence[Folder] = [folder for folder in find(root) if folder.path.parent.name == name]
+    return folders[-1] if folders else None

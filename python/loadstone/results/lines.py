@@ -1,0 +1,111 @@
+"""Files of JSON lines that only grow: a line is there whole or, for whoever reads it, not at all.
+
+A process that is killed while it appends leaves a part of a line; so does a device that is full. Neither may cost a
+line that was there before, nor make the next one unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadstone.errors import LoadstoneError
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a file holds: its documents, and the numbers (from 1) of the lines that cannot be read."""
+
+    documents: list[dict[str, Any]]
+    damaged: list[int]
+
+
+def read(path: Path) -> Lines:
+    """Reads every whole line; no file is no lines. Raises LoadstoneError when it cannot be read at all."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Lines([], [])
+    except OSError as error:
+        raise LoadstoneError(f"cannot read {path}: {error.strerror}", "check the folder's permissions") from error
+    documents, damaged = [], []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        document = parsed(line)
+        if document is None:
+            damaged.append(number)
+        else:
+            documents.append(document)
+    return Lines(documents, damaged)
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """A line's document, None if it is damaged."""
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def append(path: Path, document: dict[str, Any]) -> None:
+    """Appends a line and waits until it is on the device.
+
+    Raises LoadstoneError when there is no room; then the file is what it was before.
+    """
+    line = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    try:
+        with path.open("ab", buffering=0) as file:
+            length = file.seek(0, os.SEEK_END)
+            try:
+                write_all(file.fileno(), line)
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), length)
+                raise
+    except OSError as error:
+        raise LoadstoneError(
+            f"cannot write {path}: {error.strerror}",
+            "what was measured before is kept: make room, then go on with `loadstone run --resume`",
+        ) from error
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes everything: a write may take less than it is given."""
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def mend(path: Path) -> list[int]:
+    """Takes damaged lines out, into `<name>.damaged` beside it, so that lines can be appended again.
+
+    Returns their numbers, from 1. A file that ends without a line end gets one if its last line is whole.
+    """
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    whole = [line for line in lines if parsed(line) is not None]
+    damaged = [number for number, line in enumerate(lines, 1) if parsed(line) is None]
+    wanted = b"".join(line + b"\n" for line in whole)
+    if wanted == data:
+        return damaged
+    if damaged:
+        with path.with_name(path.name + ".damaged").open("ab") as file:
+            file.writelines(line + b"\n" for line in lines if parsed(line) is None)
+    replace(path, wanted)
+    return damaged
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Puts a file in place whole. Raises OSError."""
+    new = path.with_name(f".{path.name}.new")
+    with new.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)

@@ -1,0 +1,143 @@
+"""Projections, in the manner of benchstat: which keys make the tables, the rows and the columns.
+
+A key is a dimension or a fact. What is in none of the three is pooled: trials that differ in it count as repeats of one
+variant, which is said, since it mixes what the experiment kept apart.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.filter import Filter, parse
+from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.trial_result import Scalar, TrialResult
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What a user asked for; None leaves it to the result set."""
+
+    table: tuple[str, ...] | None = None
+    row: tuple[str, ...] | None = None
+    col: tuple[str, ...] | None = None
+    filter: str = ""
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Projected:
+    """A result set whose dimensions are those asked for, and which of them are the tables'."""
+
+    results: ResultSet
+    table: tuple[str, ...]
+    row: tuple[str, ...]
+    col: str
+
+
+def project(results: ResultSet, asked: Projection) -> Projected:
+    """Filters and regroups. Raises LoadstoneError when a key is unknown or nothing is left."""
+    kept = filtered(results, asked.filter)
+    dimensions = list(kept.dimensions)
+    known = [*dimensions, *dict.fromkeys(name for trial in kept.trials for name in trial.facts)]
+    for key in (*(asked.table or ()), *(asked.row or ()), *(asked.col or ())):
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            raise LoadstoneError(
+                f'there is no key "{key}" in {results.name}',
+                (f'did you mean "{near[0]}"? ' if near else "") + f"there are {', '.join(dimensions) or 'none'}",
+            )
+    metrics = wanted_metrics(kept, asked.metrics)
+    col = asked.col if asked.col is not None else tuple(default_column(kept))
+    table = asked.table or ()
+    row = asked.row if asked.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
+    name = ",".join(col)
+    trials = [replace(trial, config=regrouped(trial, table, row, col, name)) for trial in kept.trials]
+    # Trials that meet in one variant with the same repeat were kept apart by a key that is gone.
+    met = {(variant(trial.config), trial.repeat) for trial in trials}
+    pooled = len(met) < len(trials)
+    warnings = kept.warnings
+    if pooled:
+        gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
+        warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
+        trials = renumbered(trials)
+    by_name = name if col else None
+    same = results.question.by == by_name
+    question = replace(
+        kept.question, by=by_name, baseline=kept.question.baseline if same else None, metrics=tuple(metrics)
+    )
+    # Blocks remain blocks as long as each variant has one trial in each.
+    interleaved = kept.interleaved and not pooled
+    made = replace(kept, trials=trials, question=question, planned={}, interleaved=interleaved, warnings=warnings)
+    return Projected(made, table, row, name)
+
+
+def filtered(results: ResultSet, expression: str) -> ResultSet:
+    """The trials that pass a filter; those of the plan that it would let pass. Raises LoadstoneError if none does."""
+    if not expression.strip():
+        return results
+    passes: Filter = parse(expression)
+    kept = [trial for trial in results.trials if passes(names(trial))]
+    if not kept:
+        raise LoadstoneError(
+            f"no trial of {results.name} passes the filter `{expression}`",
+            "`loadstone export` lists every trial's keys",
+        )
+    return replace(results, trials=kept, planned={})
+
+
+def names(trial: TrialResult) -> dict[str, Scalar | None]:
+    """What a filter can ask of a trial; dimensions win over facts of the same name."""
+    own: dict[str, Scalar | None] = {"trial": trial.trial, "repeat": trial.repeat, "end": trial.end}
+    return {**trial.facts, **own, "clients": trial.clients, **trial.config}
+
+
+def default_column(results: ResultSet) -> list[str]:
+    """The dimension that is compared: the question's, else the first one that varies."""
+    dimensions = results.dimensions
+    if results.question.by in dimensions:
+        return [str(results.question.by)]
+    varied = [name for name, found in dimensions.items() if len(found) > 1]
+    return varied[:1] or list(dimensions)[:1]
+
+
+def regrouped(
+    trial: TrialResult, table: Sequence[str], row: Sequence[str], col: Sequence[str], name: str
+) -> dict[str, Scalar]:
+    """A trial's config with the keys asked for; several columns' keys become one dimension."""
+
+    def value(key: str) -> Scalar:
+        return trial.config.get(key, trial.facts.get(key, ""))
+
+    config = {key: value(key) for key in (*table, *row)}
+    if col:
+        config[name] = value(col[0]) if len(col) == 1 else ",".join(str(value(key)) for key in col)
+    return config
+
+
+def renumbered(trials: Sequence[TrialResult]) -> list[TrialResult]:
+    """Trials with repeats counted anew within each variant."""
+    seen: dict[object, int] = {}
+    made = []
+    for trial in trials:
+        key = variant(trial.config)
+        seen[key] = seen.get(key, 0) + 1
+        made.append(replace(trial, repeat=seen[key]))
+    return made
+
+
+def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:
+    """The metrics to show. Raises LoadstoneError when one was not measured."""
+    if not asked:
+        return list(results.headline_metrics)
+    measured = results.metrics
+    for metric in asked:
+        if metric not in measured:
+            near = difflib.get_close_matches(metric, measured, n=3)
+            raise LoadstoneError(
+                f'there is no metric "{metric}" in {results.name}',
+                f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(measured[:12])}…",
+            )
+    return list(asked)

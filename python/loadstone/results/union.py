@@ -1,0 +1,70 @@
+"""Several result sets as one, so that they can be compared: which one a trial comes from becomes a dimension, `run`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar, Series, TrialResult
+
+RUN = "run"
+
+
+def union(sets: Sequence[ResultSet]) -> ResultSet:
+    """One set of all trials, the first set being the baseline; their order was not randomised between them.
+
+    A dimension of which each set has one value only, and not all the same, tells nothing that `run` does not: it is
+    left out, so that two files of one variant each can be compared at all.
+    """
+    labels = distinct([results.name if results.path is None else label(results) for results in sets])
+    redundant = {name for results in sets for name in results.dimensions if told_by_run(name, sets)}
+    series = {name: results.series for name, results in zip(labels, sets, strict=True)}
+
+    def course(trial: str) -> Series | None:
+        name, _, own = trial.partition(":")
+        return series[name](own)
+
+    trials: list[TrialResult] = []
+    for name, results in zip(labels, sets, strict=True):
+        for trial in results.trials:
+            config: dict[str, Scalar] = {RUN: name}
+            config.update({key: value for key, value in trial.config.items() if key not in redundant})
+            trials.append(replace(trial, trial=f"{name}:{trial.trial}", config=config))
+    environments = {name: dict(each.environment) for name, each in zip(labels, sets, strict=True)}
+    metrics = tuple(dict.fromkeys(metric for results in sets for metric in results.question.metrics))
+    return ResultSet(
+        name=" and ".join(labels),
+        trials=trials,
+        question=Question(by=RUN, baseline=labels[0], metrics=metrics, at_least=1),
+        interleaved=False,
+        environment={"environment": 1, "runs": environments},
+        series=course,
+        warnings=tuple(warning for results in sets for warning in results.warnings),
+    )
+
+
+def label(results: ResultSet) -> str:
+    """A short name: a folder's experiment and time, a file's name."""
+    path = results.path or Path(results.name)
+    return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names with a number behind those that come twice; none has a colon, which parts them from trials."""
+    clean = [name.replace(":", "-") for name in names]
+    count = Counter(clean)
+    seen: Counter[str] = Counter()
+    made = []
+    for name in clean:
+        seen[name] += 1
+        made.append(f"{name}#{seen[name]}" if count[name] > 1 else name)
+    return made
+
+
+def told_by_run(name: str, sets: Sequence[ResultSet]) -> bool:
+    """Whether a dimension has at most one value in each set, and not the same one in all."""
+    found = [results.dimensions.get(name, []) for results in sets]
+    return all(len(values) <= 1 for values in found) and len({tuple(values) for values in found}) > 1

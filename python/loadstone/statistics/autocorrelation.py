@@ -1,0 +1,70 @@
+"""Autocorrelation: how much a run's intervals say about its mean when each resembles the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import fft, stats
+
+from loadstone.statistics.centre import LEVEL, Floats, Interval, finite
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+
+# Fewer points show too little of their own autocorrelation.
+POINTS_MIN = 20
+
+
+def autocovariance(series: ArrayLike) -> Floats:
+    """Autocovariances at lags 0 to n - 1 along the last axis, each divided by n."""
+    x = np.asarray(series, dtype=float)
+    n = x.shape[-1]
+    # Padded, so that the circle of the transform does not close.
+    spectrum = fft.rfft(x - x.mean(axis=-1, keepdims=True), fft.next_fast_len(2 * n), axis=-1)
+    return np.asarray(fft.irfft(np.abs(spectrum) ** 2, fft.next_fast_len(2 * n), axis=-1)[..., :n] / n)
+
+
+def effective_size(series: ArrayLike) -> Floats:
+    """How many independent points would tell as much of the mean, from 2 to n, along the last axis.
+
+    Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first that is not
+    positive, none larger than the one before (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
+    section 3.3). More than n, which a series that swings to and fro would have, is not believed.
+    """
+    covariance = autocovariance(series)
+    n = covariance.shape[-1]
+    pairs = covariance[..., 0 : n - n % 2 : 2] + covariance[..., 1::2]
+    positive = np.logical_and.accumulate(pairs > 0, axis=-1)
+    monotone = np.minimum.accumulate(np.where(positive, pairs, np.inf), axis=-1)
+    variance = covariance[..., 0]
+    # Long-run variance: that of the mean, times n.
+    long_run = 2 * np.where(positive, monotone, 0.0).sum(axis=-1) - variance
+    ratio = np.divide(variance, long_run, out=np.ones_like(variance), where=long_run > 0)
+    return np.asarray(np.clip(n * ratio, 2.0, n), dtype=float)
+
+
+def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[Interval, Floats]:
+    """Means of series and their t intervals with effective sizes in place of n, along the last axis."""
+    x = np.asarray(series, dtype=float)
+    size = effective_size(x)
+    mean: Any = x.mean(axis=-1)
+    # The variance of n dependent values is too small by the factor 1 - 1/size.
+    half = stats.t.ppf((1 + level) / 2, size - 1) * np.sqrt(x.var(axis=-1) / (size - 1))
+    return Interval(mean, mean - half, mean + half), size
+
+
+def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
+    """The mean over a run's intervals of equal length, with error bars that respect autocorrelation.
+
+    `n` is the effective number of intervals, rounded down; there is no interval where it is below REPEATS_MIN, or
+    below POINTS_MIN points. It says how well this run's mean is known, and nothing of the next run.
+    """
+    x = finite(series)
+    if len(x) < POINTS_MIN:
+        return Estimate(float(x.mean()) if len(x) else float("nan"), len(x), method="mean of a run")
+    (value, low, high), size = run_interval(x, level)
+    n = int(size)
+    if n < REPEATS_MIN:
+        return Estimate(float(value), n, method="mean of a run")
+    return Estimate(float(value), n, float(low), float(high), level, "mean of a run, initial monotone sequence")

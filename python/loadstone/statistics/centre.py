@@ -1,0 +1,99 @@
+"""Centres: the median with the interval of its order statistics, the mean with Student's t.
+
+The array functions work on the last axis, so that a simulation of thousands of experiments calls what the lab calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+
+LEVEL = 0.95
+# What floating point makes of equal figures: below it there is no variance to divide by.
+ROUNDING = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """Arrays of centres and of their intervals' ends, one element for each sample of the last axis."""
+
+    value: Any
+    low: Any
+    high: Any
+
+
+@cache
+def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
+    """The rank k from 1 whose order statistics x(k) and x(n+1-k) enclose the median, and the level that they have.
+
+    The largest k whose level is at least `level`; k = 1 where none reaches it, so the level can be lower below n = 6.
+    The ranks are symmetric and fixed by n alone: to choose among pairs by the data would cost coverage. The level is
+    binomial and exact for any continuous distribution (David & Nagaraja, Order Statistics, 2003, section 7.1).
+    """
+    rank = max(int(stats.binom.ppf((1 - level) / 2, n, 0.5)), 1)
+    return rank, float(1 - 2 * stats.binom.cdf(rank - 1, n, 0.5))
+
+
+def order_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
+    """Medians and their order-statistic intervals along the last axis."""
+    ordered = np.sort(np.asarray(samples, dtype=float), axis=-1)
+    n = ordered.shape[-1]
+    rank, _ = median_rank(n, level)
+    return Interval(np.median(ordered, axis=-1), ordered[..., rank - 1], ordered[..., n - rank])
+
+
+def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]:
+    """Means, their t intervals, and the two-sided p of the mean being 0, along the last axis.
+
+    Where all values are equal there is no variance to judge by: the interval is that value, and p is 1 where it is
+    0, else nan; the caller has to decide by another test.
+    """
+    x = np.asarray(samples, dtype=float)
+    mean = x.mean(axis=-1)
+    constant = np.ptp(x, axis=-1) <= ROUNDING * np.abs(x).max(axis=-1)
+    # An arbitrary sample with variance stands in for the constant ones, so that SciPy has nothing to warn of.
+    safe = np.where(constant[..., None], np.arange(x.shape[-1], dtype=float), x)
+    test = stats.ttest_1samp(safe, 0.0, axis=-1)
+    ends = test.confidence_interval(level)
+    low, high = np.where(constant, mean, ends.low), np.where(constant, mean, ends.high)
+    p = np.where(constant, np.where(mean == 0, 1.0, np.nan), test.pvalue)
+    return Interval(mean, low, high), p
+
+
+def finite(samples: Sequence[float]) -> Floats:
+    """The samples that are numbers: a figure that could not be measured is no repeat."""
+    x: Floats = np.asarray(samples, dtype=float)
+    return x[np.isfinite(x)].copy()
+
+
+def median(samples: Sequence[float], level: float = LEVEL) -> Estimate:
+    """The median of repeats with its order-statistic interval, as benchstat's; nan of nothing."""
+    x = finite(samples)
+    n = len(x)
+    if n < REPEATS_MIN:
+        return Estimate(float(np.median(x)) if n else float("nan"), n, method="median")
+    value, low, high = order_interval(x, level)
+    return Estimate(float(value), n, float(low), float(high), median_rank(n, level)[1], "median, order statistics")
+
+
+def mean(samples: Sequence[float], level: float = LEVEL) -> Estimate:
+    """The mean of repeats with its t interval; nan of nothing."""
+    x = finite(samples)
+    n = len(x)
+    if n < REPEATS_MIN:
+        return Estimate(float(x.mean()) if n else float("nan"), n, method="mean")
+    (value, low, high), _ = t_interval(x, level)
+    return Estimate(float(value), n, float(low), float(high), level, "mean, Student's t")
+
+
+def summary(samples: Sequence[float]) -> Estimate:
+    """What the lab shows of a metric over repeats: the median and the order-statistic interval of at least 95 %."""
+    return median(samples)

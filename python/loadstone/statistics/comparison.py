@@ -1,0 +1,177 @@
+"""Comparisons: the ratio of a contender to a baseline, its interval, and the p of there being no difference.
+
+Interval and p come from one test, so a ratio's interval excludes 1 exactly where p is below 1 - its level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from loadstone.statistics.centre import LEVEL, ROUNDING, Floats, Interval, finite, t_interval
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of contender ÷ baseline; `p` is two-sided, before Holm, and None below REPEATS_MIN repeats."""
+
+    # nan where a value is not positive; then `difference` holds contender - baseline.
+    ratio: Estimate
+    p: float | None
+    method: str
+    # Blocks, or repeats of the side that has fewer.
+    n: int
+    # Cliff's delta, from -1 to 1; None where a side is empty.
+    effect: float | None
+    difference: Estimate | None = None
+    # Beside the deciding p of blocks: that of Wilcoxon's signed-rank test, which assumes symmetry only.
+    p_signed_rank: float | None = None
+
+
+def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL) -> Evidence:
+    """Compares variants that took turns: only blocks that both have count, and a block's drift cancels.
+
+    The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
+    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only where all six differences have one sign.
+    Where the ratio is the same in every block, t is undefined and the exact signed-rank test takes its place.
+    """
+    both = [block for block in baseline if block in contender and math.isfinite(baseline[block] + contender[block])]
+    b = np.array([baseline[block] for block in both], dtype=float)
+    c = np.array([contender[block] for block in both], dtype=float)
+    n, effect = len(both), cliffs_delta(b, c)
+    logs = bool(n) and bool((b > 0).all() and (c > 0).all())
+    # Figures that were computed alike can differ in their last bit.
+    steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
+    scale = "logs" if logs else "differences"
+    if n < REPEATS_MIN:
+        centre = float(steps.mean()) if n else math.nan
+        return evidence(logs, Interval(centre, None, None), None, level, "too few blocks", n, effect)
+    interval, tested = t_interval(steps, level)
+    p, rank_p, method = float(tested), signed_rank(steps), f"paired t on {scale} within blocks"
+    if math.isnan(p):
+        # The same step in every block is the signed-rank interval too, from the least to the greatest.
+        p, level, method = rank_p, 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
+    return evidence(logs, interval, p, level, method, n, effect, rank_p)
+
+
+def between(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
+    """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
+
+    Pairs of equal values are counted in the way that is least in favour of a difference (ties broken against the
+    claim), which keeps p valid and in step with the interval. The level printed is the one that the ranks have.
+    """
+    b, c = finite(baseline), finite(contender)
+    n, effect = min(len(b), len(c)), cliffs_delta(b, c)
+    logs = bool(n) and bool((b > 0).all() and (c > 0).all())
+    if logs:
+        b, c = np.log(b), np.log(c)
+    if n < REPEATS_MIN:
+        centre = float(np.median(c[:, None] - b)) if n else math.nan
+        return evidence(logs, Interval(centre, None, None), None, level, "too few repeats", n, effect)
+    interval, u = shift(b, c, level)
+    p = rank_sum_p(int(u), len(b), len(c))
+    level = 1 - rank_sum_p(critical(len(b), len(c), level), len(b), len(c))
+    return evidence(logs, interval, p, level, "Mann–Whitney between runs", n, effect)
+
+
+def evidence(
+    logs: bool,
+    interval: Interval,
+    p: float | None,
+    level: float,
+    method: str,
+    n: int,
+    effect: float | None,
+    p_signed_rank: float | None = None,
+) -> Evidence:
+    """A ratio from an interval of logarithms, or a difference from one of differences."""
+    value, low, high = (None if end is None else exponent(end) if logs else float(end) for end in interval)
+    assert value is not None, "only the ends can be missing"
+    found = Estimate(value, n, low, high, None if low is None else level, method)
+    ratio = found if logs or not n else Estimate(math.nan, n, method=method)
+    return Evidence(ratio, p, method, n, effect, None if logs or not n else found, p_signed_rank)
+
+
+def exponent(logarithm: float) -> float:
+    """Back from logarithms; a ratio beyond all floats is infinite."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(logarithm))
+
+
+def signed_rank(steps: Floats) -> float:
+    """Wilcoxon's signed-rank p, exact where SciPy can (Wilcoxon 1945); 1 where there is no difference at all."""
+    return float(stats.wilcoxon(steps).pvalue) if np.any(steps) else 1.0
+
+
+def shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tuple[Interval, Floats]:
+    """The shift from baseline to contender along the last axis, with Mann and Whitney's U for rank_sum_p.
+
+    The median of all pairs' differences and the interval of their order statistics (Hodges & Lehmann 1963; Hollander,
+    Wolfe & Chicken, Nonparametric Statistical Methods, 3rd ed., section 4.2 and 4.3).
+    """
+    b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
+    m, n = b.shape[-1], c.shape[-1]
+    pairs = (c[..., :, None] - b[..., None, :]).reshape(*b.shape[:-1], m * n)
+    ordered = np.sort(pairs, axis=-1)
+    cut = critical(m, n, level)
+    # Ties count against a difference: U is the smaller side with all ties in it.
+    u = np.minimum(np.minimum((pairs <= 0).sum(axis=-1), (pairs >= 0).sum(axis=-1)), m * n // 2)
+    return Interval(np.median(pairs, axis=-1), ordered[..., cut], ordered[..., m * n - 1 - cut]), u
+
+
+@cache
+def rank_sum_p(u: int, m: int, n: int) -> float:
+    """The two-sided p of U = `u` without ties, by SciPy, exact where a side has at most 8 (Mann & Whitney 1947)."""
+    u = min(u, m * n - u)
+    whole, rest = divmod(u, m)
+    # Tie-free samples with this very U: `whole` values above the whole baseline, one above `rest` of it.
+    contender = [m + each for each in range(whole)] + [rest - 0.5] + [-1.0 - each for each in range(n - whole - 1)]
+    return float(stats.mannwhitneyu(contender[:n], np.arange(m), alternative="two-sided").pvalue)
+
+
+@cache
+def critical(m: int, n: int, level: float = LEVEL) -> int:
+    """The largest U whose p is below 1 - level: so many pairs are cut from either end of the interval.
+
+    0 if there is none; from REPEATS_MIN on there is one at 95 %.
+    """
+    # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
+    alpha = round(1 - level, 12)
+    low, high = 0, m * n // 2
+    while low < high:
+        middle = (low + high + 1) // 2
+        if rank_sum_p(middle, m, n) < alpha:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:
+    """How often a contender's repeat lies above a baseline's, less the reverse (Cliff 1993); None of nothing."""
+    if not len(baseline) or not len(contender):
+        return None
+    return float(np.sign(contender[:, None] - baseline).mean())
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p of each of a family of tests, in their order (Holm 1979); None was not tested and stays.
+
+    To claim what is below alpha errs anywhere in the family with probability alpha at most, however the tests depend.
+    """
+    tested = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    adjusted: list[float | None] = [None] * len(ps)
+    worst = 0.0
+    for rank, (p, place) in enumerate(tested):
+        worst = max(worst, min(p * (len(tested) - rank), 1.0))
+        adjusted[place] = worst
+    return adjusted

@@ -1,0 +1,137 @@
+"""Steady state: where a warm-up ends, and whether what follows has a trend or changes its level.
+
+A finding needs evidence and weight: a test that rejects, corrected for autocorrelation, and an effect that matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+from loadstone.statistics.autocorrelation import effective_size
+from loadstone.statistics.centre import ROUNDING, Floats, finite
+
+# A trend over the window, or a step within it, below this share of the median matters to nobody.
+EFFECT_MIN = 0.05
+# Of each of the two tests, so that both together err in 5 % at most.
+ALPHA = 0.025
+# Longer series are averaged in batches down to this: the slopes of all pairs take its square.
+POINTS_MAX = 500
+# MSER-5: five points a batch; shorter series than ten batches are taken point by point.
+BATCH = 5
+BATCHES_MIN = 10
+# Points that a level has at least.
+SIDE_MIN = 3
+
+Code = Literal["trend", "change"]
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """Whether a series stays what it is, and if not, why; shares are of its median."""
+
+    steady: bool
+    # What fired, in the order trend, change.
+    reasons: tuple[Code, ...]
+    # Theil and Sen's slope times the length of the window, and the corrected Mann–Kendall p.
+    trend_share: float
+    trend_p: float
+    # The first point after the most likely change, by how much the median steps there, and the p of the corrected
+    # CUSUM; None below 6 points, or where all are equal.
+    change_at: int | None
+    change_share: float
+    change_p: float
+    # Points.
+    n: int
+
+
+def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: float = ALPHA) -> Steadiness:
+    """Tests a series of equally long intervals (throughput, a latency) for a trend and for a change of level."""
+    x = finite(series)
+    n = len(x)
+    batch = max(math.ceil(n / POINTS_MAX), 1)
+    y = means(x, batch)
+    if len(y) < 3 or not np.ptp(y):
+        return Steadiness(True, (), 0.0, 1.0, None, 0.0, 1.0, n)
+    # A window in which mostly nothing completed has no median to take shares of.
+    level = abs(float(np.median(y))) or float(np.abs(y).mean())
+    slope, trend_p = trend(y)
+    at, step, change_p = change(y)
+    trend_share, change_share = slope * len(y) / level, step / level
+    found: dict[Code, tuple[float, float]] = {"trend": (trend_p, trend_share), "change": (change_p, change_share)}
+    reasons = tuple(code for code, (p, share) in found.items() if p < alpha and abs(share) >= effect_min)
+    return Steadiness(
+        not reasons, reasons, trend_share, trend_p, None if at is None else at * batch, change_share, change_p, n
+    )
+
+
+def trend(y: Floats) -> tuple[float, float]:
+    """The slope per point by Theil and Sen (Sen 1968), and the p of there being no trend by Mann and Kendall.
+
+    The test is Kendall's tau against time (Mann 1945), exact for few points; its variance grows by n over the
+    effective size of what remains without the slope (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
+    """
+    time = np.arange(len(y), dtype=float)
+    slope = float(stats.theilslopes(y, time).slope)
+    p = float(stats.kendalltau(time, y).pvalue)
+    z = stats.norm.isf(p / 2) / math.sqrt(inflation(y - slope * time))
+    return slope, float(2 * stats.norm.sf(z))
+
+
+def change(y: Floats) -> tuple[int | None, float, float]:
+    """The point at which the level most likely changes, the step of the median there, and p; None below 6 points.
+
+    CUSUM: the largest sum of residuals, over their standard deviation and the root of n, is a Brownian bridge's
+    maximum, with Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS residuals, Econometrica 60,
+    1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation and effective size are
+    those of what remains without the step, or the step would hide itself; that they are estimated widens the tail
+    from the normal's to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at
+    an end is an outlier and no level. Pettitt's test has ranks instead and found a loss of 20 % in the last quarter
+    of 20 points, with 5 % noise, in 14 % of cases, CUSUM in 99 %.
+    """
+    n = len(y)
+    edge = max(SIDE_MIN, math.ceil(n / 20))
+    if n < 2 * edge:
+        return None, 0.0, 1.0
+    sums = np.abs(np.cumsum(y - y.mean()))[edge - 1 : n - edge]
+    at = int(np.argmax(sums)) + edge
+    rest = np.concatenate((y[:at] - y[:at].mean(), y[at:] - y[at:].mean()))
+    step = float(np.median(y[at:]) - np.median(y[:at]))
+    if np.ptp(rest) <= ROUNDING * np.abs(y).max():
+        return at, step, 0.0
+    grown = inflation(rest)
+    deviation = math.sqrt(float(np.square(rest).sum()) / (n - 2) * grown)
+    tail = stats.kstwobign.sf(float(sums[at - edge]) / deviation / math.sqrt(n))
+    return at, step, float(2 * stats.t.sf(stats.norm.isf(tail / 2), max(n / grown - 2, 1.0)))
+
+
+def inflation(rest: Floats) -> float:
+    """By how much autocorrelation multiplies the variance of a sum: n over the effective size, at least 1."""
+    return len(rest) / float(effective_size(rest)) if np.ptp(rest) else 1.0
+
+
+def warm_up_end(series: Sequence[float]) -> int:
+    """The first point after the warm-up by MSER-5; at most half of the series is given up.
+
+    The truncation that minimises the squared standard error of the mean of what remains, in batches of five (White,
+    An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, with its bound of
+    a half; White, Cobb & Spratt 2000). Whether the rest is steady is for `steadiness` to say. The last five batches
+    always stay: few values can look alike by luck (Hoad, Robinson & Davies 2010).
+    """
+    x = np.asarray(series, dtype=float)
+    batch = BATCH if len(x) >= BATCH * BATCHES_MIN else 1
+    y = means(x, batch)
+    most = min(len(y) // 2, len(y) - BATCH)
+    errors = [float(y[d:].var()) / (len(y) - d) for d in range(most + 1)]
+    return int(np.argmin(errors)) * batch if errors else 0
+
+
+def means(x: Floats, batch: int) -> Floats:
+    """Means of `batch` neighbours each; what is left over at the end goes."""
+    whole = len(x) // batch * batch
+    return np.asarray(x[:whole].reshape(-1, batch).mean(axis=1)) if batch > 1 else x

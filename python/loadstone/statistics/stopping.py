@@ -1,0 +1,42 @@
+"""Stopping: whether an experiment has repeated its variants often enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from loadstone.statistics.centre import summary
+
+# `narrow`: every interval is as narrow as asked; `at-most`: the limit is reached first; `at-least`: nothing else was
+# asked for.
+Reason = Literal["narrow", "at-most", "at-least"]
+
+
+def enough(
+    samples: Iterable[Sequence[float]], at_least: int, at_most: int | None = None, until: float | None = None
+) -> Reason | None:
+    """Why to stop after these repeats, None to go on. One sequence for each variant, in the order of blocks.
+
+    `until` bounds the whole width of the interval that `summary` shows, as a share of the figure. To stop at the
+    first look that is narrow enough favours intervals that are narrow by luck, so it has to hold at two looks
+    in a row, one block apart; only the first look of all, at `at_least`, is free of that choice and suffices alone.
+    The figures are in docs/concepts/statistics.md.
+    """
+    variants = [list(each) for each in samples]
+    fewest = min((len(each) for each in variants), default=0)
+    most = max((len(each) for each in variants), default=0)
+    if fewest >= at_least:
+        if until is None:
+            return "at-least"
+        if all(narrow(each, until) and (len(each) == at_least or narrow(each[:-1], until)) for each in variants):
+            return "narrow"
+    return "at-most" if at_most is not None and most >= at_most else None
+
+
+def narrow(samples: Sequence[float], until: float) -> bool:
+    """Whether the interval of these repeats is at most `until` wide, as a share of the figure."""
+    shown = summary(samples)
+    if shown.low is not None and shown.low == shown.high:
+        # Repeats that are all 0 have no relative width.
+        return True
+    return shown.relative_width is not None and shown.relative_width <= until

@@ -1,0 +1,29 @@
+"""Result sets made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.results.value import Value
+
+
+def trial(name: str, config: Mapping[str, Scalar], throughput: float, repeat: int = 1, **more: Any) -> TrialResult:
+    """A trial with a throughput and one latency."""
+    measured = values(Value("throughput", throughput, "op/s", 1000), Value("read.p99", 1e9 / throughput, "ns", 1000))
+    return TrialResult(trial=name, config=config, repeat=repeat, values=measured, **more)
+
+
+def matrix(rates: Mapping[tuple[Scalar, ...], Sequence[float]], dimensions: Sequence[str], **more: Any) -> ResultSet:
+    """A result set: the rates of each variant's repeats by its dimensions' values."""
+    trials = [
+        trial(
+            f"{'-'.join(map(str, key))}-r{repeat}", dict(zip(dimensions, key, strict=True)), rate, repeat, order=repeat
+        )
+        for key, found in rates.items()
+        for repeat, rate in enumerate(found, 1)
+    ]
+    question = more.pop("question", Question(by=dimensions[0]))
+    return ResultSet(name=more.pop("name", "made"), trials=trials, question=question, **more)
