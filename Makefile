@@ -1,5 +1,5 @@
 # make         .venv/bin/loadstone and .venv/bin/loadstone-engine, and RocksDB in the local Maven repository
-# make demo    a first experiment on this machine
+# make demo    a first experiment on this machine, and its report
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
@@ -68,7 +68,7 @@ $(ROCKSDB)/%.jar:
 	|| { echo "hint: \`make ROCKSDB_VERSIONS=\` goes without RocksDB" >&2; exit 1; }
 
 demo: all
-	$(VENV)/python -m loadstone.demo
+	$(VENV)/loadstone run experiments/quickstart.yaml
 
 test: all
 	cargo fmt --all --check
@@ -88,6 +88,8 @@ soak: all
 
 docs: all
 	$(VENV)/loadstone-engine schema
+	$(VENV)/python -m loadstone.experiment.schema
+	$(VENV)/python -m loadstone.results.schema
 
 clean:
 	rm -rf .venv target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache

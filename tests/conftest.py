@@ -160,6 +160,14 @@ def chosen(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_ENGINE", str(program))
 
 
+@pytest.fixture(scope="module")
+def module_chosen(program: Path) -> Iterator[None]:
+    """The same for fixtures that serve a whole module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOADSTONE_ENGINE", str(program))
+        yield
+
+
 @pytest.fixture
 def start(program: Path) -> Iterator[Start]:
     engines: list[Running] = []

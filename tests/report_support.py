@@ -51,6 +51,7 @@ FACTS: dict[str, dict[str, Scalar]] = {
         "cache_bytes": "33554432",
         "compression": "none then lz4",
         "file_system": "ext4",
+        "device": "nvme0n1p2 on nvme0n1",
     },
     "lmdb": {
         "version": "0.9.70",
@@ -58,6 +59,7 @@ FACTS: dict[str, dict[str, Scalar]] = {
         "how": "pages written at each commit, not synced",
         "compression": "none",
         "file_system": "ext4",
+        "device": "nvme0n1p2 on nvme0n1",
     },
     "fjall": {
         "version": "2.11.2",
@@ -66,6 +68,7 @@ FACTS: dict[str, dict[str, Scalar]] = {
         "cache_bytes": "33554432",
         "compression": "lz4",
         "file_system": "tmpfs",
+        "device": "no device (tmpfs)",
     },
 }
 # Operations a second, median latency in µs, and how long the tail is, by system and workload.
@@ -120,11 +123,11 @@ def trial(system: str, workload: str, repeat: int, **more: Scalar) -> TrialResul
         written = {"a": 1630.0, "c": 0.0}[workload] * (2.6 if system == "lmdb" else 1) * draw.uniform(0.97, 1.03)
         read = {"rocksdb": 212.0, "lmdb": 96.0}[system] * draw.uniform(0.9, 1.1)
         figures += [
-            Value("device.read_per_operation", read, "B", count),
-            Value("device.written_per_operation", written, "B", count),
+            Value("device.read_per_operation", read, "B/op", count),
+            Value("device.written_per_operation", written, "B/op", count),
         ]
         if workload == "a":
-            figures.append(Value("device.write_amplification", written / 500, "", count))
+            figures.append(Value("write_amplification", written / 500, "×", count))
     figures += [
         Value("cpu.busy", draw.uniform(0.5, 0.6), "share", 60),
         Value("cpu.steal", draw.uniform(0, 0.02), "share", 60),

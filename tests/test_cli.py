@@ -58,7 +58,7 @@ def test_help_names_every_command_on_standard_output(loadstone: Installation) ->
     told = loadstone.run("--help")
     assert (told.returncode, told.stderr) == (0, "")
     assert "usage: loadstone <command>" in told.stdout
-    for command in ("ycsb", "trial", "demo", "LOADSTONE_ENGINE"):
+    for command in ("ycsb", "trial", "run", "compare", "LOADSTONE_ENGINE"):
         assert f"\n  {command} " in told.stdout
     assert loadstone.run("-h").stdout == loadstone.run("help").stdout == told.stdout
 

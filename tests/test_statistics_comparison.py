@@ -53,10 +53,7 @@ def test_blocks_are_compared_by_the_paired_t_test_on_logarithms() -> None:
     theirs = stats.ttest_rel(np.log(CONTENDER), np.log(BASELINE))
     ends = theirs.confidence_interval(0.95)
     assert found.p == pytest.approx(theirs.pvalue)
-    assert (found.ratio.low, found.ratio.high) == (
-        pytest.approx(math.exp(ends.low)),
-        pytest.approx(math.exp(ends.high)),
-    )
+    assert (found.ratio.low, found.ratio.high) == pytest.approx((math.exp(ends.low), math.exp(ends.high)))
     assert found.ratio.value == pytest.approx(stats.gmean(CONTENDER) / stats.gmean(BASELINE))
     assert (found.n, found.effect, found.difference, found.ratio.level) == (6, 1.0, None, 0.95)
     assert found.method == "paired t on logs within blocks"
@@ -113,7 +110,7 @@ def test_a_rank_sums_p_is_scipys(m: int, n: int) -> None:
 def test_a_ratios_interval_excludes_one_exactly_where_p_claims(n: int) -> None:
     random = np.random.default_rng(n)
     seen = []
-    for experiment in range(300):
+    for experiment in range(120):
         values = random.normal(100, 5, (2, n)) * np.array([[1], [1 + 0.02 * (experiment % 5)]])
         # Whole numbers have ties; around 0 there is no ratio; coarse steps have many equal differences.
         baseline, contender = (values, np.round(values), values - 100, np.round(values / 5) * 5)[experiment % 4]
@@ -137,10 +134,7 @@ def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
             between(baseline.tolist(), contender.tolist()),
         )
         assert inside.p == pytest.approx(p[at])
-        assert (inside.ratio.low, inside.ratio.high) == (
-            pytest.approx(np.exp(low[at])),
-            pytest.approx(np.exp(high[at])),
-        )
+        assert (inside.ratio.low, inside.ratio.high) == pytest.approx((np.exp(low[at]), np.exp(high[at])))
         assert across.p == rank_sum_p(int(u[at]), 8, 8)
         assert (across.ratio.low, across.ratio.high) == pytest.approx((np.exp(apart.low[at]), np.exp(apart.high[at])))
 

@@ -59,12 +59,17 @@ def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
         except LoadstoneError as error:
             print(error, file=sys.stderr)
             return 2 if isinstance(error, UsageError) else 1
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return 130
         except BrokenPipeError:
             # Whoever read our output has seen enough; the interpreter must not try to flush it.
             sys.stderr.close()
             return 1
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            hint = "what was measured before is kept; see to the file system, then try again"
+            print(LoadstoneError(f"{where}{error.strerror or error}", hint), file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return 130
 
     return main

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
         return 0
     talk = Console(stderr=True)
     for warning in loaded.warnings:
-        talk.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+        talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
     folder = resumed(loaded, options.file.stem, options.results) if options.resume else None
     if folder is None:
         from loadstone.lab.run import preflight

@@ -100,7 +100,7 @@ def change(comparison: Comparison) -> Text:
     ratio = f"{comparison.ratio.value:.2f}×"
     match comparison.claim:
         case "impossible":
-            return Text(f"{ratio} (n={comparison.ratio.n}: no claim possible)", style="dim")
+            return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
         case "refused":
             return Text("refused: invalid", style="bold red")
         case "none":

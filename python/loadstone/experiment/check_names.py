@@ -35,7 +35,7 @@ def check_systems(context: Context) -> None:
         store = each.store or system
         systems[system] = each.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
-            hint = "use letters, digits, _, -, + and ."
+            hint = "use letters, digits and . _ + -"
             context.wrong(path, f'"{system}" is no name for a system', hint)
         if not context.knows(*path, "store") or not context.knows("systems"):
             continue
@@ -115,7 +115,7 @@ def check_named(context: Context, each: Template, word: str) -> None:
     if word in known:
         return
     context.shaped.lost.add(each.path)
-    message = f"{name(each.path)} names {{{word}}}, which is nothing"
+    message = f"{{{word}}} in {name(each.path)} stands for nothing"
     if word in AT_RUN_TIME:
         context.wrong(each.path, message, f"only commands of `hooks` know {{{word}}}")
     elif word == "rate":

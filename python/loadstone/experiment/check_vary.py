@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from loadstone.experiment import points
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
-from loadstone.experiment.mistake import suggestion
+from loadstone.experiment.known import KEYS, PROPERTIES
+from loadstone.experiment.mistake import near, suggestion
 from loadstone.experiment.model import ARRIVALS, DURABILITIES, Scalar, Vary, shown
 from loadstone.experiment.shape import Path, name
 
@@ -47,7 +48,7 @@ def check(context: Context) -> None:
 def check_dimension(context: Context, path: Path, dimension: str, values: Sequence[Scalar]) -> None:
     """A dimension's name and its values."""
     if not NAME.fullmatch(dimension):
-        hint = "use letters, digits, _, - and ., and a letter first"
+        hint = "use letters, digits and . _ -, with a letter first"
         context.wrong(path, f'"{dimension}" is no name for a dimension', hint)
     elif dimension in AT_RUN_TIME or dimension == "store":
         context.wrong(
@@ -93,7 +94,7 @@ def check_zip(context: Context, vary: Vary) -> None:
 
 
 def with_system(context: Context, vary: Vary) -> Vary:
-    """`vary` with the dimension `system`, which every experiment has: all of the systems, unless the file says which."""
+    """`vary` with the dimension `system`, which every experiment has: all systems, unless the file says which."""
     if "system" in vary.matrix or "system" in vary.zip:
         include = vary.include
         crossed = (*vary.matrix.get("system", ()), *vary.zip.get("system", ()))
@@ -130,7 +131,7 @@ def check_include(context: Context, vary: Vary) -> bool:
 
 def check_exclude(context: Context, vary: Vary) -> None:
     """What is left out must be there."""
-    dimensions = points.dimensions(vary)
+    dimensions = points.dimensions(vary.model_copy(update={"include": ()}))
     for i, point in enumerate(vary.exclude):
         path: Path = ("vary", "exclude", i)
         if not check_names(context, path, point, dimensions):
@@ -157,14 +158,14 @@ def check_names(
 
 def check_use(context: Context, used: set[str]) -> None:
     """A dimension that nothing uses makes equal variants, which somebody may want."""
-    from loadstone.experiment.known import KEYS, PROPERTIES
-
     for kind in ("matrix", "zip"):
         for dimension, values in getattr(context.experiment.vary, kind).items():
             if dimension in ACTING or dimension in used or len(values) < 2:
                 continue
             hint = f"write {{{dimension}}} where it is to act, or leave it so to compare equals"
-            if dimension in KEYS and KEYS[dimension] in ACTING:
+            if guess := near(dimension, ACTING):
+                hint = f'did you mean "{guess}"?'
+            elif dimension in KEYS and KEYS[dimension] in ACTING:
                 hint = f"vary `{KEYS[dimension]}`, which acts by itself"
             elif dimension in PROPERTIES or "." in dimension:
                 hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'

@@ -53,9 +53,9 @@ def trials(plan: Plan) -> str:
 def each(plan: Plan) -> str:
     """What happens in a trial."""
     experiment, measure = plan.experiment, plan.experiment.measure
-    steps = ["copy the loaded data" if experiment.load.reuse else "load"]
-    if measure.settle:
-        steps.append("settle")
+    steps = ["load", "settle"] if measure.settle else ["load"]
+    if experiment.load.reuse:
+        steps = ["copy what was loaded"]
     if measure.warmup:
         steps.append(f"warm up {written(measure.warmup)}")
     amount = f"{measure.operations:,} operations" if measure.duration is None else written(measure.duration)

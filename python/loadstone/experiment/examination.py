@@ -59,7 +59,7 @@ def check_measure(context: Context) -> None:
     needed = measure.warmup + (measure.duration or 0)
     if timeout is not None and timeout <= needed and context.knows("measure"):
         message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
-        context.wrong(("timeout",), message, "give it more, with time for loading")
+        context.warn(("timeout",), message, "give it more, with time for loading")
 
 
 def check_repeats(context: Context) -> None:
@@ -93,7 +93,7 @@ def check_directory(context: Context) -> None:
     """An absolute path, so that the experiment means the same elsewhere."""
     given = context.experiment.directory
     if given is None:
-        from loadstone.demo import default_directory
+        from loadstone.lab.place import default_directory
 
         path = escape(default_directory())
     else:

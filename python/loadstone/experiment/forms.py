@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadstone.experiment.tree import Items, Node, Scalar, Table, read_value
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
+from loadstone.experiment.tree import Items, Node, Scalar, Table, read_value
 
+Path = tuple[str, ...]
 # The keys of the long form of `vary`.
 LONG = ("matrix", "zip", "include", "exclude")
 # What replaces each other: the layer above decides.
-ALTERNATIVES = {("measure",): ("duration", "operations")}
+ALTERNATIVES: dict[Path, tuple[str, ...]] = {("measure",): ("duration", "operations")}
 # Mappings with names of the user's, or names with points in them, which `--set` takes as a whole.
 OPEN = ("properties", "matrix", "zip")
 SET_RANK = 1_000_000_000
-
-Path = tuple[str, ...]
 
 
 def write_out(tree: Table) -> Table:
@@ -128,7 +127,8 @@ def lay_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mist
 
 def path_of(tree: Table, name: str) -> Path:
     """The keys of a dotted name. Where keys have points of their own, one that is there already wins."""
-    rest, path = name, ()
+    rest = name
+    path: Path = ()
     node: Node | None = tree
     while rest:
         key = rest.partition(".")[0]

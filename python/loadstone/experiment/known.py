@@ -1,6 +1,12 @@
-"""The names that an experiment may use: stores and properties. The engine's own tables are the source; a test compares."""
+"""The names that an experiment may use: stores and properties. The engine's tables are the source; a test compares."""
 
 from __future__ import annotations
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
 
 # Each store with its properties, as in docs/reference/stores.
 STORE_PROPERTIES: dict[str, tuple[str, ...]] = {
@@ -30,8 +36,7 @@ STORES = tuple(STORE_PROPERTIES)
 PLACES = frozenset({*(f"{store}.dir" for store in STORES), "hse.kvdb_home", "hse.kvdb.home"})
 
 # YCSB's own and the engine's, as in docs/reference/ycsb-properties.md.
-PROPERTIES = frozenset(
-    """
+PROPERTIES = words("""
     workload db recordcount operationcount insertcount insertstart threadcount target maxexecutiontime status
     status.interval label exporter exportfile measurementtype measurement.interval measurement.histogram.verbose
     hdrhistogram.percentiles hdrhistogram.fileoutput hdrhistogram.output.path histogram.buckets
@@ -48,8 +53,7 @@ PROPERTIES = frozenset(
     groupbykey groupbykeys downsamplingfunction downsamplingkey downsamplinginterval deleteproportion seed
     warmuptime arrival rate.ramp rate.steps segment durability zipfian.theta insertlag executors settle
     failures.tolerated dotransactions measurement.trackjvm debug test
-    """.split()
-)
+    """)
 # Properties that a key of the experiment stands for.
 KEYS: dict[str, str] = {
     "threadcount": "clients",
@@ -65,39 +69,28 @@ KEYS: dict[str, str] = {
     "db": "systems",
 }
 # Properties of a single command line: what it prints, which share it runs, when it fails.
-OF_A_COMMAND = frozenset(
-    """
+OF_A_COMMAND = words("""
     status status.interval label exporter exportfile measurementtype measurement.interval measurement.histogram.verbose
     hdrhistogram.percentiles hdrhistogram.fileoutput hdrhistogram.output.path histogram.buckets timeseries.granularity
     measurement.raw.output_file measurement.raw.no_summary reportlatencyforeacherror latencytrackederrors segment
     failures.tolerated dotransactions measurement.trackjvm debug test
-    """.split()
-)
+    """)
 # Rates that move: as good as `rate`, for due times.
 MOVING_RATES = frozenset({"rate.ramp", "rate.steps"})
 # Properties that shape a run and leave no trace in what a load writes (CoreWorkload's init and doInsert).
-OF_A_RUN = (
-    frozenset(
-        """
+OF_A_RUN = OF_A_COMMAND | words("""
     readproportion updateproportion insertproportion scanproportion readmodifywriteproportion deleteproportion
     requestdistribution readallfields writeallfields minscanlength maxscanlength scanlengthdistribution
     hotspotdatafraction hotspotopnfraction exponential.percentile exponential.frac zipfian.theta insertlag
     operationcount maxexecutiontime warmuptime threadcount target arrival rate.ramp rate.steps executors spin.sleep
     settle seed
-    """.split()
-    )
-    | OF_A_COMMAND
-)
+    """)
 
-WHOLE_NUMBERS = frozenset(
-    """
+WHOLE_NUMBERS = words("""
     recordcount insertcount insertstart fieldcount fieldlength minfieldlength zeropadding minscanlength maxscanlength
     core_workload_insertion_retry_limit insertlag executors
-    """.split()
-)
-SHARES = frozenset(
-    """
+    """)
+SHARES = words("""
     readproportion updateproportion insertproportion scanproportion readmodifywriteproportion deleteproportion
     hotspotdatafraction hotspotopnfraction exponential.frac
-    """.split()
-)
+    """)

@@ -22,6 +22,7 @@ Scalar = bool | int | float | str
 
 # A spread takes two.
 REPEATS_LEAST = 2
+AT_LEAST_HINT = "one trial shows no spread, and a claim takes 6"
 DURATION_SECONDS = 10.0
 AT_MOST_FACTOR = 3
 
@@ -46,7 +47,9 @@ def shown(value: object) -> str:
 def text(value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
-        hint = 'a template needs quotes: "{letter}"' if isinstance(value, dict) else f'quote it: "{value}"'
+        hint = f'quote it: "{value}"'
+        if isinstance(value, dict | list):
+            hint = 'a text with braces or brackets needs quotes, as in "{letter}"'
         refuse(f"must be a text, got {shown(value)}", hint)
     return value
 
@@ -65,12 +68,12 @@ def scalar(value: Any) -> Scalar:
     return value
 
 
-def whole(least: int) -> PlainValidator:
+def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidator:
     """A whole number of at least this."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            refuse(f"must be a whole number from {least} on, got {shown(value)}", "write digits only, like 12")
+            refuse(f"must be a whole number from {least} on, got {shown(value)}", hint)
         return value
 
     return PlainValidator(check)
@@ -138,7 +141,10 @@ def one_of(*allowed: Scalar) -> PlainValidator:
             if value == each and isinstance(value, bool) == isinstance(each, bool):
                 return each
         listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-        refuse(f"must be {listed}, got {shown(value)}", suggestion(str(value), words, "the values are"))
+        hint = suggestion(str(value), words, "the values are")
+        if len(words) == 1:
+            hint = f"write {words[0]}, or leave the key out"
+        refuse(f"must be {listed}, got {shown(value)}", hint)
 
     return PlainValidator(check)
 
@@ -186,15 +192,17 @@ class Part(BaseModel):
 
 
 class Hooks(Part):
-    """Shell commands around each trial. The first that fails ends the run."""
+    """Shell commands around each trial. The first that fails ends the trial as failed."""
 
     before: tuple[Text, ...] = Field(
-        (),
+        default=(),
         description="Commands before the store is opened, in their order.",
         examples=[["sync; echo 3 > /proc/sys/vm/drop_caches"]],
     )
     after: tuple[Text, ...] = Field(
-        (), description="Commands after the trial, also after one that failed.", examples=[["cp {directory}/LOG ."]]
+        default=(),
+        description="Commands after the trial, also after one that failed.",
+        examples=[["cp {directory}/LOG ."]],
     )
 
 
@@ -202,13 +210,15 @@ class System(Part):
     """How a system is reached."""
 
     store: Text = Field(
-        "", description="The engine's driver for it. Default: the system's own name.", examples=["rocksdb"]
+        default="", description="The engine's driver for it. Default: the system's own name.", examples=["rocksdb"]
     )
     properties: dict[str, Property] = Field(
-        {}, description="The store's properties by their known names.", examples=[{"rocksdb.version": "10.10.1"}]
+        default={},
+        description="The store's properties by their known names.",
+        examples=[{"rocksdb.version": "10.10.1"}],
     )
     hooks: Hooks = Field(
-        Hooks(),
+        default=Hooks(),
         description="Commands for this system's trials only, inside of the experiment's own.",
         examples=[{"before": ["echo {directory}"]}],
     )
@@ -222,7 +232,7 @@ class Workload(Part):
         examples=["../workloads/workload{letter}"],
     )
     properties: dict[str, Property] = Field(
-        {},
+        default={},
         description="YCSB's properties by their known names; they come before the file's.",
         examples=[{"recordcount": 100000}],
     )
@@ -232,20 +242,22 @@ class Vary(Part):
     """What differs between variants. Without any of these four keys, it is itself the `matrix`."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
-        {},
+        default={},
         description="Dimensions with their values; the variants are all combinations.",
         examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}],
     )
     zip: dict[str, tuple[Value, ...]] = Field(
-        {},
+        default={},
         description="Dimensions that move together: first values with first values, and so on.",
         examples=[{"clients": [1, 2], "rate": [1000, 2000]}],
     )
     include: tuple[dict[str, Value], ...] = Field(
-        (), description="Further variants; each names every dimension.", examples=[[{"system": "lmdb", "letter": "b"}]]
+        default=(),
+        description="Further variants; each names every dimension.",
+        examples=[[{"system": "lmdb", "letter": "b"}]],
     )
     exclude: tuple[dict[str, Value], ...] = Field(
-        (),
+        default=(),
         description="Variants to leave out: all that have these values.",
         examples=[[{"system": "lmdb", "letter": "c"}]],
     )
@@ -254,20 +266,22 @@ class Vary(Part):
 class Measure(Part):
     """How long each trial is measured."""
 
-    warmup: LengthOrNone = Field(2.0, description="Time before the measured window, under load.", examples=["1s"])
+    warmup: LengthOrNone = Field(
+        default=2.0, description="Time before the measured window, under load.", examples=["1s"]
+    )
     duration: Length | None = Field(
-        None,
+        default=None,
         description="Length of the measured window. Default: `10s`, unless `operations` is given.",
         examples=["5s"],
     )
     operations: Count | None = Field(
-        None, description="Operations of the measured window, instead of a duration.", examples=[1000000]
+        default=None, description="Operations of the measured window, instead of a duration.", examples=[1000000]
     )
     settle: Truth = Field(
-        True, description="Wait after the load until the store is idle and its files are on the device."
+        default=True, description="Wait after the load until the store is idle and its files are on the device."
     )
     verify: Truth = Field(
-        False, description="Compare every value read with what must be there (YCSB's `dataintegrity`)."
+        default=False, description="Compare every value read with what must be there (YCSB's `dataintegrity`)."
     )
 
 
@@ -275,7 +289,7 @@ class Load(Part):
     """Where the data of a trial come from."""
 
     reuse: Reuse = Field(
-        False,
+        default=False,
         description="false: each trial loads a fresh store. copy: data are loaded once for each system and kind of"
         " data, and each trial works on a copy.",
         examples=["copy"],
@@ -285,16 +299,16 @@ class Load(Part):
 class Repeats(Part):
     """How often each variant is tried. A number alone is both bounds."""
 
-    at_least: Annotated[int, whole(REPEATS_LEAST), schema("integer", minimum=REPEATS_LEAST)] = Field(
-        6, description="Repeats of each variant; fewer than 6 allow no claim.", examples=[6]
+    at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
+        default=6, description="Repeats of each variant; fewer than 6 allow no claim.", examples=[6]
     )
     at_most: Count | None = Field(
-        None,
+        default=None,
         description="Where to stop if the interval stays wide. Default: `at_least`, or three times that with `until`.",
         examples=[10],
     )
     until: Share | None = Field(
-        None,
+        default=None,
         description="Stop when the interval of throughput is this narrow: its whole width, as a share of the figure.",
         examples=["5%"],
     )
@@ -304,15 +318,15 @@ class Compare(Part):
     """What the report compares."""
 
     by: Text | None = Field(
-        None,
+        default=None,
         description="The dimension. Default: `system` if it varies, else the first one that does.",
         examples=["system"],
     )
     baseline: Value | None = Field(
-        None, description="Its value that the others are compared with. Default: its first.", examples=["lmdb"]
+        default=None, description="Its value that the others are compared with. Default: its first.", examples=["lmdb"]
     )
     metrics: tuple[Text, ...] = Field(
-        (),
+        default=(),
         description="The figures. Default: throughput and p99 of reads, updates and inserts.",
         examples=[["throughput", "read.p99"]],
     )
@@ -321,7 +335,9 @@ class Compare(Part):
 class Experiment(Part):
     """An experiment: a question, and how to answer it."""
 
-    question: Text = Field("", description="What you want to know, in a sentence.", examples=["Which store is faster?"])
+    question: Text = Field(
+        default="", description="What you want to know, in a sentence.", examples=["Which store is faster?"]
+    )
     systems: dict[str, System] = Field(
         description="The systems by names of your own. A list of stores' names will do.",
         examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}],
@@ -329,41 +345,46 @@ class Experiment(Part):
     )
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
     durability: Durability = Field(
-        "os",
+        default="os",
         description="What a write that was acknowledged survives: none promises nothing, os the end of the process,"
         " device the end of the machine.",
         examples=["device"],
     )
-    clients: Count = Field(1, description="Clients, each with one operation under way at most.", examples=[8])
+    clients: Count = Field(default=1, description="Clients, each with one operation under way at most.", examples=[8])
     rate: Rate | None = Field(
-        None, description="Operations per second over all clients; without it, a closed loop.", examples=[10000]
+        default=None, description="Operations per second over all clients; without it, a closed loop.", examples=[10000]
     )
-    arrival: Arrival = Field("uniform", description="The spacing of due times at a rate.", examples=["poisson"])
-    vary: Vary = Field(Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
-    measure: Measure = Field(Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}])
-    load: Load = Field(Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
+    arrival: Arrival = Field(default="uniform", description="The spacing of due times at a rate.", examples=["poisson"])
+    vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
+    measure: Measure = Field(
+        default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
+    )
+    load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
     repeats: Repeats = Field(
-        Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
+        default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )
-    hooks: Hooks = Field(Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
+    hooks: Hooks = Field(default=Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
     compare: Compare = Field(
-        Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
+        default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
     claims: Claim | None = Field(
-        None,
+        default=None,
         description="device: the results are said to be the device's, so the page cache makes them invalid.",
         examples=["device"],
     )
     checks: dict[str, dict[str, Number]] = Field(
-        {}, description="Thresholds of the judge's checks.", examples=[{"littles-law": {"low": 0.9}}]
+        default={}, description="Thresholds of the judge's checks.", examples=[{"littles-law": {"low": 0.9}}]
     )
     directory: Text | None = Field(
-        None,
-        description="Where the data are while a trial needs them. Default: `TMPDIR` of the environment if set, else `/var/tmp`.",
+        default=None,
+        description="Where the data are while a trial needs them."
+        " Default: `TMPDIR` of the environment if set, else `/var/tmp`.",
         examples=["/mnt/nvme"],
     )
-    seed: Natural = Field(1, description="Order of the trials and all that is random in them follow from it.")
-    timeout: Length | None = Field(None, description="The most that one phase of a trial may take.", examples=["10m"])
+    seed: Natural = Field(default=1, description="Order of the trials and all that is random in them follow from it.")
+    timeout: Length | None = Field(
+        default=None, description="The most that one phase of a trial may take.", examples=["10m"]
+    )
 
     def question_for_judge(self) -> Question:
         """What the judge and the report need to know of this."""

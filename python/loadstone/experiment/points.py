@@ -34,8 +34,7 @@ def points(vary: Vary) -> list[Point]:
     if vary.matrix or vary.zip:
         rows = list(zip(*vary.zip.values(), strict=False)) if vary.zip else [()]
         names = [*vary.matrix, *vary.zip]
-        for values in itertools.product(*vary.matrix.values(), rows):
-            *crossed, row = values
+        for crossed, row in itertools.product(itertools.product(*vary.matrix.values()), rows):
             point = dict(zip(names, (*crossed, *row), strict=True))
             if not any(matches(point, each) for each in vary.exclude):
                 found.append(point)

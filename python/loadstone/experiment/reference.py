@@ -91,15 +91,16 @@ TAIL = f"""
 ## Dimensions
 
 What `vary` names is a dimension. Five of them act by themselves: `system`, `clients`, `rate`, `durability`, `arrival`.
-Any other name is yours, and acts where a template names it: `{{letter}}` in `workload.file`, in values of properties, in
+Any other name is yours, and acts where a template names it: `{{letter}}` in `workload.file`, in properties, in
 commands, in `directory`. A dimension that nothing names makes equal variants (as for an A/A experiment), with a
 warning. A property of YCSB or of a store is varied by a template as well:
 
 ```yaml
+systems: [rocksdb]
 vary: {{theta: [0.8, 0.99]}}
 workload:
   file: ../workloads/workloada
-  properties: {{recordcount: 1000, requestdistribution: truezipfian, zipfian.theta: "{{theta}}"}}
+  properties: {{requestdistribution: truezipfian, zipfian.theta: "{{theta}}"}}
 ```
 
 Without `system` among the dimensions, all systems of the file are tried. `zip` moves lists together, `exclude` leaves
@@ -108,13 +109,14 @@ out every variant that has the values it names, and `include` adds variants that
 ## Templates
 
 `{{name}}` stands for the value of a dimension, or of `system`, `store`, `clients`, `durability`, `arrival`, `rate`.
-Commands also know `{{directory}}` (where the trial's data are), `{{trial}}` (its name), `{{repeat}}` (from 1) and `{{results}}`
-(the folder of its results). `{{{{` and `}}}}` are braces: `awk '{{{{print $1}}}}'`. Values are put in as they are: quote them in a
-command if they may hold blanks. In YAML, a value that starts with a brace needs quotes: `"{{letter}}"`.
+Commands also know `{{directory}}` (where the trial's data are), `{{trial}}` (its name), `{{repeat}}` (from 1) and
+`{{results}}` (the folder of its results). `{{{{` and `}}}}` are braces: `awk '{{{{print $1}}}}'`. Values are put in as
+they are: quote them in a command if they may hold blanks. In YAML, a value that starts with a brace needs quotes:
+`"{{letter}}"`.
 
 The experiment's commands come before those of the system, and after them at the end. Variants whose systems, data and
-commands are equal load equal data, which `load: {{reuse: copy}}` makes use of: dimensions that only shape the run (clients,
-rate, the mix of operations) share what was loaded.
+commands are equal load equal data, which `load: {{reuse: copy}}` makes use of: dimensions that only shape the run
+(clients, rate, the mix of operations) share what was loaded.
 
 ## Scales and settings
 
@@ -128,19 +130,19 @@ other. A key is a dotted path, and its value is read as YAML:
 ## How values are read
 
 - Lengths of time: `500ms`, `5s`, `2m`, `1h`, `1m30s`, or a bare number of seconds. Shares: `5%` or `0.05`.
-- Words that YAML 1.1 and 1.2 read differently (`no`, `010`, `1e6`, `1_000`, `1:30`) are mistakes: the message says what to
-  write. Properties keep the text that you wrote: `rocksdb.version: 10.10` is not 10.1.
+- Words that YAML 1.1 and 1.2 read differently (`no`, `010`, `1e6`, `1_000`, `1:30`) are mistakes: the message says what
+  to write. Properties keep the text that you wrote: `rocksdb.version: 10.10` is not 10.1.
 - Stores: {", ".join(f"[{store}](stores/{store}.md)" for store in STORES)}.
 - Properties: [YCSB's](ycsb-properties.md), and those of each store. These have a key of their own, and are refused as
   properties: {", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items())}. In a workload file they have no effect.
-- Figures: `throughput`; `<operation>.<statistic>` with `p50` to `p99.99`, `mean`, `min`, `max`, as in `read.p99.9` or `all.mean`;
-  what the host shows, as `device.written_per_operation`. `load.` before one is the load's.
-- A mistake ends the command with exit status 2 before anything runs. All of them are shown at once, each with its line
-  and what to write. A warning tells of what may not be meant.
-- Relative paths: `workload.file` starts at the experiment file, else at the current directory; `directory` at the current
-  directory.
-- `repeats.until` is about the whole width of the interval: `5%` is ±2.5 %. Trials come in blocks, each with every variant once,
-  in an order that follows from `seed`.
+- Figures: `throughput`; `<operation>.<statistic>` with `p50` to `p99.99`, `mean`, `min`, `max`, as in `read.p99.9` or
+  `all.mean`; what the host shows, as `device.written_per_operation`. `load.` before one is the load's.
+- A mistake ends the command before anything runs. All of them are shown at once, each with its line and what to write.
+  A warning tells of what may not be meant.
+- Relative paths: `workload.file` starts at the experiment file, else at the current directory; `directory` at the
+  current directory.
+- `repeats.until` is about the whole width of the interval: `5%` is ±2.5 %. Trials come in blocks, each with every
+  variant once, in an order that follows from `seed`.
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import re
 import typing
 from collections.abc import Iterable
@@ -13,11 +12,11 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
 from loadstone.experiment.forms import LONG, repeats_in_full
 from loadstone.experiment.known import KEYS, PROPERTIES
 from loadstone.experiment.mistake import Mistake, Place, near, suggestion
 from loadstone.experiment.model import Experiment, shown
+from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
 
 Path = tuple[str | int, ...]
 # Each round removes what the last one found; what is left must fit in the end.
@@ -190,10 +189,10 @@ def unknown_key(place: Place, path: Path) -> Mistake:
     keys = allowed_keys(above)
     if not above:
         keys = [*keys, "scales"]
+    elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
+    if elsewhere:
+        return Mistake(place, message, f"did you mean `{elsewhere[0]}`?")
     if near(key, keys) is None:
-        elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
-        if elsewhere:
-            return Mistake(place, message, f"did you mean `{elsewhere[0]}`?")
         if key in KEYS:
             return Mistake(place, message, f"YCSB's {key} is `{KEYS[key]}` here")
         if key in PROPERTIES:
@@ -238,16 +237,20 @@ def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
 
 def example(path: Path) -> str:
     """A hint that shows how it is written."""
+    if path[:1] == ("systems",) and len(path) <= 2:
+        return "write `systems: {rocksdb: {}, lmdb: {}}`"
+    if path[:2] in (("vary", "matrix"), ("vary", "zip")) and len(path) == 3:
+        return f"write `{path[2]}: [a, b]`"
+    while len(path) > 1:
+        model = model_at(path[:-1])
+        if model is not None and path[-1] in model.model_fields:
+            break
+        path = path[:-1]
     model = model_at(path[:-1])
-    key = str(path[-1])
-    found = model.model_fields.get(key) if model else None
-    if path[:2] in (("vary", "matrix"), ("vary", "zip")):
-        return f"write `{key}: [a, b]`"
-    if found is None or not found.examples:
-        return (
-            "write `systems: {rocksdb: {}, lmdb: {}}`" if path[:1] == ("systems",) else "see the reference of the file"
-        )
-    return f"write `{key}: {flow(found.examples[0])}`"
+    assert model is not None, "the first key is the experiment's"
+    examples = model.model_fields[str(path[-1])].examples
+    assert examples, "what can have a wrong type has an example"
+    return f"write `{path[-1]}: {flow(examples[0])}`"
 
 
 def flow(value: Any) -> str:

@@ -18,7 +18,9 @@ def names(text: str) -> list[str]:
             continue
         name = token[1]
         if name is None:
-            raise ValueError(f'a lone "{token.group()}"', f'write "{token.group() * 2}" for a brace')
+            raise ValueError(
+                f'a lone "{token.group()}"', f"a name is written as {{name}}, a brace as {token.group() * 2}"
+            )
         found[name] = None
     return list(found)
 

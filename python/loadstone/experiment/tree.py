@@ -97,9 +97,12 @@ class Reader:
         try:
             return yaml.compose(text, Loader)
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line = mark.line if mark else 0
-            refuse(self.place(line), *explained(error, text, line))
+            line = error.problem_mark.line if error.problem_mark else 0
+            begun = error.context_mark.line if error.context_mark else line
+            message, hint = explained(error, text, line)
+            # What is not closed shows only later, often on the last line of all.
+            where = f" (begun on line {begun + 1})" if "not closed" in message and begun != line else ""
+            refuse(self.place(line), message + where, hint)
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
             refuse(self.place(line), "a character that YAML does not allow", "remove the control character")
@@ -210,8 +213,8 @@ def twofold(text: str) -> tuple[str, str] | None:
         plain = text.replace("_", "")
         return f"`{text}` is a number in YAML 1.1 and a word in YAML 1.2", f'write {plain}, or "{text}"'
     if EXPONENT.fullmatch(text) and not DECIMAL.fullmatch(text):
-        number = float(text)
-        plain = f"{number:.0f}" if number.is_integer() and number < 1e18 else repr(number)
+        value = float(text)
+        plain = f"{value:.0f}" if value.is_integer() and abs(value) < 1e18 else repr(value)
         return f"`{text}` is a word in YAML 1.1 and a number in YAML 1.2", f'write {plain}, or "{text}"'
     return None
 

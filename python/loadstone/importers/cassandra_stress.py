@@ -122,11 +122,11 @@ def run(log: Log, source: Source) -> Run:
         what = "has no results" if not log.summary else f'has no "{missing}"'
         raise source.error(f"the cassandra-stress log is cut: it {what}", CUT, log.begun)
     found = Run(facts={"tool": NAME}, end="failed" if log.failed else "done")
-    known(log, found)
     try:
+        known(log, found)
         figures(log, found)
     except ValueError as error:
-        raise source.error(f"the cassandra-stress summary is damaged: {error}", CUT, log.begun) from None
+        raise source.error(f"the cassandra-stress log is damaged: {error}", CUT, log.begun) from None
     found.series = course(log)
     if log.unread:
         found.notes.append(Note("rows-left-out", f"{log.unread} rows could not be read", "check the log"))
@@ -134,7 +134,7 @@ def run(log: Log, source: Source) -> Run:
 
 
 def known(log: Log, found: Run) -> None:
-    """Clients, rate and facts."""
+    """Clients, rate and facts. Raises ValueError when a rate is no number."""
     settings = log.settings
     threads = settings.get("Thread Count", settings.get("threads", ""))
     found.clients = log.clients or (int(threads) if threads.isdigit() else None)

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from loadstone.event import BESIDE
 from loadstone.histogram import HEADER, Histogram, Layout, decode
@@ -25,7 +26,7 @@ NAME = "hlog"
 TITLE = "HDR histogram log (.hlog)"
 SIGN = "#[Histogram log format version"
 LOGGING = re.compile(r"#\[Logging for: ([^\]]+)\]")
-START = re.compile(r"#\[StartTime: ([\d.]+)")
+START = re.compile(r"#\[StartTime: (\d+(?:\.\d+)?)")
 RESPONSE = "-response"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
 # What Java's HdrHistogram 2.1.4, and so YCSB 0.17.0, writes: words of 8 bytes, deflated or not.
@@ -116,7 +117,7 @@ def run(log: Log, source: Source) -> Run:
     elif LOGGING.search(source.text):
         found.facts["tool"] = "ycsb"
     if start := START.search(source.text):
-        found.start_unix_ns = round(float(start[1]) * 1e9)
+        found.start_unix_ns = int(Decimal(start[1]) * 10**9)
     simple = [tag for tag in log.tags if is_operation(tag)]
     try:
         totals = {tag: log.merged(tag) for tag in simple}

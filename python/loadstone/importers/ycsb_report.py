@@ -70,7 +70,12 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         found.notes.append(Note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run"))
     found.add("runtime", None if runtime is None else runtime * 1e6, "ns", 1)
     found.add("operations", done, OPERATIONS, done)
-    found.add("errors", errors(found.statuses), OPERATIONS, done)
+    failed = errors(found.statuses)
+    found.add("errors", failed, OPERATIONS, done)
+    if failed and (context.command is None or context.command.phase != "load"):
+        found.notes.append(
+            Note("counts-failures", f"YCSB's throughput counts operations that failed, {failed:,} here", "see `errors`")
+        )
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         beside = ".service" if INTENDED + name in responses else ""

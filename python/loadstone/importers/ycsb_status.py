@@ -66,7 +66,8 @@ def course(lines: Sequence[Status]) -> Series | None:
             continue
         length = elapsed(lines[index - 1] if index else None, line)
         done = line.total - total
-        if length <= 0 or done < 0:
+        # The last line comes when the clients have ended, and may find nothing done since the one before.
+        if length <= 0 or done < 0 or (not done and line is lines[-1] and starts and length < lengths[-1]):
             continue
         starts.append(at)
         lengths.append(length)

@@ -55,6 +55,12 @@ def seconds(trial: TrialResult) -> float | None:
     return operations / throughput if throughput and operations else None
 
 
+def moved(trial: TrialResult, metric: str) -> float | None:
+    """Bytes of `device.read` or `device.written` for the measured operations, without those of a warm-up."""
+    each, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
+    return each * every if each is not None and every is not None else trial.value(metric)
+
+
 def failed(trial: TrialResult, prefix: str = "") -> float:
     """Failed operations of a phase; what a system was not ready for yet is no failure."""
     if (errors := trial.value(f"{prefix}errors")) is not None:

@@ -119,24 +119,23 @@ class Conductor:
         variant = planned.variant
         if variant.store in data.WITHOUT_FILES:
             return None
+        settle = self.experiment.measure.settle
         if not self.experiment.load.reuse:
             seed = self._seed(planned)
-            return self._phase("load", specs.load_spec(variant, directory, seed), planned, files, None)
+            return self._phase("load", specs.load_spec(variant, directory, seed, settle=settle), planned, files, None)
         space = self.spaces.at(variant.directory)
         kept = space.loaded(variant.load_key)
         if not kept.exists():
             part = kept.with_suffix(".part")
             data.remove(part)
             part.mkdir()
-            spec = specs.load_spec(variant, part, self.experiment.seed)
+            spec = specs.load_spec(variant, part, self.experiment.seed, settle=settle)
             self._phase("load", spec, planned, files, None)
             part.rename(kept)
         space.copy(kept, directory)
         return None
 
-    def _run(
-        self, planned: PlannedTrial, directory: Path, files: Path
-    ) -> Measured:
+    def _run(self, planned: PlannedTrial, directory: Path, files: Path) -> Measured:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
         spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
         with Watch(directory, files / "observed.jsonl") as watch:

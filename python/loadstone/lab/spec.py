@@ -42,7 +42,7 @@ def door(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     return spec
 
 
-def load_spec(variant: Variant, directory: Path, seed: int) -> Spec:
+def load_spec(variant: Variant, directory: Path, seed: int, *, settle: bool) -> Spec:
     """The spec that loads a variant's data: everything as fast as its clients can."""
     spec = common(door(variant, "load"), variant, directory, seed)
     return {
@@ -51,7 +51,7 @@ def load_spec(variant: Variant, directory: Path, seed: int) -> Spec:
         "until": {"operations": spec["workload"]["insert_count"]},
         "warmup_seconds": 0,
         # A run on a store that still compacts what was loaded would be charged for it.
-        "settle": True,
+        "settle": settle,
     }
 
 

@@ -52,11 +52,9 @@ class Watch:
     def facts(self) -> dict[str, Scalar]:
         """The file system that held the data, and the device behind it in words."""
         backing = self._observer.backing
-        return (
-            {}
-            if backing is None
-            else {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.words}
-        )
+        if backing is None:
+            return {}
+        return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.words}
 
     def values(self, operations: int) -> Iterator[Value]:
         """What was seen, after the end; `operations` are those of the whole engine, warm-up included."""

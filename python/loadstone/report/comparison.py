@@ -8,16 +8,17 @@ from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Comparison, VariantKey
 from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
-from loadstone.report.view import View
+from loadstone.report.view import View, shorten
 from loadstone.statistics.estimate import Estimate
 
 # Rows that a table shows at most; a report is to be read.
 ROWS_MAX = 120
+NAME_MAX = 90
 
 
 def tables(view: View) -> list[Table]:
     """One table for each headline metric that was measured."""
-    return [found for metric in view.results.headline_metrics if (found := table(view, metric))]
+    return [found for metric in view.headline if (found := table(view, metric))]
 
 
 def table(view: View, metric: str) -> Table:
@@ -50,7 +51,8 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
     cell = view.cell(key, metric)
     if cell is None:
         return ()
-    name = Entry(view.value(key))
+    full = view.value(key)
+    name = Entry(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")
     end = (Entry(str(cell.estimate.n)), held(view.findings_of(key, metric)))
     middle = [Entry(""), Entry("")] if compared else []
     if cell.withheld:

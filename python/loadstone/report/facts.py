@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
-from loadstone.report.view import View, median
+from loadstone.report.view import View
 
 # Columns that a table has at most.
 COLUMNS_MAX = 6
 # Facts that matter most come first; the others follow in their own order.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
-HOST = re.compile(r"(cpu|host|memory|network|pressure|disk|disks|page_cache|other|process|engine|server|servers)[._]")
+# What is observed while the load runs (docs/reference/observation.md); device bytes per operation have a chart.
+HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
 
 def promises(view: View) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,10 @@ from loadstone.report.warnings import Warnings
 # How deep an environment is shown, and how many entries of one list.
 DEPTH_MAX = 6
 ENTRIES_MAX = 200
+# Parts of an environment with more entries are folded away.
+OPEN_MAX = 24
+# What stands in other sections, and the version of the format.
+ELSEWHERE = frozenset({"command", "environment", "seed"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
 MARKS = (
     "M0,-.95A.95,.95 0 1 1 0,.95A.95,.95 0 1 1 0,-.95Z",
@@ -93,7 +98,10 @@ def badge(verdict: Verdict) -> Markup:
 
 def table(found: Table) -> Markup:
     """A table; on a phone each row becomes a card, in which a cell is labelled by its column's head."""
-    heads = [tag("th", column.title, scope="col", class_=column.align) for column in found.columns]
+    heads = [
+        tag("th", each.title, scope="col", class_=each.align, style=f"width:{each.width}%" if each.width else None)
+        for each in found.columns
+    ]
     bodies = []
     for group in found.groups:
         rows = [row(found, entries) for entries in group.rows]
@@ -117,7 +125,8 @@ def row(found: Table, entries: Sequence[Entry]) -> Markup:
         classes = " ".join(part for part in (column.align, entry.tone, "empty" if empty else "") if part)
         label = column.title if number else None
         scope = None if number else "row"
-        cells.append(tag(name, tag("div", *content(entry)), class_=classes, data_label=label, scope=scope))
+        said = tag("div", *content(entry), title=entry.aside or None)
+        cells.append(tag(name, said, class_=classes, data_label=label, scope=scope))
     return tag("tr", *cells)
 
 
@@ -142,12 +151,11 @@ def figure(found: Figure) -> Markup:
         )
         for number, panel in enumerate(found.panels)
     ]
-    columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     return tag(
         "figure",
         *([tag("h3", found.title)] if found.title else []),
         *([legend(found)] if found.legend else []),
-        tag("div", *panels, class_=f"panels by-{columns}", role="img", aria_label=found.alt),
+        tag("div", *panels, class_=f"panels by-{found.columns}", role="img", aria_label=found.alt),
         tag("figcaption", found.caption),
     )
 
@@ -166,7 +174,7 @@ def swatch(number: int) -> Markup:
 def warned(found: Warnings) -> Markup:
     """A check's findings."""
     concerned = wording.many(found.trials, "trial") if found.trials else "the whole"
-    messages = [tag("li", message) for message in found.messages]
+    messages = [tag("li", *coded(message)) for message in found.messages]
     if found.more:
         messages.append(tag("li", f"and {wording.many(found.more, 'more message')} of this check", class_="more"))
     return tag(
@@ -178,24 +186,42 @@ def warned(found: Warnings) -> Markup:
             tag("small", concerned),
         ),
         tag("ul", *messages),
-        *(tag("p", tag("b", "What to do: "), hint, class_="hint") for hint in found.hints),
+        *(tag("p", tag("b", "What to do: "), *coded(hint), class_="hint") for hint in found.hints),
         tag("p", "Formula, threshold and reason: ", tag("code", found.page), class_="page"),
         class_=f"warning {found.label}",
     )
 
 
+def coded(words: str) -> list[str]:
+    """A sentence; what stands in backticks is code."""
+    parts = re.split(r"`([^`]+)`", words)
+    return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)]
+
+
 def environment(found: Mapping[str, Any]) -> Markup:
     """Hosts, versions and limits as they were recorded."""
-    plain = {name: value for name, value in found.items() if not isinstance(value, Mapping | list | tuple)}
-    nested = {name: value for name, value in found.items() if name not in plain}
+    told = {name: value for name, value in found.items() if name not in ELSEWHERE}
+    plain = {name: value for name, value in told.items() if not isinstance(value, Mapping | list | tuple)}
+    nested = {name: value for name, value in told.items() if name not in plain}
     return joined(
         definitions(plain, 0) if plain else "",
         *(
-            tag("details", tag("summary", wording.fact(str(name))), definitions(value, 0), open=len(found) <= 4)
+            tag(
+                "details",
+                tag("summary", wording.fact(str(name))),
+                definitions(value, 0),
+                open=leaves(value) <= OPEN_MAX,
+            )
             for name, value in list(nested.items())[:ENTRIES_MAX]
             if value
         ),
     )
+
+
+def leaves(value: Any) -> int:
+    """How many figures and texts a nested value holds."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return sum(map(leaves, inner)) if inner else 1
 
 
 def definitions(value: Any, depth: int) -> Markup:

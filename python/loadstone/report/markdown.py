@@ -91,11 +91,23 @@ def warned(found: Warnings) -> str:
     """A check's findings as a list."""
     concerned = f", {wording.many(found.trials, 'trial')}" if found.trials else ""
     lines = [f"- **{found.label}: {plain(found.check)}**{concerned} (`{found.page}`)"]
-    lines += [f"  - {plain(message)}" for message in found.messages]
+    lines += [f"  - {coded(message)}" for message in found.messages]
     if found.more:
         lines.append(f"  - and {wording.many(found.more, 'more message')} of this check")
-    lines += [f"  - What to do: {plain(hint)}" for hint in found.hints]
+    lines += [f"  - What to do: {coded(hint)}" for hint in found.hints]
     return "\n".join(lines)
+
+
+def coded(words: str) -> str:
+    """A sentence; what stands in backticks is code."""
+    parts = re.split(r"`([^`]+)`", words)
+    return "".join(f"`{' '.join(part.split())}`" if number % 2 else spaced(part) for number, part in enumerate(parts))
+
+
+def spaced(words: str) -> str:
+    """`plain` of a part of a sentence, which may begin or end with a blank."""
+    before, after = words[:1].isspace(), words[-1:].isspace()
+    return f"{' ' if before else ''}{plain(words)}{' ' if after and words.strip() else ''}"
 
 
 def plain(words: str) -> str:

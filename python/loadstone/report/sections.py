@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from loadstone.judge.finding import Verdict
@@ -114,9 +115,9 @@ def devices(view: View) -> Section:
     figure = device.bars(view)
     if figure:
         return Section("device", "Device bytes", figures=(figure,))
-    if view.variants and all(device.in_memory(view, key) for key in view.variants):
-        return Section("device", "Device bytes", ("No device: the data lay in memory.",))
-    return Section("device", "Device bytes")
+    reasons = dict.fromkeys(device.why(view, key) for key in view.variants)
+    known = [reason for reason in reasons if reason != "not measured"]
+    return Section("device", "Device bytes", (f"Not measured: {', '.join(known)}.",) if known else ())
 
 
 def warned(view: View) -> Section:
@@ -171,8 +172,13 @@ def gist(view: View) -> list[str]:
         said.append("in turns, in random order" if results.interleaved else "not in random order")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         said.append(f"{missing:,} planned but missing")
-    said.append("no finding" if not view.findings else wording.many(len(view.findings), "finding"))
-    return said
+    return [*said, found(view)]
+
+
+def found(view: View) -> str:
+    """How many checks found something, by how bad it is."""
+    counts = Counter(each.label for each in warnings(view))
+    return ", ".join(f"{number} {label}" for label, number in counts.items()) or "nothing found by any check"
 
 
 MEANING = {

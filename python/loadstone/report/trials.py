@@ -57,7 +57,7 @@ def table(view: View) -> Table:
 def columns(view: View) -> list[str]:
     """The metrics shown: the headline ones, and what stands for latency if none of them does."""
     known = set(view.metrics)
-    wanted = dict.fromkeys([*view.results.headline_metrics, THROUGHPUT, "all.p50", "all.p99"])
+    wanted = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
     return [name for name in wanted if name in known][:METRICS_MAX]
 
 

@@ -7,20 +7,17 @@ same colour everywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from loadstone.judge.finding import Finding, Verdict, verdict
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
+from loadstone.judge.pairing import headline
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.results.value import PERCENTILES, statistic
-from loadstone.statistics.estimate import Estimate
 
 # Names longer than this are shortened in charts and table heads; the full name stands in the comparison table.
 NAME_LENGTH = 26
-# A percentile with fewer samples above it is a matter of luck (the check `too-few-samples`).
-SAMPLES_ABOVE = 10
 
 
 class View:
@@ -29,7 +26,6 @@ class View:
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
         self.results = judgement.results
-        self._made: dict[tuple[VariantKey, str], Cell | None] = {}
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -68,7 +64,7 @@ class View:
         baseline = self.results.question.baseline
         if baseline is None and self.judgement.comparisons:
             baseline = dict(self.judgement.comparisons[0].baseline.variant).get(self.by)
-        return [str(value) for value in sorted(found, key=lambda value: value != baseline)]
+        return [str(value) for value in sorted(found, key=lambda value: str(value) != str(baseline))]
 
     @cached_property
     def short(self) -> dict[str, str]:
@@ -132,14 +128,14 @@ class View:
     def _ranks(self) -> dict[str, int]:
         return {value: rank for rank, value in enumerate(self.values)}
 
+    @cached_property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics that are compared."""
+        return tuple(dict.fromkeys(each.metric for each in self.judgement.comparisons)) or headline(self.results)
+
     def cell(self, key: VariantKey, metric: str) -> Cell | None:
-        """The judge's cell, or the plain median of what the trials say; None where nothing was measured."""
-        found = self.judgement.cells.get((key, metric))
-        if found is not None:
-            return found
-        if (key, metric) not in self._made:
-            self._made[key, metric] = plain(key, metric, self.variants.get(key, []))
-        return self._made[key, metric]
+        """One metric of one variant; None where it was not measured."""
+        return self.judgement.cells.get((key, metric))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
         """What is held against a variant, the worst first; with a metric only what concerns that."""
@@ -150,27 +146,6 @@ class View:
             found.update(dict.fromkeys(key_comparison.findings))
         concerned = (each for each in found if not metric or each.metric in ("", metric))
         return sorted(concerned, key=lambda finding: -finding.severity)
-
-
-def plain(key: VariantKey, metric: str, trials: Sequence[TrialResult]) -> Cell | None:
-    """A cell with the median of the repeats and no interval: a figure to draw, not to claim anything from."""
-    values = [(trial.repeat, found) for trial in trials if (found := trial.values.get(metric))]
-    if not values:
-        return None
-    middle = median(value.value for _, value in values)
-    share = PERCENTILES.get(statistic(metric))
-    fewest = min(value.n for _, value in values)
-    luck = share is not None and fewest * (1 - share) < SAMPLES_ABOVE
-    withheld = f"only {fewest:,} samples" if luck else ""
-    samples = tuple((repeat, value.value) for repeat, value in values)
-    return Cell(key, metric, values[0][1].unit, Estimate(middle, len(values)), samples, withheld)
-
-
-def median(numbers: Iterable[float]) -> float:
-    """The middle of some numbers, at least one."""
-    found = sorted(numbers)
-    half = len(found) // 2
-    return found[half] if len(found) % 2 else (found[half - 1] + found[half]) / 2
 
 
 def natural(value: object) -> list[tuple[int, float, str]]:

@@ -45,14 +45,16 @@ def figure(value: float, unit: str) -> str:
             return units.share(value)
         case "operations" | "values":
             return units.count(value)
-        case "" | "1" | "ratio" | "x" | "×":
+        case "×":
+            return times(value)
+        case "":
             return plain(value)
     return f"{plain(value)} {unit}"
 
 
 def plain(value: float) -> str:
-    """A number without unit, four digits and thousands separators: 1,234, 12.34, 0.001234."""
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == 0 else f"{value:.4g}"
+    """A number without unit, three digits or more: 1,234, 12.3, 0.00123."""
+    return f"{value:,.0f}" if abs(value) >= 999.5 or value == 0 else f"{value:.3g}"
 
 
 def span(low: float, high: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from loadstone.judge import words
-from loadstone.judge.figures import family, rank, seconds
+from loadstone.judge.figures import family, moved, rank, seconds
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -94,9 +94,9 @@ def speeds(trial: TrialResult) -> Iterator[Speed]:
         ("device.read", "the device was read", "device_read_bps"),
         ("device.written", "the device was written", "device_write_bps"),
     ):
-        moved, most = trial.value(metric), trial.fact(limit)
-        if moved is not None and most is not None:
-            yield Speed(metric, verb, moved / length, most * nodes(trial), "device gives", WRONG)
+        size, most = moved(trial, metric), trial.fact(limit)
+        if size is not None and most is not None:
+            yield Speed(metric, verb, size / length, most * nodes(trial), "device gives", WRONG)
     returned, link = trial.value("returned"), trial.fact("network_bps")
     # A system in the engine's process, or a copy on the reader's own host, needs no link.
     if returned is not None and link is not None and trial.facts.get("networked") == "yes":

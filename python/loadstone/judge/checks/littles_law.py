@@ -32,7 +32,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     else:
         return
     message = (
-        f"throughput × mean latency ÷ clients is {busy:.2f}, not {low:g} to {high:g} "
+        f"throughput × mean latency ÷ clients is {busy:.3g}, not {low:g} to {high:g} "
         f"({units.exact_rate(rate)} × {units.duration(mean)} ÷ {users:g})"
     )
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))

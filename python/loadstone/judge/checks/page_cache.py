@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from loadstone import units
 from loadstone.judge import words
+from loadstone.judge.figures import moved
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -23,7 +24,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         hint = "put the data on a file system that has a device"
         yield Finding(NAME, severity, "the data lies on tmpfs, which has no device", hint, here)
         return
-    read, returned = trial.value("device.read"), trial.value("returned")
+    read, returned = moved(trial, "device.read"), trial.value("returned")
     if not returned:
         return
     if read is None:

@@ -1,4 +1,4 @@
-"""Throughput and latency over time: a panel for each variant, thin lines for its repeats, a strong one for their median."""
+"""Throughput and latency over time: a panel for each variant, thin lines for repeats, a strong one for the median."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ import altair as alt
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import figure
-from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, layered, limits, plot, shown
+from loadstone.report.charts.figure import (
+    PANELS_MAX,
+    RATE_LABEL,
+    Figure,
+    Panel,
+    Row,
+    colour,
+    layered,
+    limits,
+    plot,
+    shown,
+    words_over,
+)
 from loadstone.report.course import Figure as Kind
 from loadstone.report.course import chosen, middle, step, thinned
 from loadstone.report.view import View, spread
@@ -19,8 +31,6 @@ from loadstone.results.trial_result import Series
 
 # Lines in all panels together.
 LINES_MAX = 60
-# Vega's language: 0, 20k, 1.5M.
-RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
 
 
 @dataclass(frozen=True)
@@ -167,9 +177,13 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
         behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=told),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
         before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip),
-        plot([row for row in strong if "end" in row])
-        .mark_text(align="right", baseline="bottom", dy=-6, style="word", fontWeight=600)
-        .encode(x=x, y=y, text="end:N"),
+        *words_over(
+            plot([row for row in strong if "end" in row]).encode(x=x, y=y, text="end:N"),
+            align="right",
+            baseline="bottom",
+            dy=-6,
+            fontWeight=600,
+        ),
     ]
     return layered(*layers)
 

@@ -10,9 +10,6 @@ from loadstone.report.charts import rows as frame
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
 from loadstone.report.view import View, spread
 
-# File systems in memory: nothing reaches a device.
-IN_MEMORY = frozenset({"tmpfs", "ramfs", "none"})
-
 
 def metrics(view: View) -> list[str]:
     """The devices' metrics of the measured window that compare: per operation, or a factor."""
@@ -26,14 +23,8 @@ def bars(view: View) -> Figure:
     found = metrics(view)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(found), 1), 1))
     panels = [drawn for metric in found for context in contexts if (drawn := panel(view, metric, context))]
-    caption = (
-        (
-            "Medians over repeats, after the file systems were flushed. `no device`: the data lay in memory."
-            + limits(view, len(contexts), len(view.contexts))
-        )
-        .replace("`", "“", 1)
-        .replace("`", "”", 1)
-    )
+    caption = "Medians over repeats; what a flush wrote after the window is in them."
+    caption += limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
 
 
@@ -51,7 +42,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
             row |= {"value": cell.estimate.value, "figure": wording.figure(cell.estimate.value, cell.unit)}
             row["interval"] = wording.interval(cell.estimate, cell.unit)
         else:
-            row["figure"] = "no device" if in_memory(view, key) else "not measured"
+            row["figure"] = why(view, key)
         rows.append(row)
     there = [row for row in rows if row["value"] is not None]
     if not there:
@@ -72,6 +63,8 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
     return Panel(title, chart, frame.STEP * len(names))
 
 
-def in_memory(view: View, key: VariantKey) -> bool:
-    """Whether a variant's data lay in memory."""
-    return any(str(trial.facts.get("file_system", "")) in IN_MEMORY for trial in view.variants[key])
+def why(view: View, key: VariantKey) -> str:
+    """Why a variant has no device bytes, as its host was found: `no device`, `over the network`, `unknown`."""
+    words = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
+    # What is behind a directory, and in brackets what kind of file system says so.
+    return next((word.partition(" (")[0] for word in words if word.endswith(")")), "not measured")

@@ -16,8 +16,11 @@ from loadstone.report.view import View
 Row = dict[str, Any]
 # Panels that a figure has at most; more are a wall, not a figure.
 PANELS_MAX = 12
-PICTURE_WIDTH = 380
-# Vega's language: a tick in ns, one in bytes.
+# The width of a panel in a picture, px, by how many stand side by side.
+PICTURE_WIDTHS = {1: 560, 2: 380, 3: 270}
+# Vega's language: 0, 20k, 1.5M.
+RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
+# A tick in ns, one in bytes.
 TIME_LABEL = (
     "".join(
         f"datum.value >= {factor} ? format(datum.value / {factor}, '~g') + ' {unit}' : "
@@ -58,6 +61,11 @@ class Figure:
     title: str = ""
     # The series' names with their number in the palette, from 0; empty where the panels say who is who.
     legend: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def columns(self) -> int:
+        """How many panels stand side by side where there is room."""
+        return {1: 1, 2: 2, 4: 2}.get(len(self.panels), 3)
 
     def __bool__(self) -> bool:
         """Whether there is anything to see."""
@@ -138,14 +146,20 @@ def layered(*layers: alt.Chart) -> dict[str, Any]:
     return found
 
 
+def words_over(chart: alt.Chart, **how: Any) -> tuple[alt.Chart, alt.Chart]:
+    """Words that stand on lines: first their halo, then themselves."""
+    return chart.mark_text(style="halo", **how), chart.mark_text(style="word", **how)
+
+
 def finite(*numbers: float | None) -> bool:
     """Whether all of them can be drawn."""
     return all(number is not None and math.isfinite(number) for number in numbers)
 
 
-def picture(figure: Figure, config: Mapping[str, Any], columns: int = 2) -> dict[str, Any]:
+def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
     """All panels as one specification of fixed size, with a legend, for a file."""
-    width = PICTURE_WIDTH if len(figure.panels) > 1 else PICTURE_WIDTH * 3 // 2
+    columns = figure.columns
+    width = PICTURE_WIDTHS[columns]
     parts: list[dict[str, Any]] = []
     # Rows by their name, which Vega-Lite wants at the top.
     rows: dict[str, Any] = {}

@@ -25,7 +25,7 @@ def throughput(view: View) -> Figure:
 
 def others(view: View) -> Figure:
     """The other headline metrics."""
-    return drawn(view, "headline", [name for name in view.results.headline_metrics if name != THROUGHPUT])
+    return drawn(view, "headline", [name for name in view.headline if name != THROUGHPUT])
 
 
 def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
@@ -37,12 +37,14 @@ def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
         drawing
         for metric in known
         for context in contexts
-        if (drawing := panel(view, metric, context, len(metrics) > 1))
+        if (drawing := panel(view, metric, context, name == "headline"))
     ]
     caption = (
         "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
         + limits(view, len(contexts), len(view.contexts))
     )
+    if name != "throughput" and THROUGHPUT in view.metrics:
+        caption = "To be read like throughput." + limits(view, len(contexts), len(view.contexts))
     named = ", ".join(wording.metric(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
 
@@ -58,7 +60,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
         return None
     names = [view.name(cell.variant) for cell in cells]
     marks = [mark(view, cell) for cell in cells]
-    dots = [dot for cell in cells if not cell.withheld for dot in repeats(view, cell)]
+    dots = [dot for cell in cells if len(cell.samples) > 1 and not cell.withheld for dot in repeats(view, cell)]
     tops = [number for row in marks for number in (row["value"], row.get("high")) if number is not None]
     top = max([0.0, *tops, *(dot["value"] for dot in dots)]) * 1.06
     unit = cells[0].unit

@@ -28,11 +28,13 @@ from loadstone.report.charts.figure import (
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
+# Fewer percentiles are no curve; they stand in the tables.
+POINTS_MIN = 3
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Vega's language: the axis holds -log10(1 - p).
 LABEL = (
-    "datum.value < 0.5 ? '50 %' : datum.value < 1.5 ? '90 %' : datum.value < 2.5 ? '99 %'"
-    " : datum.value < 3.5 ? '99.9 %' : '99.99 %'"
+    "datum.value < 0.5 ? '50' : datum.value < 1.5 ? '90' : datum.value < 2.5 ? '99'"
+    " : datum.value < 3.5 ? '99.9' : '99.99'"
 )
 
 
@@ -60,7 +62,7 @@ def curves(view: View) -> Figure:
         (operation, context, rows)
         for operation in names
         for context in contexts
-        if (rows := points(view, operation, context, luck))
+        if len({row["nines"] for row in (rows := points(view, operation, context, luck))}) >= POINTS_MIN
     ]
     if not found:
         return Figure("percentiles", (), "", "")
@@ -127,7 +129,7 @@ def lines(view: View, rows: Sequence[Row], values: Sequence[float], end: float) 
         "nines:Q",
         scale=alt.Scale(domain=[0, end]),
         axis=alt.Axis(
-            title="percentile",
+            title="percentile, %",
             values=[mark for mark in marks if mark <= end + 0.01],
             labelExpr=LABEL,
             labelFlush=True,

@@ -38,8 +38,10 @@ def figures(field: str, unit: str, top: float) -> alt.X:
     """The axis of a figure, from zero."""
     label = {"ns": TIME_LABEL, "B": SIZE_LABEL, "B/op": SIZE_LABEL}.get(unit, "format(datum.value, '~s')")
     zero = f"datum.value == 0 ? '0' : {label}"
+    if not top:
+        return alt.X(f"{field}:Q", scale=alt.Scale(domain=[0, 1]), axis=None)
     return alt.X(
         f"{field}:Q",
-        scale=alt.Scale(domain=[0, top or 1], nice=False),
+        scale=alt.Scale(domain=[0, top], nice=False),
         axis=alt.Axis(title=None, labelExpr=zero, tickCount=4, domain=False, labelFlush=True, labelOverlap=True),
     )

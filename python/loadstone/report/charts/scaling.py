@@ -12,6 +12,7 @@ from loadstone.report import wording
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import (
     PANELS_MAX,
+    RATE_LABEL,
     Figure,
     Panel,
     Row,
@@ -22,6 +23,7 @@ from loadstone.report.charts.figure import (
     plot,
     shape,
     shown,
+    words_over,
 )
 from loadstone.report.view import View, natural, spread
 from loadstone.results.result_set import variant_name
@@ -67,9 +69,10 @@ def panel(view: View, knees: Sequence[Knee]) -> dict[str, Any]:
     """The curves of one context."""
     ticks = sorted({clients for knee in knees for clients in knee.clients})
     wide = ticks[-1] / max(ticks[0], 1) > 10
-    ends = [ticks[0], ticks[-1]]
+    # A little more than was measured, so that no point is cut in half.
+    ends = [ticks[0] / 1.12, ticks[-1] * 1.12] if wide else [0, ticks[-1] * 1.06]
     scale = alt.Scale(type="log", base=2, domain=ends, nice=False) if wide else alt.Scale(domain=ends, nice=False)
-    axis = alt.Axis(title="clients", values=ticks, format="~s", grid=False, labelOverlap="greedy", labelFlush=True)
+    axis = alt.Axis(title="clients", values=ticks, format="~s", grid=False, labelOverlap="greedy")
     points = [row for knee in knees for row in measured(view, knee)]
     fitted = [row for knee in knees for row in curve(view, knee, wide)]
     top = max(row["throughput"] for row in [*points, *fitted]) * 1.12
@@ -77,7 +80,7 @@ def panel(view: View, knees: Sequence[Knee]) -> dict[str, Any]:
     y = alt.Y(
         "throughput:Q",
         scale=alt.Scale(domain=[0, top], nice=False),
-        axis=alt.Axis(title="op/s", format="~s", tickCount=5),
+        axis=alt.Axis(title="op/s", labelExpr=RATE_LABEL, tickCount=5),
     )
     peaks = [row for number, knee in enumerate(knees) for row in peak(view, knee, ends, top, number)]
     base = plot(points).encode(x=x, y=y, color=colour(view))
@@ -89,8 +92,8 @@ def panel(view: View, knees: Sequence[Knee]) -> dict[str, Any]:
         at_peak.mark_rule(strokeDash=[4, 4], strokeWidth=1.5).encode(tooltip=told),
         plot(fitted).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour(view)),
         base.mark_point(filled=True, size=64, opacity=1).encode(shape=shape(view), tooltip=tooltip),
-        at_peak.mark_text(dx=-6, align="right", baseline="top", style="word").encode(
-            y=alt.Y("throughput:Q"), text="knee:N", color=alt.Undefined
+        *words_over(
+            plot(peaks).encode(x=x, y=alt.Y("throughput:Q"), text="knee:N"), dx=-6, align="right", baseline="top"
         ),
     )
 

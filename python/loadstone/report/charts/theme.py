@@ -13,10 +13,15 @@ PALETTE = ("#0072b2", "#d55e00", "#008f68", "#b8478f", "#a87b00", "#2a8fc4", "#5
 SERIES_MAX = len(PALETTE)
 # A second mark of each series, for those who see no colours at all.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
-DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [1, 0], [7, 3], [2, 2], [9, 3, 2, 3])
 
-PAGE = {"ink": "var(--ink)", "muted": "var(--muted)", "rule": "var(--rule)", "grid": "var(--grid)"}
-PICTURE = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec"}
+PAGE = {
+    "ink": "var(--ink)",
+    "muted": "var(--muted)",
+    "rule": "var(--rule)",
+    "paper": "var(--paper)",
+    "grid": "var(--grid)",
+}
+PICTURE = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec", "paper": "#ffffff"}
 
 
 def page_config() -> dict[str, Any]:
@@ -62,6 +67,7 @@ def config(tone: dict[str, str], palette: list[str], background: str) -> dict[st
         "range": {"category": palette, "symbol": list(SHAPES)},
         "style": {
             "word": {"color": tone["ink"], "fontSize": 11},
+            "halo": {"color": tone["paper"], "stroke": tone["paper"], "strokeWidth": 4, "fontSize": 11},
             "quiet": {"color": tone["muted"], "fontSize": 11},
         },
     }

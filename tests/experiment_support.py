@@ -1,0 +1,66 @@
+"""Experiment files for tests: written below a directory, loaded, and what comes of them as text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from loadstone.experiment.file import ExperimentError, Loaded, load
+
+ROOT = Path(__file__).parent.parent
+WORKLOADS = ROOT / "workloads"
+FIXTURES = ROOT / "tests/fixtures/experiments"
+# Set in the environment, it has the snapshots written instead of compared: look at what changed before you commit it.
+WRITE = "LOADSTONE_WRITE_SNAPSHOTS"
+OPTIONS = "# --"
+
+
+def experiment(directory: Path, text: str) -> Path:
+    """A file with this text, in which WORKLOADS is the repository's directory of workloads."""
+    path = directory / "experiment.yaml"
+    path.write_text(text.replace("WORKLOADS", str(WORKLOADS)))
+    return path
+
+
+def loaded(directory: Path, text: str, *settings: str, scale: str | None = None) -> Loaded:
+    """An experiment of this text."""
+    return load(experiment(directory, text), scale, settings)
+
+
+def mistakes(directory: Path, text: str, *settings: str) -> list[str]:
+    """The messages about this text, without places and hints."""
+    try:
+        loaded(directory, text, *settings)
+    except ExperimentError as error:
+        return [mistake.message for mistake in error.mistakes]
+    return []
+
+
+def warnings(directory: Path, text: str) -> list[str]:
+    """The warnings about this text, without places and hints."""
+    return [warning.message for warning in loaded(directory, text).warnings]
+
+
+def said_of(path: Path) -> str:
+    """What is said of a file, with the options that its first line gives: `# --scale small --set clients=2`."""
+    first = path.read_bytes().decode(errors="replace").partition("\n")[0]
+    options = shlex.split(first[2:]) if first.startswith(OPTIONS) else []
+    scale, settings = None, []
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        if option == "--scale":
+            scale = value
+        else:
+            settings.append(value)
+    try:
+        load(path, scale, settings)
+    except ExperimentError as error:
+        return f"{error}\n"
+    return ""
+
+
+def snapshot(path: Path, text: str) -> str:
+    """The text that a file holds, after this text was written to it if that was asked for."""
+    if WRITE in os.environ:
+        path.write_text(text)
+    return path.read_text()

@@ -1,0 +1,116 @@
+"""Whatever is done to an experiment file, it is either read or told what is wrong with it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from experiment_support import WORKLOADS
+from loadstone.experiment.file import ExperimentError, load
+from loadstone.experiment.plan import describe, plan
+from loadstone.experiment.reference import COMPLETE
+
+SNIPPETS = (
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    "\n",
+    "  ",
+    "- ",
+    "no",
+    "1e6",
+    '"',
+    "'",
+    "&a ",
+    "*a",
+    "~",
+    "{x}",
+    "\t",
+    "5%",
+    ",",
+    "é",
+)
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    3,
+    1.5,
+    1e300,
+    "",
+    "a",
+    "{letter}",
+    "{",
+    "5s",
+    "system",
+    [],
+    [1, 1],
+    ["a", None, [2]],
+    {},
+    {"a": None},
+    {"system": ["lmdb"]},
+    {"matrix": {}, "x": 1},
+)
+
+
+def outcome(path: Path, text: str) -> bool:
+    """Whether a text is an experiment; anything but a message about it would be raised."""
+    path.write_text(text)
+    try:
+        experiment = load(path).experiment
+    except ExperimentError as error:
+        said = str(error)
+    else:
+        said = describe(plan(experiment))
+    return said.startswith("error: ")
+
+
+def test_characters_that_are_put_in_or_left_out_are_never_a_crash(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    base = COMPLETE.replace("../workloads", str(WORKLOADS))
+    refused = 0
+    for _ in range(300):
+        characters = list(base)
+        for _ in range(draw.randint(1, 4)):
+            at = draw.randrange(len(characters))
+            characters[at : at + draw.randint(0, 9)] = draw.choice(SNIPPETS)
+        refused += outcome(tmp_path / "damaged.yaml", "".join(characters))
+    assert 200 < refused < 300
+
+
+def test_values_of_another_kind_are_never_a_crash(tmp_path: Path) -> None:
+    draw = random.Random(2)
+    base = yaml.safe_load(COMPLETE.replace("../workloads", str(WORKLOADS)))
+    refused = 0
+    for _ in range(400):
+        document = copy.deepcopy(base)
+        for _ in range(draw.randint(1, 3)):
+            holder, key = draw.choice(list(places(document)))
+            holder[key] = copy.deepcopy(draw.choice(VALUES))
+        # JSON is YAML; its numbers have an exponent where YAML 1.1 sees a word, which is refused as it should be.
+        refused += outcome(tmp_path / "damaged.yaml", json.dumps(document))
+    assert 250 < refused < 400
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """Every holder in a document with each of its keys."""
+    keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
+
+
+def test_an_alias_bomb_is_refused_at_once(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
+    path = tmp_path / "bomb.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ExperimentError, match="the file has more than 200,000 values"):
+        load(path)

@@ -1,0 +1,231 @@
+"""The plan of an experiment: its variants, their order, and what is said of them beforehand."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from experiment_support import FIXTURES, ROOT, loaded, snapshot
+from loadstone.experiment import order
+from loadstone.experiment.file import load
+from loadstone.experiment.plan import Plan, Variant, describe, estimate, plan, space
+
+TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
+
+
+def planned(directory: Path, text: str, *settings: str) -> Plan:
+    """The plan of an experiment of this text."""
+    return plan(loaded(directory, text, *settings).experiment)
+
+
+def configs(found: Plan) -> list[tuple[object, ...]]:
+    """The values of each variant."""
+    return [tuple(variant.config.values()) for variant in found.variants]
+
+
+def only(directory: Path, text: str) -> Variant:
+    """The one variant of an experiment."""
+    (variant,) = planned(directory, text).variants
+    return variant
+
+
+def test_variants_are_all_combinations_in_the_order_of_the_file(tmp_path: Path) -> None:
+    assert configs(planned(tmp_path, TWO)) == [("rocksdb", "a"), ("rocksdb", "c"), ("lmdb", "a"), ("lmdb", "c")]
+
+
+def test_zip_moves_together_exclude_leaves_out_and_include_adds(tmp_path: Path) -> None:
+    text = """
+systems: [rocksdb, lmdb]
+workload: WORKLOADS/workload{letter}
+vary:
+  matrix: {letter: [a, c], system: [rocksdb, lmdb]}
+  zip: {clients: [1, 2], rate: [10, 20]}
+  exclude: [{letter: c, clients: 1}, {system: lmdb, letter: a}]
+  include: [{rate: 5, clients: 9, system: lmdb, letter: d}]
+"""
+    found = planned(tmp_path, text)
+    assert configs(found) == [
+        ("a", "rocksdb", 1, 10),
+        ("a", "rocksdb", 2, 20),
+        ("c", "rocksdb", 2, 20),
+        ("c", "lmdb", 2, 20),
+        ("d", "lmdb", 9, 5),
+    ]
+    assert [(variant.clients, variant.rate) for variant in found.variants] == [
+        (1, 10),
+        (2, 20),
+        (2, 20),
+        (2, 20),
+        (9, 5),
+    ]
+    assert list(found.variants[-1].config) == ["letter", "system", "clients", "rate"]
+
+
+def test_points_alone_are_a_plan(tmp_path: Path) -> None:
+    text = TWO.replace("{letter: [a, c]}", "{include: [{system: lmdb, letter: a}, {system: rocksdb, letter: c}]}")
+    assert configs(planned(tmp_path, text)) == [("lmdb", "a"), ("rocksdb", "c")]
+
+
+def test_a_variant_has_everything_in_its_place(tmp_path: Path) -> None:
+    text = """
+systems:
+  mine:
+    store: rocksdb
+    properties: {rocksdb.version: "{version}"}
+    hooks: {before: ["inner {system}"], after: ["inner {results}"]}
+workload: {file: "WORKLOADS/workload{letter}", properties: {recordcount: 7, fieldlength: "{bytes}"}}
+clients: 3
+rate: 100
+arrival: poisson
+durability: device
+measure: {verify: true}
+vary: {version: ["7.10"], letter: [c], bytes: [10], quoted: ["{x}"]}
+hooks: {before: ["outer {quoted} {trial} {{}}"], after: ["outer {store} {clients} {rate}"]}
+directory: /data/{version}
+"""
+    variant = only(tmp_path, text)
+    assert variant.config == {"system": "mine", "version": "7.10", "letter": "c", "bytes": 10, "quoted": "{x}"}
+    assert (variant.system, variant.store, variant.store_properties) == ("mine", "rocksdb", {"rocksdb.version": "7.10"})
+    assert variant.workload_file == ROOT / "workloads/workloadc"
+    assert variant.properties == {"recordcount": "7", "fieldlength": "10", "dataintegrity": "true"}
+    assert variant.effective_properties["readproportion"] == "1"
+    assert (variant.clients, variant.rate, variant.arrival, variant.durability) == (3, 100.0, "poisson", "device")
+    assert variant.directory == Path("/data/7.10")
+    names = {"trial": "0000-mine-r1", "results": "/r"}
+    assert variant.before(names) == ["outer {x} 0000-mine-r1 {}", "inner mine"]
+    assert variant.after(names) == ["inner /r", "outer rocksdb 3 100.0"]
+
+
+@pytest.mark.parametrize(
+    ("varied", "keys"),
+    [
+        ("clients: [1, 2]", 1),
+        ("rate: [10, 20]", 1),
+        ("letter: [a, b, c, d, f]", 1),
+        ("mix: [0.5, 0.95]", 1),
+        ("copy: [1, 2]", 1),
+        ("durability: [os, device]", 2),
+        ("bytes: [10, 20]", 2),
+        ("version: [1.0, 2.0]", 2),
+        ("place: [ssd, disk]", 2),
+        ("volume: [plain, replicated]", 2),
+    ],
+)
+def test_variants_share_what_is_loaded_unless_something_that_decides_it_differs(
+    tmp_path: Path, varied: str, keys: int
+) -> None:
+    used = varied.partition(":")[0]
+    letter = "{letter}" if used == "letter" else "a"
+    text = f"""
+systems: {{rocksdb: {{properties: {{rocksdb.version: "{{version}}"}}}}}}
+workload:
+  file: WORKLOADS/workload{letter}
+  properties: {{fieldlength: "{{bytes}}", readproportion: "{{mix}}"}}
+directory: /data/{{place}}
+hooks: {{before: ["make {{volume}}"]}}
+"""
+    for name, value in (("version", "1"), ("bytes", "10"), ("mix", "0.5"), ("place", "ssd"), ("volume", "plain")):
+        if name != used:
+            text = text.replace(f"{{{name}}}", value)
+    found = planned(tmp_path, f"{text}vary: {{{varied}}}\n")
+    assert len(found.variants) > 1
+    assert len({variant.load_key for variant in found.variants}) == keys
+
+
+def test_each_block_has_every_variant_once_and_each_trial_a_name_of_its_own(tmp_path: Path) -> None:
+    found = planned(tmp_path, TWO)
+    blocks = list(found.blocks())
+    assert len(blocks) == 6
+    everything = [tuple(variant.config.items()) for variant in found.variants]
+    for repeat, block in enumerate(blocks, 1):
+        assert Counter(tuple(each.variant.config.items()) for each in block) == Counter(everything)
+        assert {each.repeat for each in block} == {repeat}
+    trials = [each for block in blocks for each in block]
+    assert [each.order for each in trials] == list(range(24))
+    assert len({each.trial for each in trials}) == 24
+    assert trials[0].trial == "0000-" + "-".join(map(str, trials[0].variant.config.values())) + "-r1"
+
+
+def test_the_order_is_the_same_whenever_it_is_drawn(tmp_path: Path) -> None:
+    names = [each.trial for block in planned(tmp_path, TWO).blocks() for each in block]
+    assert names[:4] == ["0000-lmdb-a-r1", "0001-rocksdb-c-r1", "0002-rocksdb-a-r1", "0003-lmdb-c-r1"]
+    assert names == [each.trial for block in planned(tmp_path, TWO).blocks() for each in block]
+    assert names != [each.trial for block in planned(tmp_path, TWO, "seed=2").blocks() for each in block]
+    turned = TWO.replace("[rocksdb, lmdb]", "[lmdb, rocksdb]").replace("[a, c]", "[c, a]")
+    assert names == [each.trial for block in planned(tmp_path, turned).blocks() for each in block]
+
+
+def test_every_order_of_variants_is_as_likely_as_any_other() -> None:
+    drawn = Counter(tuple(order.permutation(["a", "b", "c"], seed, 1)) for seed in range(6000))
+    expected = 1000
+    assert set(drawn) == set(itertools.permutations(range(3)))
+    # Chi-square with 5 degrees of freedom: 20.5 is exceeded once in a thousand.
+    assert sum((count - expected) ** 2 / expected for count in drawn.values()) < 20.5
+
+
+@pytest.mark.parametrize(
+    ("config", "slug"),
+    [
+        ({"system": "lmdb", "letter": "a"}, "lmdb-a"),
+        ({"system": "RocksDB 10.1", "clients": 2, "cached": True}, "rocksdb-10.1-clients2-cachedtrue"),
+        ({"path": "/dev/../sda1", "version": "7.10"}, "dev-..-sda1-version7.10"),
+        ({"word": "größer"}, "gr-er"),
+        ({"word": "…"}, "trial"),
+        ({"word": "x" * 200}, "x" * 60),
+    ],
+)
+def test_a_trials_name_is_safe_as_the_name_of_a_file(config: dict[str, str | int], slug: str) -> None:
+    assert order.slug(config, list(config)) == slug
+
+
+def test_a_guess_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
+    base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
+    low, high = estimate(planned(tmp_path, base))
+    assert 240 < low < high < 400
+    assert estimate(planned(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
+    more = planned(tmp_path, base, "workload.properties.recordcount=10000000")
+    assert estimate(more)[1] > 24 * 10e9 / 50e6
+    assert space(more) > 40e9
+    copied = planned(tmp_path, base, "workload.properties.recordcount=10000000", "load.reuse=copy")
+    assert estimate(copied)[1] < estimate(more)[1] / 2
+    assert space(copied) > space(more)
+
+
+def test_the_shipped_experiments_say_what_they_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    said = []
+    for file, scale in (("quickstart", None), ("hse-vs-rocksdb", "small"), ("hse-vs-rocksdb", "full")):
+        found = load(f"experiments/{file}.yaml", scale, ["directory=/data"])
+        said.append(f"# {file} {scale or ''}\n\n{describe(plan(found.experiment), found.warnings)}\n")
+    text = "\n".join(said)
+    assert text == snapshot(FIXTURES / "plans.txt", text)
+
+
+def test_any_two_engines_can_be_chosen_for_the_shipped_comparison() -> None:
+    path = ROOT / "experiments/hse-vs-rocksdb.yaml"
+    for settings in (["vary.system=[rocksdb,hse]"], ["systems.redb={}", "vary.system=[redb,lmdb]"]):
+        found = load(path, "small", settings)
+        assert {variant.system for variant in plan(found.experiment).variants} == set(settings[-1][13:-1].split(","))
+        assert found.warnings == ()
+
+
+def test_a_warning_stands_below_the_plan(tmp_path: Path) -> None:
+    found = loaded(tmp_path, TWO, "repeats=2")
+    said = describe(plan(found.experiment), found.warnings)
+    assert said.endswith(f"warning: 2 repeats allow no claim, whatever they show (--set repeats=2)\n{HINT}")
+
+
+HINT = "hint: the least for a claim is 6"
+
+
+def test_ten_thousand_trials_are_planned_one_by_one(tmp_path: Path) -> None:
+    text = TWO.replace("vary: {letter: [a, c]}", f"vary: {{letter: [a, c], n: {list(range(250))}}}")
+    found = planned(tmp_path, text, "repeats=10")
+    assert (len(found.variants), found.trials_least) == (1000, 10_000)
+    trials = [each.trial for block in found.blocks() for each in block]
+    assert len(set(trials)) == 10_000
+    assert all(os.sep not in trial and len(trial) < 100 for trial in trials)

@@ -1,0 +1,174 @@
+"""What is generated of the model, and what must agree with the engine: schema, reference page, known names."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from experiment_support import ROOT, WORKLOADS, loaded
+from loadstone.experiment import known, schema
+from loadstone.experiment.file import ExperimentError, load
+from loadstone.experiment.forms import LONG
+from loadstone.experiment.reference import PARTS
+from loadstone.experiment.shape import flow
+from loadstone.statistics.estimate import REPEATS_MIN
+
+EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
+PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
+FENCED = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
+VALIDATOR = Draft202012Validator(schema.schema())
+
+
+def complaints(document: Any) -> list[str]:
+    """What the JSON Schema has against a document."""
+    return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
+
+
+def test_generated_files_are_checked_in_as_generated() -> None:
+    for path, text in schema.files().items():
+        same = (ROOT / path).read_text() == text
+        assert same, f"{path} is not what the code says: run make docs"
+
+
+def test_writing_them_needs_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert schema.main([str(tmp_path)]) == 0
+    for path, text in schema.files().items():
+        assert (tmp_path / path).read_text() == text
+    assert schema.main([str(tmp_path / "none")]) == 2
+    assert "is no directory" in capsys.readouterr().err
+
+
+def test_the_schema_is_one_and_describes_every_key() -> None:
+    Draft202012Validator.check_schema(schema.schema())
+    document = schema.schema()
+    for part in (document, *(document["$defs"][model.__name__] for _, model in PARTS)):
+        for key, each in part["properties"].items():
+            assert each.get("description") or "$ref" in each, key
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
+    path = ROOT / "experiments" / name
+    document = yaml.safe_load(path.read_text())
+    assert complaints(document) == []
+    for scale in (None, *document.get("scales", ())):
+        found = load(path, scale)
+        assert found.warnings == ()
+        assert found.experiment.question
+        assert found.experiment.repeats.at_least >= REPEATS_MIN
+        assert complaints(yaml.safe_load(found.resolved)) == []
+
+
+@pytest.mark.parametrize("text", FENCED)
+def test_examples_of_the_page_are_sound(tmp_path: Path, text: str) -> None:
+    assert complaints(yaml.safe_load(text)) == []
+    assert loaded(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
+
+
+def test_the_page_has_examples() -> None:
+    assert len(FENCED) == 3
+
+
+@pytest.mark.parametrize(
+    ("title", "key"),
+    [("", key) for key in schema.Experiment.model_fields]
+    + [(title, key) for title, model in PARTS for key in model.model_fields],
+)
+def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> None:
+    model = dict(PARTS).get(title, schema.Experiment)
+    path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
+    for example in model.model_fields[key].examples or []:
+        value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
+        document = yaml.safe_load(f"{{{': {'.join([*path, value])}{'}' * len(path)}")
+        document = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}} | document
+        document["workload"] = {"file": f"{WORKLOADS}/workloada"} | document["workload"]
+        assert complaints(document) == []
+        if key in ("include", "exclude"):
+            document["vary"]["matrix"] = {"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}
+        assert loaded(tmp_path, json.dumps(document)).experiment
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clients: 0",
+        "clients: two",
+        "colour: red",
+        "measure: {duraton: 5s}",
+        "measure: {duration: 5 sec}",
+        "repeats: 1",
+        "repeats: {until: 5}",
+        "durability: disk",
+        "vary: {system: []}",
+        "vary: {matrix: {}, letter: [a]}",
+        "vary: {letter: [[a]]}",
+        "load: {reuse: true}",
+        "rate: 0",
+        "hooks: {before: echo}",
+        "systems: {a: {store: rockdb}}",
+        "systems: [rockdb]",
+        "workload: {properties: {recordcount: 1}}",
+        "scales: {small: {measure: {duraton: 5s}}}",
+    ],
+)
+def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
+    document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
+    assert complaints(document)
+    with pytest.raises(ExperimentError):
+        loaded(tmp_path, json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "measure: {duration: 1m30s, warmup: 0}",
+        "repeats: {at_least: 6, until: 0.05}",
+        "repeats: 6",
+        "systems: {lmdb: null}",
+        "vary: {clients: 4}",
+        "vary: {clients: [1, 2]}",
+        "vary: {zip: {clients: [1, 2], rate: [1, 2.5]}}",
+        "scales: {small: {workload: {properties: {recordcount: 1}}, repeats: 6, vary: {system: [lmdb]}}}",
+        "load: {reuse: false}",
+    ],
+)
+def test_schema_and_reader_take_the_same(tmp_path: Path, text: str) -> None:
+    document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
+    assert complaints(document) == []
+    assert loaded(tmp_path, json.dumps(document)).experiment
+
+
+def test_stores_and_properties_are_the_engines() -> None:
+    page = (ROOT / "docs/reference/ycsb-properties.md").read_text()
+    properties, _, stores = page.partition("\n## Stores\n")
+    assert set(re.findall(r"^\| `([^`]+)` \|", properties, re.MULTILINE)) == known.PROPERTIES
+    listed = re.findall(r"^\| \[(\w+)\]\(stores/\w+\.md\) \| (.*) \|$", stores, re.MULTILINE)
+    assert {store: tuple(re.findall(r"`([^`]+)`", names)) for store, names in listed} == known.STORE_PROPERTIES
+    for names in (
+        known.KEYS,
+        known.OF_A_COMMAND,
+        known.OF_A_RUN,
+        known.MOVING_RATES,
+        known.WHOLE_NUMBERS,
+        known.SHARES,
+    ):
+        assert known.PROPERTIES >= set(names)
+
+
+def test_every_key_that_a_property_is_called_by_is_one() -> None:
+    for key in known.KEYS.values():
+        part: dict[str, Any] = schema.Experiment.model_fields  # type: ignore[assignment]
+        for word in key.split("."):
+            assert word in part, key
+            part = getattr(part[word].annotation, "model_fields", {})
+
+
+def test_no_dimension_may_be_called_as_a_key_of_vary() -> None:
+    assert set(schema.schema()["$defs"]["Vary"]["properties"]) == set(LONG)

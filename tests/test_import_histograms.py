@@ -1,0 +1,184 @@
+"""fio's JSON and HDR histogram logs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imports_support import FIXTURES, YCSB, figures, one, refusal, written
+from loadstone.histogram import Histogram
+from loadstone.importers.read import read
+from loadstone.importers.run import bucket, bucketed, in_ns
+from loadstone.results import hlog
+
+# Of `tests/test_histogram.py`: five values, a thousand of 5,000, and two large ones.
+ENCODED = "HISTFAAAADt4nJNpmSzMwMAgwwABzFCaEch0M9ixgMH+A0SAiemnPBPTX36mg8wX+E97MV08z8i0O7MBBBwAVH4O1g=="
+HEADER = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length","Interval_Max","Compressed"\n'
+
+
+# fio.
+
+
+def report(name: str) -> dict[str, Any]:
+    """A report of fio's, as JSON."""
+    return dict(json.loads((FIXTURES / name).read_text()))
+
+
+def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
+    job = report("fio-mixed.json")["jobs"][0]
+    found = one(FIXTURES / "fio-mixed.json")
+    assert figures(found, "read.bandwidth", "write.throughput", "throughput", "read.p99.9", "sync.mean", "runtime") == {
+        "read.bandwidth": (job["read"]["bw_bytes"], "B/s", 1426),
+        "write.throughput": (job["write"]["iops"], "op/s", 622),
+        "throughput": (job["read"]["iops"] + job["write"]["iops"], "op/s", 2048),
+        "read.p99.9": (205_824, "ns", 1426),
+        "sync.mean": (265_063.2, "ns", 60),
+        "runtime": (153_000_000, "ns", 1),
+    }
+    assert figures(found, "device.vda.util") == {"device.vda.util": (pytest.approx(0.41441441), "share", 1)}
+    assert found.result.facts == {
+        "tool": "fio",
+        "version": "fio-3.33",
+        "jobs": 1,
+        "io_engine": "psync",
+        "block_size": "4k",
+        "mode": "randrw",
+        "latency": "completion",
+    }
+    # iodepth × numjobs is no count of clients unless the engine is asynchronous and keeps its queue full.
+    assert found.result.clients is None
+
+
+def test_jobs_of_one_name_are_added_up_from_their_bins() -> None:
+    writer, reader = read(FIXTURES / "fio-two-jobs.json", {})
+    assert [each.result.config["variant"] for each in (writer, reader)] == ["writer", "reader"]
+    jobs = [job["read"] for job in report("fio-two-jobs.json")["jobs"] if job["jobname"] == "reader"]
+    values = [int(value) for job in jobs for value, n in job["clat_ns"]["bins"].items() for _ in range(n)]
+    assert len(values) == 4096
+    exact = sorted(values)[int(4096 * 0.99)]
+    assert reader.result.value("read.p99") == pytest.approx(exact, rel=2e-3)
+    assert reader.result.value("read.bandwidth") == sum(job["bw_bytes"] for job in jobs)
+    assert reader.histograms["READ"].count == 4096
+    # Its own percentiles, which are fio's, are kept as they are.
+    assert writer.result.value("write.p99") == 292_864
+
+
+def test_percentiles_of_several_jobs_without_bins_are_left_out(tmp_path: Path) -> None:
+    document = report("fio-two-jobs.json")
+    for job in document["jobs"]:
+        for way in ("read", "write"):
+            job[way]["clat_ns"].pop("bins", None)
+    reader = read(written(tmp_path, json.dumps(document)), {})[1].result
+    assert "read.p99" not in reader.values
+    assert [note.name for note in reader.notes] == ["percentiles-left-out"]
+    assert reader.value("read.max") == 1_678_200 or reader.value("read.max") == pytest.approx(1_678_200, rel=1e-3)
+
+
+def test_a_report_within_normal_output_is_found_and_a_rate_makes_an_open_loop() -> None:
+    result = one(FIXTURES / "fio-paced.txt").result
+    assert (result.loop, result.values["write.mean"].n) == ("open", 64)
+
+
+def test_a_job_that_failed_says_so(tmp_path: Path) -> None:
+    document = report("fio-mixed.json")
+    document["jobs"][0]["error"] = 5
+    result = one(written(tmp_path, json.dumps(document))).result
+    assert (result.end, [note.message for note in result.notes]) == ("failed", ["fio ended with error 5"])
+
+
+def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
+    document = report("fio-mixed.json")
+    for way in ("read", "write", "trim"):
+        part = document["jobs"][0][way]
+        del part["bw_bytes"]
+        for name in ("clat", "lat", "slat"):
+            old = part.pop(f"{name}_ns")
+            part[name] = {key: value / 1000 for key, value in old.items() if key not in ("N", "percentile")}
+            if "percentile" in old:
+                part[name]["percentile"] = {key: value / 1000 for key, value in old["percentile"].items()}
+    new, old_ = one(FIXTURES / "fio-mixed.json").result, one(written(tmp_path, json.dumps(document))).result
+    assert old_.value("read.p99") == pytest.approx(new.value("read.p99"))
+    assert old_.value("write.mean") == pytest.approx(new.value("write.mean"))
+    # KiB/s, rounded down.
+    assert old_.value("read.bandwidth") == pytest.approx(new.value("read.bandwidth"), abs=1024)
+
+
+# HDR histogram logs.
+
+
+def test_ycsbs_histogram_log_says_what_its_report_says() -> None:
+    log, text = one(YCSB / "hdr_READ.hdr"), one(YCSB / "hdrfile.out")
+    for metric in ("read.p95", "read.min", "read.max", "read.count"):
+        assert log.result.values[metric] == text.result.values[metric]
+    assert log.result.value("read.mean") == pytest.approx(text.result.value("read.mean"), rel=1e-4)
+    # Six of 600 values lie above its 99th percentile.
+    assert "read.p99" not in log.result.values
+    assert log.result.start_unix_ns == 1_795_253_945_951_000_000
+    assert log.series is not None
+    assert log.series.length_seconds == (0.461, 0.882, 0.249)
+    assert log.series.throughput[:2] == pytest.approx((124 / 0.461, 476 / 0.882))
+
+
+def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
+    lines = "".join(
+        f"Tag={tag},{start}.000,1.000,1,{ENCODED}\n"
+        for start in (0, 1)
+        for tag in ("READ", "READ-response", "READ-ERROR", "VERIFY")
+    )
+    found = one(written(tmp_path, f"{hlog.UNIT}\n{HEADER}{lines}", "run.hlog"))
+    expected = Histogram()
+    for _, _, _, histogram in hlog.read(tmp_path / "run.hlog"):
+        expected.counts += histogram.counts
+    n = expected.count // 4
+    assert figures(found, "read.p50", "read.service.p50", "read-error.max", "errors") == {
+        "read.p50": (100_059_316_223, "ns", n),
+        "read.service.p50": (100_059_316_223, "ns", n),
+        "read-error.max": (100_059_316_223, "ns", n),
+        "errors": (n, "operations", n),
+    }
+    assert (found.result.loop, found.result.facts["tool"]) == ("open", "loadstone")
+    assert found.result.statuses == {"READ": {"OK": n, "ERROR": n}}
+    assert found.histograms["READ"] == Histogram(counts=found.histograms["READ-response"].counts)
+
+
+def test_the_unit_of_another_log_is_a_fact_and_is_not_guessed(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
+    assert refusal(path) == (
+        "error: nothing says what unit the log's values have (a.hlog)\nhint: say it: --fact hlog_unit=us, or ns, or ms"
+    )
+    ns, us = (one(path, hlog_unit=unit).result for unit in ("ns", "us"))
+    assert us.value("all.max") == (ns.value("all.max") or 0) * 1000
+    assert ns.value("throughput") == ns.values["all.max"].n / 2
+    assert 'hlog_unit is ns, us or ms, got "s" (a.hlog)' in refusal(path, {"hlog_unit": "s"})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"0.0,1.0,1,{ENCODED[:50]}", "a line of the histogram log is damaged: not an HDR histogram"),
+        ("0.0,1.0", "a line of 2 fields instead of 4 (a.hlog:3)"),
+        (f"0.0,1.0,1,{base64.b64encode(b'x' * 60).decode()}", "not an HDR histogram"),
+        ("", "the histogram log has no values (a.hlog)"),
+    ],
+)
+def test_a_damaged_log_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    assert message in refusal(written(tmp_path, f"{HEADER}{line}\n", "a.hlog"), {"hlog_unit": "ns"})
+
+
+def test_buckets_are_those_of_the_layout() -> None:
+    values = [0, 1, 2047, 2048, 2049, 4095, 4096, 123_456, 10**9, 2**40 + 17]
+    highest = Histogram().layout.highest_equivalent
+    lowest = Histogram().layout.lowest_equivalent
+    assert all(lowest(bucket(value)) <= value <= highest(bucket(value)) for value in values)
+
+
+def test_turning_µs_into_ns_rounds_by_a_thousandth_at_most() -> None:
+    given = bucketed([(1, 1), (777, 1), (5_000, 3), (1_234_567, 2)])
+    turned = in_ns(given, 1000)
+    assert turned.count == given.count
+    for share in (0.1, 0.5, 1):
+        assert 1000 * given.quantile(share) <= turned.quantile(share) <= 1001 * given.quantile(share)

@@ -1,0 +1,138 @@
+"""The answer in one sentence, and the knee that may stand in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judge_support import Spoil, asking, experiment, given, rocksdb, sound
+from loadstone.judge.judge import judge
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import TrialResult
+
+
+def answer(results: ResultSet) -> str:
+    """The answer."""
+    return judge(results).answer
+
+
+def scaled(speed: float) -> Spoil:
+    """rocksdb at this speed, with little noise of its own."""
+
+    def spoil(trial: TrialResult) -> TrialResult:
+        own = speed * (1 + 0.002 * (trial.repeat % 3))
+        return given(throughput=1000 * own, all__mean=9.8e6 / own)(trial)
+
+    return rocksdb(spoil)
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (experiment(), "lmdb holds 1.33× the throughput of rocksdb (95 % interval 1.33–1.34, n=6, valid)"),
+        (
+            experiment(scaled(3)),
+            "rocksdb holds 2.25× the throughput of lmdb (95 % interval 2.25–2.26, n=6, valid)",
+        ),
+        (
+            experiment(question=asking(metrics=("all.mean",))),
+            "lmdb has 0.75× the all.mean of rocksdb (95 % interval 0.748–0.752, n=6, valid)",
+        ),
+        (
+            experiment(repeats=1),
+            "lmdb holds 1.33× the throughput of rocksdb (n=1: no interval, no claim possible, valid)",
+        ),
+        (
+            experiment(repeats=3),
+            "lmdb holds 1.33× the throughput of rocksdb (n=3: no interval, no claim possible, valid)",
+        ),
+        (
+            experiment(rocksdb(given(wrong=1))),
+            "refused to rank lmdb and rocksdb: 1 of 50,000 values read were not what had been written (unverified)",
+        ),
+        (ResultSet("none", []), "nothing was measured"),
+        (
+            ResultSet("one", [sound()]),
+            "throughput is 1,000.00 op/s (n=1: no interval)",
+        ),
+        (
+            ResultSet("one", [sound(repeat=repeat) for repeat in range(1, 7)]),
+            "throughput is 1,000.50 op/s (96.9 % interval 998.00 op/s to 1,003.00 op/s, n=6)",
+        ),
+    ],
+)
+def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, said: str) -> None:
+    assert answer(results) == said
+
+
+def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
+    def spoil(trial: TrialResult) -> TrialResult:
+        speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
+        return given(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+
+    said = answer(experiment(spoil))
+    assert said.startswith(
+        "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval "
+    )
+    assert said.endswith("n=6, valid)")
+
+
+def in_contexts(count: int) -> ResultSet:
+    """rocksdb and lmdb on several workloads."""
+    one = experiment()
+    trials = [
+        replace(trial, trial=f"{workload}-{trial.trial}", config={**trial.config, "workload": workload})
+        for workload in "abcdef"[:count]
+        for trial in one.trials
+    ]
+    return replace(one, trials=trials)
+
+
+def test_a_few_contexts_are_told_one_by_one() -> None:
+    relation = "lmdb holds 1.33× the throughput of rocksdb (95 % interval 1.33–1.34, n=6, valid)"
+    assert answer(in_contexts(2)) == f"workload=a: {relation}; workload=b: {relation}"
+
+
+def test_many_contexts_are_counted() -> None:
+    assert answer(in_contexts(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
+
+
+def sweep(kappa: float, spoil: Spoil | None = None) -> ResultSet:
+    """One system with 1 to 64 clients, by the law, with a little noise."""
+    trials = []
+    for clients in (1, 2, 4, 8, 16, 32, 64):
+        for repeat in (1, 2):
+            rate = (
+                1000 * clients / (1 + 0.05 * (clients - 1) + kappa * clients * (clients - 1)) * (0.99 + 0.01 * repeat)
+            )
+            trial = given(throughput=rate, all__mean=0.98e9 * clients / rate, without=("read.mean",))(sound())
+            name = f"{clients}-{repeat}"
+            trial = replace(
+                trial, trial=name, repeat=repeat, clients=clients, config={"system": "lmdb", "clients": clients}
+            )
+            trials.append(trial if spoil is None else spoil(trial))
+    return ResultSet("sweep", trials)
+
+
+def test_a_sweep_of_clients_names_its_knee() -> None:
+    (knee,) = judge(sweep(0.002)).knees
+    assert knee.context == (("system", "lmdb"),)
+    assert list(knee.clients) == [1, 2, 4, 8, 16, 32, 64]
+    assert len(knee.throughput) == 7
+    assert knee.peak is not None
+    assert knee.peak.value == pytest.approx(21.8, rel=0.05)
+    assert knee.confidence == "clear: peak and interval lie within what was measured"
+
+
+def test_a_curve_that_does_not_bend_has_no_knee() -> None:
+    (knee,) = judge(sweep(0)).knees
+    assert knee.peak is None
+    assert knee.confidence == "the curve does not bend within what was measured"
+
+
+def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
+    few = sweep(0.002, lambda trial: given(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
+    assert judge(few).knees == []
+    assert len(judge(few, rank_invalid=True).knees) == 1
+    assert judge(sweep(0.002, lambda trial: replace(trial, loop="open"))).knees == []

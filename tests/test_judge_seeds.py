@@ -1,0 +1,73 @@
+"""The hand-written reports' tables before the judge: what went wrong by hand is found."""
+
+from __future__ import annotations
+
+from conftest import FIXTURES
+from loadstone.importers.read import read
+from loadstone.judge.finding import Severity
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.results.result_set import ResultSet
+
+IMPORTS = FIXTURES / "imports"
+
+
+def judged(name: str) -> Judgement:
+    """A fixture, imported with its facts file and judged."""
+    return judge(ResultSet(name, [each.result for each in read(IMPORTS / name, {})]))
+
+
+def test_littles_law_finds_exactly_the_22_of_34_values_that_break_it() -> None:
+    judgement = judged("hbase-read-only.csv")
+    assert len(judgement.trials) == 34
+    fired = {trial for trial, found in judgement.trials.items() if any(each.check == "littles-law" for each in found)}
+    broken = {
+        trial.trial
+        for trial in judgement.results.trials
+        if not 0.85
+        <= trial.values["throughput"].value * trial.values["read.mean"].value / 1e9 / (trial.clients or 0)
+        <= 1.05
+    }
+    assert fired == broken
+    assert len(fired) == 22
+
+
+def test_no_table_of_one_to_three_repeats_allows_a_claim() -> None:
+    judgement = judged("hbase-read-only.csv")
+    assert {each.claim for each in judgement.comparisons} == {"impossible"}
+    said = {each.message for found in judgement.variants.values() for each in found}
+    repeats = ["n=1: no interval", "n=2: no interval, no claim possible", "n=3: no interval, no claim possible"]
+    assert sorted(said) == repeats
+
+
+def test_the_page_cache_called_a_disk_is_impossible_in_each_run_and_on_average() -> None:
+    judgement = judged("hdfs-read.csv")
+    found = [each for each in judgement.all_findings if each.check == "impossible"]
+    limit = "MB/s, but the device gives 1,690.2 MB/s"
+    assert [each.message for each in found] == [
+        f"read at 1,803.99 {limit} (mean of 3 repeats)",
+        f"read at 1,712.85 {limit}",
+        f"read at 1,802.71 {limit}",
+        f"read at 1,896.41 {limit}",
+    ]
+    for each in found:
+        assert each.severity == Severity.INVALID
+        assert each.hint.startswith("the data came out of the page cache")
+        assert each.hint.endswith("the link of 125 MB/s did not carry it either")
+
+
+def test_five_data_nodes_against_three_are_unlike_hosts() -> None:
+    judgement = judged("hdfs-read.csv")
+    (found,) = [each for each in judgement.findings if each.check == "unlike-hosts"]
+    assert found.message == "px and no-px ran on unlike hosts: data nodes 5 against 3"
+    assert all(found in each.findings for each in judgement.comparisons)
+
+
+def test_the_impossible_point_is_refused_and_the_others_are_not() -> None:
+    judgement = judged("hdfs-read.csv")
+    claims = {dict(each.context)["hdfs_replication"]: each.claim for each in judgement.comparisons}
+    assert claims == {1: "impossible", 2: "impossible", 3: "refused"}
+    assert judgement.answer.endswith(
+        "hdfs_replication=3: refused to rank no-px and px: "
+        "read at 1,803.99 MB/s, but the device gives 1,690.2 MB/s (mean of 3 repeats) (impossible)"
+    )

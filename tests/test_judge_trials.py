@@ -1,0 +1,110 @@
+"""A trial alone before the judge; settings; Little's law where means have to be put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judge_support import STEADY, both, course, ended, experiment, given, sound, told
+from loadstone.errors import LoadstoneError
+from loadstone.judge.checks import littles_law
+from loadstone.judge.finding import Severity
+from loadstone.judge.judge import judge, judge_trial
+from loadstone.judge.settings import DEFAULTS, Settings, unknown
+from loadstone.results.result_set import Question
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+
+def means(**given: tuple[float, int]) -> TrialResult:
+    """Two clients at 1,000 op/s, with the mean in ms and the count of each operation."""
+    kinds = {f"{name.replace('_', '-')}.mean": each for name, each in given.items()}
+    values = {metric: Value(metric, mean * 1e6, "ns", n) for metric, (mean, n) in kinds.items()}
+    values["throughput"] = Value("throughput", 1000.0, "op/s", 0)
+    return TrialResult("t", {}, 1, values, clients=2, loop="closed")
+
+
+@pytest.mark.parametrize(
+    ("trial", "mean_ms"),
+    [
+        (means(read=(1, 900), update=(3, 100)), (1.2, 1.2)),
+        # 100 reads alone, 100 read-modify-writes that are a read and an update each.
+        (means(read=(1, 200), update=(2, 100), read_modify_write=(3, 100)), (2.0, 2.0)),
+        # Nobody knows how many of which.
+        (means(read=(1, 0), update=(3, 0)), (1.0, 3.0)),
+        (means(read=(1, 0)), (1.0, 1.0)),
+        # What is no operation does not count.
+        (means(read=(1, 900), cleanup=(500, 2)), (1.0, 1.0)),
+        (means(cleanup=(500, 2)), None),
+        # A tenth failed, and nobody knows how long that took.
+        (both(given(operations=1000, n=1000))(means(read=(1, 900))), None),
+        (means(all=(1.5, 1000), read=(1, 900)), (1.5, 1.5)),
+    ],
+)
+def test_the_mean_of_all_operations(trial: TrialResult, mean_ms: tuple[float, float] | None) -> None:
+    found = littles_law.mean_ns(trial)
+    assert found == (None if mean_ms is None else pytest.approx([each * 1e6 for each in mean_ms]))
+
+
+@pytest.mark.parametrize(("read", "update", "fires"), [(1, 3, False), (1, 1.6, True), (2.2, 3, True)])
+def test_without_counts_neither_mean_must_do(read: float, update: float, fires: bool) -> None:
+    found = list(littles_law.check(means(read=(read, 0), update=(update, 0)), Settings()))
+    assert bool(found) == fires
+
+
+def test_failed_operations_keep_clients_busy_too() -> None:
+    # Half of the operations failed: throughput counts the others only.
+    trial = given(throughput=500, errors=OPERATIONS_FAILED)(sound())
+    assert littles_law.attempted(trial) == 1000
+    assert list(littles_law.check(trial, Settings())) == []
+
+
+OPERATIONS_FAILED = 50_000
+
+
+def test_a_trial_without_series_is_judged_by_its_figures() -> None:
+    slow = course((*STEADY, 0.0, 0.0))
+    assert judge_trial(sound(), None, Settings()) == ()
+    assert {each.check for each in judge_trial(sound(), slow, Settings())} >= {"stalled"}
+
+
+def test_a_trial_with_nothing_measured_is_judged_by_its_end() -> None:
+    empty = replace(ended("lost", "lost-segment", "ended by SIGKILL")(sound()), values={}, facts={})
+    (found,) = judge_trial(empty, None, Settings(verify=False))
+    assert (found.check, found.severity, found.trials) == ("lost-segment", Severity.INVALID, ("rocksdb-1",))
+    assert found.hint == "see there"
+
+
+def test_a_note_that_no_check_knows_is_passed_on() -> None:
+    (found,) = judge_trial(told("facts-disagree", "the log says 2 clients")(sound()), None, Settings())
+    assert (found.check, found.severity, found.message) == ("facts-disagree", Severity.NOTE, "the log says 2 clients")
+
+
+def test_a_note_and_its_check_say_one_thing_once() -> None:
+    trial = both(given(late__generator=500), told("generator-limited", "late"))(sound())
+    assert [each.check for each in judge_trial(trial, None, Settings())] == ["generator-limited"]
+
+
+def test_thresholds_are_settings() -> None:
+    checks = {"errors": {"share": 0.01}}
+    settings = Settings.of(Question(checks=checks))
+    assert settings.threshold("errors", "share") == 0.01
+    assert settings.threshold("littles-law", "low") == DEFAULTS["littles-law"]["low"]
+    (found,) = judge_trial(given(errors=900)(sound()), None, settings)
+    assert found.severity == Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("checks", "message", "hint"),
+    [
+        ({"little-law": {"low": 0.9}}, "there is no threshold or check little-law", "did you mean littles-law?"),
+        ({"littles-law": {"hgih": 1.1}}, "there is no threshold or check littles-law.hgih", "did you mean high?"),
+        ({"noisy": {"x": 1.0}}, "there is no threshold or check noisy.x", "known are none"),
+    ],
+)
+def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, float]], message: str, hint: str) -> None:
+    assert list(unknown(checks))
+    with pytest.raises(LoadstoneError) as raised:
+        judge(replace(experiment(), question=Question(checks=checks)))
+    assert (raised.value.args[0], raised.value.hint) == (message, hint)

@@ -1,0 +1,212 @@
+"""`loadstone run`: an experiment from its file to its report, on real stores."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from loadstone.results import hlog
+from loadstone.results.folder import Folder
+from loadstone.results.value import PERCENTILES
+
+pytestmark = pytest.mark.usefixtures("chosen")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
+    """Where a small experiment was run once for all tests that only look at what it left."""
+    path = tmp_path_factory.mktemp("lab")
+    loadstone(path, "run", experiment(path))
+    return path
+
+
+@pytest.fixture
+def folder(home: Path) -> Folder:
+    """Its result folder."""
+    return only_folder(home)
+
+
+def test_every_variant_is_run_once_a_block_in_an_order_that_is_written_down(folder: Folder) -> None:
+    results = folder.load()
+    assert [(each.repeat, each.order, each.end) for each in results.trials] == [
+        (1 + order // 2, order, "done") for order in range(6)
+    ]
+    assert all(
+        {each.config["system"] for each in results.trials[at : at + 2]} == {"first", "second"} for at in (0, 2, 4)
+    )
+    assert list(results.planned) == [each.trial for each in results.trials]
+
+
+def test_a_table_of_an_undisturbed_run_has_a_line_a_trial(folder: Folder) -> None:
+    assert [line["trial"] for line in rows(folder)] == [each.trial for each in trials(folder)]
+
+
+def test_every_percentile_is_that_of_the_histogram_on_disk(folder: Folder) -> None:
+    for trial in trials(folder):
+        merged = hlog.merged(hlog.read(folder.path / "trials" / trial.trial / "run.hlog"))
+        for operation in ("read", "update"):
+            histogram = merged[operation.upper()]
+            found = histogram.quantiles(list(PERCENTILES.values()))
+            assert histogram.count == trial.value(f"{operation}.count")
+            assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"))
+            assert {name: trial.value(f"{operation}.{name}") for name in PERCENTILES} == dict(
+                zip(PERCENTILES, found, strict=True)
+            )
+
+
+def test_the_engines_words_are_kept_as_they_came(folder: Folder) -> None:
+    for trial in trials(folder):
+        directory = folder.path / "trials" / trial.trial
+        for phase in ("load", "run"):
+            events = [json.loads(line) for line in (directory / f"{phase}.events.jsonl").read_text().splitlines()]
+            assert (events[0]["event"], events[-1]["event"]) == ("ready", "summary")
+            assert json.loads((directory / f"{phase}.spec.json").read_text())["phase"] == phase
+        seconds = trial.values["runtime"].value / 1e9
+        assert events[-1]["operations"] == pytest.approx((trial.value("throughput") or 0) * seconds)
+
+
+def test_blocks_do_the_same_operations_on_every_variant_and_others_in_each_block(folder: Folder) -> None:
+    seeds = {
+        (each.repeat, each.config["system"]): json.loads(
+            (folder.path / "trials" / each.trial / "run.spec.json").read_text()
+        )["seed"]
+        for each in trials(folder)
+    }
+    for repeat in (1, 2, 3):
+        assert seeds[repeat, "first"] == seeds[repeat, "second"]
+    assert len(set(seeds.values())) == 3
+
+
+def test_the_hosts_and_the_devices_bytes_are_in_the_values(folder: Folder) -> None:
+    for trial in trials(folder):
+        assert trial.facts["hosts"] == 1
+        assert {"cpu_model", "kernel", "file_system", "durability", "how", "version"} <= trial.facts.keys()
+        assert trial.value("returned") == (trial.value("read.count") or 0) * 200
+        assert trial.value("stored") == (trial.value("update.count") or 0) * 100
+        if "no device" not in str(trial.facts["device"]):
+            assert {"device.read", "device.written", "device.written_after", "device.written_per_operation"} <= set(
+                trial.values
+            )
+
+
+def test_nothing_is_left_of_the_data(home: Path) -> None:
+    assert list((home / "data").iterdir()) == []
+    assert engines(home) == []
+
+
+def test_the_resolved_experiment_is_an_experiment_that_plans_the_same_trials(home: Path, folder: Folder) -> None:
+    resolved = folder.path / "experiment.yaml"
+    assert yaml.safe_load(resolved.read_text())["measure"]["duration"] in ("200ms", 0.2)
+    said = loadstone(home, "run", resolved, "--dry-run").stdout
+    assert "6 trials" in said
+
+
+def test_the_report_is_there_and_says_that_three_repeats_allow_no_claim(folder: Folder) -> None:
+    for name in ("report.html", "report.md"):
+        text = (folder.path / name).read_text()
+        assert "Do two copies of one store differ?" in text
+        assert "no claim possible" in text
+
+
+def test_resuming_a_complete_run_runs_nothing(home: Path, folder: Folder) -> None:
+    before = (folder.path / "values.jsonl").read_bytes()
+    said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
+    assert "0 of 6 trials to run" in said
+    assert (folder.path / "values.jsonl").read_bytes() == before
+
+
+def test_a_changed_file_does_not_go_on_with_the_old_run(home: Path) -> None:
+    said = loadstone(home, "run", home / "small.yaml", "--resume", "--set", "clients=3", code=1).stderr
+    assert "was run with other values of clients" in said
+
+
+def test_ctrl_c_keeps_what_was_done_and_resume_goes_on(tmp_path: Path) -> None:
+    file = experiment(tmp_path)
+    process = start(tmp_path, "run", file, "--set", "measure.duration=1s")
+    assert process.stderr
+    said = ""
+    while "✓" not in said:
+        said = process.stderr.readline()
+        assert said, "it ended too early"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what was measured is kept; go on with `loadstone run --resume`" in rest
+    assert engines(tmp_path) == []
+    assert list((tmp_path / "data").iterdir()) == []
+    kept = outline(only_folder(tmp_path))
+    assert kept
+    loadstone(tmp_path, "run", file, "--set", "measure.duration=1s", "--resume", "--no-report")
+    folder = only_folder(tmp_path)
+    assert outline(folder)[: len(kept)] == kept
+    assert len(rows(folder)) == len(outline(folder)) == 6
+
+
+def test_loaded_data_are_used_again_when_asked(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path), "--set", "load.reuse=copy", "--no-report")
+    folder = only_folder(tmp_path)
+    loads = [each.trial for each in trials(folder) if (folder.path / "trials" / each.trial / "load.hlog").exists()]
+    assert len(trials(folder)) == 6
+    assert len(loads) == 1, "both systems load the same data into the same store"
+    for trial in trials(folder):
+        assert trial.statuses["READ"].keys() == {"OK"}
+
+
+def test_hooks_know_the_trial_and_one_that_fails_makes_the_trial_fail(tmp_path: Path) -> None:
+    hooks = """
+hooks:
+  before: ["echo before {system} {trial} $LOADSTONE_REPEAT >> %s/said"]
+  after: ["echo after {system} {trial} >> %s/said", "test {system} = first -o {repeat} -ne 2"]
+"""
+    text = SMALL.replace("%s", str(ROOT)) + hooks.replace("%s", str(tmp_path))
+    file = experiment(tmp_path, text)
+    said = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
+    ends = {(each.config["system"], each.repeat): each.end for each in trials(only_folder(tmp_path))}
+    assert ends.pop(("second", 2)) == "failed"
+    assert set(ends.values()) == {"done"}
+    assert "the hook `test second = first -o 2 -ne 2` (after) failed with exit status 1" in said
+    lines = (tmp_path / "said").read_text().splitlines()
+    for trial in trials(only_folder(tmp_path)):
+        system = trial.config["system"]
+        assert f"before {system} {trial.trial} {trial.repeat}" in lines
+        assert f"after {system} {trial.trial}" in lines
+
+
+def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
+    file = experiment(tmp_path, SMALL + "rate: 2000\n")
+    loadstone(tmp_path, "run", file, "--set", "measure.duration=500ms", "--no-report")
+    for trial in trials(only_folder(tmp_path)):
+        assert trial.loop == "open"
+        assert trial.value("throughput") == pytest.approx(2000, rel=0.2)
+        service, response = trial.value("read.service.p50"), trial.value("read.p50")
+        assert service is not None
+        assert response is not None
+        assert service <= response
+
+
+def test_what_the_engine_refuses_is_said_before_anything_is_run(tmp_path: Path) -> None:
+    file = experiment(tmp_path, SMALL.replace("fieldcount: 2", "fieldlengthdistribution: gaussian"))
+    said = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
+    assert "fieldlengthdistribution" in said
+    assert "hint: " in said
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_engine_that_hangs_is_ended_and_three_such_trials_end_the_run(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = tmp_path / "hangs"
+    hangs.write_text(f'#!/bin/sh\n[ $1 = ycsb ] && exec {program} "$@"\nexec sleep 600\n')
+    hangs.chmod(0o755)
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(hangs))
+    said = loadstone(tmp_path, "run", experiment(tmp_path, SMALL + "timeout: 1s\n"), code=1).stderr
+    assert "3 trials in a row came to nothing" in said
+    assert "the engine did not end within 1 s" in said
+    assert [each.end for each in trials(only_folder(tmp_path))] == ["lost"] * 3
