@@ -82,8 +82,11 @@ test: all
 bench: all
 	$(VENV)/python benchmarks/run.py
 
-# A hundred times the fuzzing of `make test`; what fails is kept by proptest under proptest-regressions/.
+# A hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
+# of each kind, and twenty experiments in which nothing differs.
 soak: all
+	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/test_lab_crash.py
+	$(VENV)/python benchmarks/same_vs_same.py
 	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-engine $(LOCKED)
 
 docs: all

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from lab import REPEATS, at_scale
 from measure import marginal_cpu_ns, ratio_of, run, summary
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,7 +170,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=["a", "b", "c"], help="one part")
+    parser.add_argument("--only", choices=["a", "b", "c", "d"], help="one part")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -177,7 +178,8 @@ def main() -> int:
             f"warning: load average {load:.1f}: the machine is not quiet, the intervals will be wide",
             file=sys.stderr,
         )
-    build()
+    if args.only != "d":
+        build()
     work = Path(tempfile.mkdtemp(prefix="loadstone-bench-"))
     try:
         if args.only in (None, "a"):
@@ -186,6 +188,8 @@ def main() -> int:
             against_bare(work, 1, 2 if args.quick else 10)
         if args.only in (None, "c"):
             ten_thousand_clients(1)
+        if args.only in (None, "d"):
+            at_scale(work, 3 if args.quick else 9, 2 if args.quick else REPEATS)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

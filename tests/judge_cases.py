@@ -1,4 +1,4 @@
-"""Crafted results for every check, both ways, at the edges of its thresholds."""
+"""Crafted results for the checks of a trial and of a variant, both ways, at the edges of their thresholds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from judge_support import (
     asking,
     both,
     course,
-    ended,
     experiment,
     facts,
     given,
-    rocksdb,
-    sound,
     told,
 )
 from loadstone.judge.finding import Severity
@@ -36,21 +33,13 @@ def busy(rate: float) -> ResultSet:
     return experiment(given(throughput=rate, all__mean=1e7, without=("runtime", "read.mean")))
 
 
-def verified_by_statuses(trial: TrialResult) -> TrialResult:
-    """As YCSB counts, without a figure."""
-    kept = given(without=("verified", "wrong"))(trial)
-    return replace(kept, statuses={"VERIFY": {"OK": 990, "UNEXPECTED_STATE": 10}})
-
-
-def planned(repeats: int, *systems: str) -> dict[str, dict[str, str]]:
-    """A plan of `repeats` of each system."""
-    return {f"{system}-{n}": {"system": system} for system in systems for n in range(1, repeats + 1)}
-
-
 def spread(width: float) -> ResultSet:
     """Six repeats of which the extremes, the interval's ends, are `width` of the median apart."""
     steps = (-0.5, -0.1, -0.01, 0.01, 0.1, 0.5)
-    spoil = lambda trial: given(throughput=1000 * (1 + width * steps[trial.repeat - 1]), all__mean=9.8e6)(trial)  # noqa: E731
+
+    def spoil(trial: TrialResult) -> TrialResult:
+        return given(throughput=1000 * (1 + width * steps[trial.repeat - 1]), all__mean=9.8e6)(trial)
+
     return experiment(spoil, question=asking(until=0.2, at_most=REPEATS))
 
 
@@ -248,288 +237,4 @@ CASES = [
         NOTE,
         "3 of 100,000 operations failed (0.003 %)",
     ),
-    Case(
-        "stalled",
-        "a second of silence, a slow tail",
-        experiment(given(all__p99__9=1.01e8), rates=(*STEADY, 0.0, *STEADY)),
-    ),
-    Case(
-        "stalled",
-        "a second of silence",
-        experiment(given(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
-        SUSPECT,
-        "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
-    ),
-    Case("stalled", "less than a second", experiment(series=lambda _: course((*STEADY, 0.0, *STEADY), length=0.9))),
-    Case(
-        "stalled",
-        "two halves",
-        experiment(series=lambda _: course((*STEADY, 0.0, 0.0, *STEADY), length=0.5)),
-        SUSPECT,
-        "no operation ended for 1.00 s, from 15 s on, 20 times the p99.9",
-    ),
-    Case("stalled", "errors came back", experiment(series=lambda _: course((*STEADY, 0.0), (0,) * 30 + (7,)))),
-    Case(
-        "stalled",
-        "no answer to the end",
-        experiment(told("hung", "3 operations got no answer")),
-        SUSPECT,
-        "3 operations got no answer",
-    ),
-    Case("unlike-hosts", "alike", experiment()),
-    Case(
-        "unlike-hosts",
-        "three nodes against one",
-        experiment(rocksdb(facts(data_nodes=3))),
-        SUSPECT,
-        "rocksdb and lmdb ran on unlike hosts: data nodes 3 against 1",
-    ),
-    Case(
-        "unlike-hosts",
-        "kernel and memory",
-        experiment(rocksdb(facts(kernel="6.8.0", memory_bytes="32000000000"))),
-        SUSPECT,
-        "rocksdb and lmdb ran on unlike hosts: memory 32.0 GB against 64.0 GB, kernel 6.8.0 against 6.1.0",
-    ),
-    Case("unlike-hosts", "memory but for a little", experiment(rocksdb(facts(memory_bytes=63_000_000_000)))),
-    Case(
-        "unlike-hosts",
-        "one side says nothing",
-        experiment(
-            rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "kernel"}))
-        ),
-    ),
-    Case("unlike-promises", "alike", experiment()),
-    Case(
-        "unlike-promises",
-        "another durability kept",
-        experiment(rocksdb(facts(durability="device"))),
-        INVALID,
-        "rocksdb keeps durability device, lmdb os",
-    ),
-    Case(
-        "unlike-promises",
-        "another consistency",
-        experiment(both(facts(consistency="QUORUM"), rocksdb(facts(consistency="ONE")))),
-        INVALID,
-        "rocksdb keeps consistency ONE, lmdb QUORUM",
-    ),
-    Case(
-        "unlike-promises",
-        "which is what is compared",
-        experiment(
-            lambda trial: replace(
-                trial,
-                config={"durability": trial.config["system"]},
-                facts={**trial.facts, "durability": str(trial.config["system"])},
-            )
-        ),
-        NOTE,
-        "rocksdb keeps durability rocksdb, lmdb lmdb",
-    ),
-    Case(
-        "unlike-promises",
-        "one side says nothing",
-        experiment(
-            rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))
-        ),
-        NOTE,
-        "rocksdb does not say what durability it keeps, os on the other side",
-    ),
-    Case("interference", "a twentieth", experiment(given(cpu__steal=0.05, cpu__others=0.05, io__others=0.05))),
-    Case(
-        "interference",
-        "steal",
-        experiment(given(cpu__steal=0.06)),
-        SUSPECT,
-        "the hypervisor took 6 % of the processors for other machines",
-    ),
-    Case(
-        "interference",
-        "others",
-        experiment(given(cpu__others=0.06)),
-        SUSPECT,
-        "other processes used 6 % of the processors",
-    ),
-    Case(
-        "interference",
-        "others' bytes",
-        experiment(given(io__others=0.06)),
-        SUSPECT,
-        "other processes moved 6 % of the devices' bytes",
-    ),
-    Case("unverified", "asked and done", experiment(question=asking(verify=True))),
-    Case("unverified", "neither", experiment(given(without=("verified", "wrong")))),
-    Case(
-        "unverified",
-        "asked and not done",
-        experiment(given(without=("verified",)), question=asking(verify=True)),
-        INVALID,
-        "values were to be verified, and none was",
-    ),
-    Case(
-        "unverified",
-        "wrong, though nobody asked",
-        experiment(given(wrong=1)),
-        INVALID,
-        "1 of 50,000 values read were not what had been written",
-    ),
-    Case(
-        "unverified",
-        "wrong by YCSB's statuses",
-        experiment(verified_by_statuses),
-        INVALID,
-        "10 of 1,000 values read were not what had been written",
-    ),
-    Case("lost-segment", "none", experiment()),
-    Case("lost-segment", "one of four", experiment(given(segments__lost=1)), INVALID, "segments lost: 1 of 4"),
-    Case(
-        "lost-segment",
-        "the engine itself",
-        experiment(ended("lost", "lost-segment", "ended by SIGKILL")),
-        INVALID,
-        "the engine vanished before it had told its result: ended by SIGKILL",
-    ),
-    Case(
-        "lost-segment",
-        "the lab",
-        experiment(ended("lease")),
-        INVALID,
-        "the engine stopped by itself, as it heard no more from the lab",
-    ),
-    Case("incomplete", "all there", experiment(planned=planned(6, "rocksdb", "lmdb"))),
-    Case(
-        "incomplete",
-        "a repeat",
-        experiment(planned=planned(7, "rocksdb", "lmdb")),
-        SUSPECT,
-        "1 of 7 repeats planned are missing",
-    ),
-    Case(
-        "incomplete",
-        "a repeat that was not needed",
-        experiment(planned=planned(7, "rocksdb", "lmdb"), question=asking(until=0.05)),
-    ),
-    Case(
-        "incomplete",
-        "a point",
-        experiment(planned=planned(6, "rocksdb", "lmdb", "fjall")),
-        SUSPECT,
-        "1 of 3 planned points are missing: system=fjall",
-    ),
-    Case(
-        "incomplete",
-        "the baseline",
-        experiment(question=asking(baseline="redb")),
-        SUSPECT,
-        "the baseline system=redb has no trial, system=rocksdb took its place",
-    ),
-    Case(
-        "incomplete",
-        "a trial that failed",
-        experiment(ended("failed", "failed", "the disk is full")),
-        INVALID,
-        "the trial was not finished: failed: the disk is full",
-    ),
-    Case(
-        "incomplete",
-        "a trial that was stopped",
-        experiment(ended("stopped")),
-        INVALID,
-        "the trial was not finished: stopped",
-    ),
-    Case(
-        "incomplete",
-        "no counterpart",
-        experiment(
-            lambda trial: replace(trial, config={**trial.config, "clients": 20 if trial.trial == "lmdb-6" else 10})
-        ),
-        NOTE,
-        "1 of 3 variants have no counterpart to compare with: clients=20 system=lmdb",
-    ),
-    Case("impossible", "as fast as the device", experiment(given(read__bandwidth=1e9))),
-    Case(
-        "impossible",
-        "faster",
-        experiment(given(read__bandwidth=1_000_010_000)),
-        INVALID,
-        "read at 1,000.01 MB/s, but the device gives 1,000 MB/s",
-    ),
-    Case(
-        "impossible",
-        "written faster",
-        experiment(given(write__bandwidth=6e8)),
-        INVALID,
-        "wrote at 600 MB/s, but the device gives 500 MB/s",
-    ),
-    Case(
-        "impossible",
-        "faster than a link that it need not take",
-        experiment(both(given(write__bandwidth=4.7e8), facts(network_bps=125_000_000))),
-    ),
-    Case(
-        "impossible",
-        "bytes from the device",
-        experiment(given(device__read=1.01e11)),
-        INVALID,
-        "the device was read at 1,010 MB/s, but the device gives 1,000 MB/s",
-    ),
-    Case(
-        "impossible",
-        "bytes from the device, most of them of a warm-up",
-        experiment(given(device__read=1.01e11, device__read_per_operation=1e5)),
-    ),
-    Case(
-        "page-cache",
-        "bytes from the device, most of them of a warm-up",
-        experiment(given(device__read=1e9, device__read_per_operation=1e3)),
-        NOTE,
-        "reads returned 10.0 GB, of which the device gave 100 MB (1 %)",
-    ),
-    Case(
-        "impossible",
-        "values through a link",
-        experiment(both(given(returned=2e10), facts(networked="yes", network_bps=125_000_000))),
-        INVALID,
-        "values were returned at 200 MB/s, but the link gives 125 MB/s",
-    ),
-    Case(
-        "impossible",
-        "as many nodes together",
-        experiment(both(given(read__bandwidth=1.5e9), facts(data_nodes=2, bandwidth_of="cluster"))),
-    ),
-    Case(
-        "impossible",
-        "percentiles that fall",
-        experiment(given(read__p99=6e7)),
-        INVALID,
-        "read.p99 of 60.0 ms, above read.p99.9 of 50.0 ms",
-    ),
-    Case("impossible", "by rounding only", experiment(given(read__p99=5.04e7))),
-    Case(
-        "impossible",
-        "a mean above the maximum",
-        experiment(given(read__mean=3e8)),
-        INVALID,
-        "read.mean of 300 ms, above read.max of 200 ms",
-    ),
-    Case(
-        "impossible",
-        "a mean below the minimum",
-        experiment(given(read__mean=5e5)),
-        INVALID,
-        "read.mean of 500 µs, below read.min of 1.00 ms",
-    ),
-    Case(
-        "impossible",
-        "less than nothing",
-        experiment(given(throughput=-5)),
-        INVALID,
-        "throughput is negative: -5.00 op/s",
-    ),
-    Case("between-runs", "in turns", experiment()),
-    Case(
-        "between-runs", "one after the other", experiment(interleaved=False), NOTE, "between runs: order not randomised"
-    ),
-    Case("between-runs", "nothing to compare", ResultSet("one", [sound(repeat=n) for n in range(1, 7)])),
 ]

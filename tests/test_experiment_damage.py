@@ -112,5 +112,5 @@ def test_an_alias_bomb_is_refused_at_once(tmp_path: Path) -> None:
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     path = tmp_path / "bomb.yaml"
     path.write_text("\n".join(lines))
-    with pytest.raises(ExperimentError, match="the file has more than 200,000 values"):
+    with pytest.raises(ExperimentError, match="the file has more than 100,000 values"):
         load(path)

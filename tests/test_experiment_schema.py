@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -9,14 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from experiment_support import ROOT, WORKLOADS, loaded
 from loadstone.experiment import known, schema
 from loadstone.experiment.file import ExperimentError, load
 from loadstone.experiment.forms import LONG
+from loadstone.experiment.model import Experiment
 from loadstone.experiment.reference import PARTS
-from loadstone.experiment.shape import flow
+from loadstone.experiment.shape import all_paths, flow
 from loadstone.statistics.estimate import REPEATS_MIN
 
 EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
@@ -78,17 +80,20 @@ def test_the_page_has_examples() -> None:
 
 @pytest.mark.parametrize(
     ("title", "key"),
-    [("", key) for key in schema.Experiment.model_fields]
+    [("", key) for key in Experiment.model_fields]
     + [(title, key) for title, model in PARTS for key in model.model_fields],
 )
 def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> None:
-    model = dict(PARTS).get(title, schema.Experiment)
+    model = dict(PARTS).get(title, Experiment)
     path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
+    base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
     for example in model.model_fields[key].examples or []:
         value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
-        document = yaml.safe_load(f"{{{': {'.join([*path, value])}{'}' * len(path)}")
-        document = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}} | document
-        document["workload"] = {"file": f"{WORKLOADS}/workloada"} | document["workload"]
+        document = copy.deepcopy(base)
+        holder = document
+        for word in path[:-1]:
+            holder = holder.setdefault(word, {})
+        holder[path[-1]] = yaml.safe_load(value)
         assert complaints(document) == []
         if key in ("include", "exclude"):
             document["vary"]["matrix"] = {"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}
@@ -159,15 +164,12 @@ def test_stores_and_properties_are_the_engines() -> None:
         known.WHOLE_NUMBERS,
         known.SHARES,
     ):
-        assert known.PROPERTIES >= set(names)
+        assert set(names) <= known.PROPERTIES
 
 
 def test_every_key_that_a_property_is_called_by_is_one() -> None:
     for key in known.KEYS.values():
-        part: dict[str, Any] = schema.Experiment.model_fields  # type: ignore[assignment]
-        for word in key.split("."):
-            assert word in part, key
-            part = getattr(part[word].annotation, "model_fields", {})
+        assert key in all_paths(Experiment)
 
 
 def test_no_dimension_may_be_called_as_a_key_of_vary() -> None:

@@ -39,7 +39,7 @@ def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
         "sync.mean": (265_063.2, "ns", 60),
         "runtime": (153_000_000, "ns", 1),
     }
-    assert figures(found, "device.vda.util") == {"device.vda.util": (pytest.approx(0.41441441), "share", 1)}
+    assert found.result.value("device.vda.util") == pytest.approx(0.41441441)
     assert found.result.facts == {
         "tool": "fio",
         "version": "fio-3.33",
@@ -75,7 +75,7 @@ def test_percentiles_of_several_jobs_without_bins_are_left_out(tmp_path: Path) -
     reader = read(written(tmp_path, json.dumps(document)), {})[1].result
     assert "read.p99" not in reader.values
     assert [note.name for note in reader.notes] == ["percentiles-left-out"]
-    assert reader.value("read.max") == 1_678_200 or reader.value("read.max") == pytest.approx(1_678_200, rel=1e-3)
+    assert reader.value("read.max") == max(job["read"]["clat_ns"]["max"] for job in document["jobs"][1:])
 
 
 def test_a_report_within_normal_output_is_found_and_a_rate_makes_an_open_loop() -> None:

@@ -122,6 +122,21 @@ def test_failures_are_kept_with_their_latencies() -> None:
     assert [note.name for note in found.result.notes] == ["counts-failures"]
 
 
+def test_a_throughput_without_failures_is_told_from_one_with_them(tmp_path: Path) -> None:
+    # What Loadstone's own door prints: 600 ended well, and 50 beside them did not.
+    failed = "[READ], Return=NOT_FOUND, 40\n[READ], Return=NOT_YET, 10\n[READ-FAILED], Operations, 50\n" + "".join(
+        f"[READ-FAILED], {name}Latency(us), 1000\n" for name in ("Average", "Min", "Max", "95thPercentile")
+    )
+    found = one(written(tmp_path, (YCSB / "run_c.out").read_text() + failed))
+    assert found.result.notes == ()
+    mean = (600 * 330_695 + 50 * 1_000_000) / 650
+    assert figures(found, "operations", "errors", "all.mean") == {
+        "operations": (650, "operations", 650),
+        "errors": (40, "operations", 650),
+        "all.mean": (pytest.approx(mean, rel=1e-5), "ns", 650),
+    }
+
+
 def test_the_mean_of_all_operations_counts_a_composed_one_by_its_parts() -> None:
     found = one(YCSB / "run_f.out")
     values = found.result.values

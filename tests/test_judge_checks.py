@@ -6,14 +6,16 @@ import re
 
 import pytest
 
+import judge_cases
+import judge_cases_more
 from conftest import ROOT
-from judge_cases import CASES
 from judge_support import Case, experiment
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.judge.settings import DEFAULTS
 
 PAGES = ROOT / "docs/checks"
+CASES = [*judge_cases.CASES, *judge_cases_more.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.what}")

@@ -59,6 +59,17 @@ def figure(number: float, unit: str) -> str:
     return f"{number_text} {unit}".strip()
 
 
+def together(numbers: Sequence[float], unit: str) -> list[str]:
+    """Figures of one kind in one unit, that of the smallest, with four digits of it and as many decimals for all."""
+    tables = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
+    least = min((abs(number) for number in numbers if number), default=0.0)
+    if unit not in tables or not least:
+        return [figure(number, unit) for number in numbers]
+    factor, name = next((each for each in tables[unit] if least >= each[0]), tables[unit][-1])
+    digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
+    return [f"{number / factor:,.{digits}f} {name}{unit[1:] if unit.startswith('B/') else ''}" for number in numbers]
+
+
 def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
     """A number with three digits in the first unit that it reaches."""
     # 999.7 would be printed as 1000 with three digits.

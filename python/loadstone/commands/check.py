@@ -22,13 +22,14 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
     parser.results_option()
+    parser.add_argument("-v", "--verbose", action="store_true", help="every finding, not a few of each check")
     options = parser.parse_args(arguments)
     results = open_results(options.results_at, options.results)
     judgement = judge(results)
     console = Console(highlight=False)
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-    for line in table.findings(judgement.all_findings):
+    for line in table.findings(judgement.all_findings, whole=options.verbose):
         console.print(line, soft_wrap=True)
     console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.verdict}", markup=False)
     return int(judgement.verdict != Verdict.VALID)

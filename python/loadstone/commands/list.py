@@ -22,10 +22,10 @@ def main(arguments: list[str]) -> int:
         print(f"no results below {options.results} yet; `loadstone run experiments/quickstart.yaml` makes some")
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("folder", "trials", "question"):
+    for name in ("name", "folder", "trials", "question"):
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
     for folder in folders:
         done = {line.get("trial") for line in lines.read(folder.path / "values.jsonl").documents}
-        table.add_row(str(folder.path), f"{len(done):,}", folder.question.text)
+        table.add_row(folder.name, str(folder.path), f"{len(done):,}", folder.question.text)
     Console(highlight=False).print(table)
     return 0

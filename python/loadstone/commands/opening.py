@@ -18,7 +18,7 @@ def open_results(name: str, root: Path, facts: Mapping[str, Scalar] | None = Non
         return open_folder(path).load()
     if path.is_file():
         return from_file(path, facts or {})
-    named = [folder for folder in find(root) if folder.path.parent.name == name]
+    named = [folder for folder in find(root) if name in (folder.path.parent.name, folder.name)]
     if named:
         return named[-1].load()
     raise LoadstoneError(f"there are no results at {name}", f"`loadstone list` shows those below {root}")

@@ -73,11 +73,12 @@ def metric_table(
         table.add_column(str(column) or "all", justify="right", no_wrap=True)
         if any(cell.get(column) and cell[column].variant in compared for cell in rows.values()):
             table.add_column("", justify="left")
+    texts = figures(list(cells.values()))
     for row, found in rows.items():
         line: list[str | Text] = [str(value) for _, value in row]
         for column in columns:
             here = found.get(column)
-            line.append(figure(here) if here else "")
+            line.append(texts[here.variant] if here else "")
             if any(cell.get(column) and cell[column].variant in compared for cell in rows.values()):
                 comparison = compared.get(here.variant) if here else None
                 line.append(change(comparison) if comparison else "")
@@ -85,13 +86,18 @@ def metric_table(
     return table
 
 
-def figure(cell: Cell) -> str:
-    """A median with half its interval's width, or why it is not shown."""
-    if cell.withheld:
-        return "withheld"
+def figures(cells: Sequence[Cell]) -> dict[VariantKey, str]:
+    """Medians in one unit, so that they compare at a glance, with half their intervals' widths."""
+    shown = [cell for cell in cells if not cell.withheld]
+    texts = units.together([cell.estimate.value for cell in shown], shown[0].unit) if shown else []
+    found = {cell.variant: text + spread(cell) for cell, text in zip(shown, texts, strict=True)}
+    return {**{cell.variant: "withheld" for cell in cells}, **found}
+
+
+def spread(cell: Cell) -> str:
+    """Half the interval's width in percent; nothing without interval."""
     width = cell.estimate.relative_width
-    spread = f" ±{width / 2:.1%}".replace("%", " %") if width is not None else ""
-    return units.figure(cell.estimate.value, cell.unit) + spread
+    return "" if width is None else f" ±{units.share(width / 2)}"
 
 
 def change(comparison: Comparison) -> Text:
@@ -117,18 +123,23 @@ def probability(comparison: Comparison) -> str:
     return "p=?" if p is None else "p<0.001" if p < 0.001 else f"p={p:.3f}"
 
 
-def findings(found: Iterable[Finding]) -> list[Text]:
-    """Findings by check, the worst first; one that fires on many trials is told once for all of them."""
+def worded(finding: Finding) -> str:
+    """A finding's message, with the trial that it is about if it is one."""
+    return f"{finding.trials[0]}: {finding.message}" if len(finding.trials) == 1 else finding.message
+
+
+def findings(found: Iterable[Finding], *, whole: bool = False) -> list[Text]:
+    """Findings by check, the worst first; of those that fire on many trials a few, or the `whole`."""
     by_check: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in found:
         by_check.setdefault((finding.severity, finding.check), []).append(finding)
     lines = []
     for (severity, check), same in by_check.items():
-        messages = list(dict.fromkeys(finding.message for finding in same))
-        for message in messages[:MESSAGES_MAX]:
+        messages = list(dict.fromkeys(worded(finding) for finding in same))
+        for message in messages[: len(messages) if whole else MESSAGES_MAX]:
             name = (f"{check} ", STYLES[severity])
             lines.append(Text.assemble(name, (f"({severity.name.lower()}) ", "dim"), message))
-        if len(messages) > MESSAGES_MAX:
+        if len(messages) > MESSAGES_MAX and not whole:
             lines.append(Text(f"  … and {len(messages) - MESSAGES_MAX} more like it", style="dim"))
         lines.append(Text(f"  hint: {same[0].hint}", style="dim"))
     return lines

@@ -6,6 +6,7 @@ import re
 
 from loadstone.experiment import template
 from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
+from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import (
     KEYS,
     MOVING_RATES,
@@ -16,7 +17,6 @@ from loadstone.experiment.known import (
     STORES,
 )
 from loadstone.experiment.mistake import near, suggestion
-from loadstone.experiment.model import shown
 from loadstone.experiment.shape import name
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from loadstone.experiment import points
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
+from loadstone.experiment.kinds import ARRIVALS, DURABILITIES, Scalar, shown
 from loadstone.experiment.known import KEYS, PROPERTIES
 from loadstone.experiment.mistake import near, suggestion
-from loadstone.experiment.model import ARRIVALS, DURABILITIES, Scalar, Vary, shown
+from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

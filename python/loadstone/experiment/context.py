@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadstone.experiment import points, template
+from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import Experiment, Scalar
+from loadstone.experiment.model import Experiment
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import Shaped
 

@@ -1,188 +1,43 @@
 """What an experiment file may hold: its keys, their types, defaults and meanings.
 
 This is the source of the reference page and of the JSON Schema. Here each value is looked at alone; what must fit
-together is looked at in `loadstone.experiment.check`. Short forms (`repeats: 6`) have been written out by then.
+together is looked at in `loadstone.experiment.examination`. Short forms (`repeats: 6`) have been written out by then.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 
-from loadstone.experiment import quantity
-from loadstone.experiment.mistake import suggestion
+from loadstone.experiment.kinds import (
+    Arrival,
+    Claim,
+    Count,
+    Durability,
+    Length,
+    LengthOrNone,
+    Natural,
+    Number,
+    Property,
+    Rate,
+    Reuse,
+    Share,
+    Text,
+    Truth,
+    Value,
+    schema,
+    whole,
+)
 
 if TYPE_CHECKING:
     from loadstone.results.result_set import Question
-
-Scalar = bool | int | float | str
 
 # A spread takes two.
 REPEATS_LEAST = 2
 AT_LEAST_HINT = "one trial shows no spread, and a claim takes 6"
 DURATION_SECONDS = 10.0
 AT_MOST_FACTOR = 3
-
-
-def refuse(what: str, hint: str) -> NoReturn:
-    """Refuses a value. `what` follows the key's name."""
-    raise PydanticCustomError("mistake", "{what}", {"what": what, "hint": hint})
-
-
-def shown(value: object) -> str:
-    """A value as it stands in a message."""
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = f'"{value}"' if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def text(value: Any) -> str:
-    """A text."""
-    if not isinstance(value, str):
-        hint = f'quote it: "{value}"'
-        if isinstance(value, dict | list):
-            hint = 'a text with braces or brackets needs quotes, as in "{letter}"'
-        refuse(f"must be a text, got {shown(value)}", hint)
-    return value
-
-
-def property_value(value: Any) -> str:
-    """A property's value, which is a text in the end."""
-    if isinstance(value, dict | list):
-        refuse(f"must be a single value, got {shown(value)}", 'a template or list needs quotes: "{letter}", "[1, 2]"')
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def scalar(value: Any) -> Scalar:
-    """A dimension's value."""
-    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
-        refuse(f"must be a text, a number, true or false, got {shown(value)}", "a dimension is a list of single values")
-    return value
-
-
-def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidator:
-    """A whole number of at least this."""
-
-    def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            refuse(f"must be a whole number from {least} on, got {shown(value)}", hint)
-        return value
-
-    return PlainValidator(check)
-
-
-def number(value: Any) -> float:
-    """A number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        refuse(f"must be a number, got {shown(value)}", "write it with digits, like 0.85")
-    return float(value)
-
-
-def rate(value: Any) -> float:
-    """Operations per second."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        refuse(
-            f"must be a number of operations per second above 0, got {shown(value)}",
-            "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation",
-        )
-    return float(value)
-
-
-def length(above: bool) -> PlainValidator:
-    """A length of time in seconds; `above` 0, or 0 as well."""
-
-    def check(value: Any) -> float:
-        try:
-            found = quantity.seconds(value)
-        except ValueError:
-            refuse(f"must be a length of time, got {shown(value)}", "write 500ms, 5s, 2m, 1h or a number of seconds")
-        if found < 0 or (above and found == 0):
-            refuse(
-                f"must be {'longer than 0' if above else '0 or longer'}, got {shown(value)}", "write 500ms, 5s, 2m, 1h"
-            )
-        return found
-
-    return PlainValidator(check)
-
-
-def share(value: Any) -> float:
-    """A share above 0 and below 1."""
-    try:
-        found = quantity.share(value)
-    except ValueError:
-        refuse(f"must be a share, got {shown(value)}", "write 5% or 0.05")
-    if not 0 < found < 1:
-        likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= found < 100 else ""
-        refuse(f"must be above 0 and below 100%, got {shown(value)}", f"write 5% or 0.05{likely}")
-    return found
-
-
-def truth(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        refuse(f"must be true or false, got {shown(value)}", "write true or false, without quotes")
-    return value
-
-
-def one_of(*allowed: Scalar) -> PlainValidator:
-    """One of some words."""
-    words = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
-
-    def check(value: Any) -> Scalar:
-        for each in allowed:
-            if value == each and isinstance(value, bool) == isinstance(each, bool):
-                return each
-        listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-        hint = suggestion(str(value), words, "the values are")
-        if len(words) == 1:
-            hint = f"write {words[0]}, or leave the key out"
-        refuse(f"must be {listed}, got {shown(value)}", hint)
-
-    return PlainValidator(check)
-
-
-def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
-    """The JSON Schema of a value."""
-    return WithJsonSchema({"type": kind, **more})
-
-
-DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
-Text = Annotated[str, PlainValidator(text), schema("string")]
-Property = Annotated[str, PlainValidator(property_value), schema(["string", "number", "boolean"])]
-Value = Annotated[Scalar, PlainValidator(scalar), schema(["string", "number", "boolean"])]
-Count = Annotated[int, whole(1), schema("integer", minimum=1)]
-Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
-Number = Annotated[float, PlainValidator(number), schema("number")]
-Rate = Annotated[float, PlainValidator(rate), schema("number", exclusiveMinimum=0)]
-LENGTH_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
-)
-Length = Annotated[float, length(above=True), LENGTH_SCHEMA]
-LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA]
-SHARE_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        {"type": "string", "pattern": r"^[0-9.]+\s*%$"},
-    ]
-}
-Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
-Truth = Annotated[bool, PlainValidator(truth), schema("boolean")]
-DURABILITIES: tuple[Literal["none"], Literal["os"], Literal["device"]] = ("none", "os", "device")
-ARRIVALS: tuple[Literal["uniform"], Literal["poisson"]] = ("uniform", "poisson")
-Durability = Annotated[
-    Literal["none", "os", "device"], one_of(*DURABILITIES), WithJsonSchema({"enum": [*DURABILITIES]})
-]
-Arrival = Annotated[Literal["uniform", "poisson"], one_of(*ARRIVALS), WithJsonSchema({"enum": [*ARRIVALS]})]
-Reuse = Annotated[Literal[False, "copy"], one_of(False, "copy"), WithJsonSchema({"enum": [False, "copy"]})]
-Claim = Annotated[Literal["device"], one_of("device"), WithJsonSchema({"enum": ["device"]})]
 
 
 class Part(BaseModel):

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.model import Scalar
+from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.template import spoken
 
 SLUG_MAX = 60

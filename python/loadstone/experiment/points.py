@@ -6,7 +6,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.model import Scalar, Vary
+from loadstone.experiment.kinds import Scalar
+from loadstone.experiment.model import Vary
 
 Point = dict[str, Scalar]
 

@@ -21,7 +21,7 @@ from loadstone.experiment.model import (
 from loadstone.experiment.quantity import written
 from loadstone.experiment.shape import flow
 
-PARTS = (
+PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("systems.NAME", System),
     ("workload", Workload),
     ("vary", Vary),

@@ -8,14 +8,14 @@ import yaml
 
 from loadstone.experiment.model import Experiment, Measure
 from loadstone.experiment.quantity import written
-from loadstone.experiment.tree import resolved as resolved_word
-from loadstone.experiment.tree import twofold
+from loadstone.experiment.word import resolved as meaning
+from loadstone.experiment.word import twofold
 
 HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.tree` reads: a word that could be something else is quoted."""
+    """Writes what `loadstone.experiment.word` reads: a word that could be something else is quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Equal parts are written twice rather than named."""
@@ -24,7 +24,7 @@ class Dumper(yaml.SafeDumper):
 
 def represent_text(dumper: Dumper, text: str) -> yaml.ScalarNode:
     """A text, in double quotes unless it is plainly one."""
-    plain = text and twofold(text) is None and resolved_word(text) == text and text[0].isalpha()
+    plain = text and twofold(text) is None and meaning(text) == text and text[0].isalpha()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
 
 

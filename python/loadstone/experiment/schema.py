@@ -25,6 +25,9 @@ def schema() -> Schema:
     """The JSON Schema of an experiment file, with its short forms and its scales."""
     found = untitled(Experiment.model_json_schema())
     parts: Schema = found["$defs"]
+    for key, field in Experiment.model_fields.items():
+        # Pydantic leaves it out where the part says the same; an editor shows what stands at the key.
+        found["properties"][key] = {"description": field.description, **found["properties"][key]}
     short_forms(found["properties"], parts)
     partial = {key: value for key, value in found.items() if key not in ("required", "$defs", "title")}
     parts["ScaledWorkload"] = {key: value for key, value in parts["Workload"].items() if key != "required"}

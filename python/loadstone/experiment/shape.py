@@ -13,9 +13,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from loadstone.experiment.forms import LONG, repeats_in_full
+from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import KEYS, PROPERTIES
 from loadstone.experiment.mistake import Mistake, Place, near, suggestion
-from loadstone.experiment.model import Experiment, shown
+from loadstone.experiment.model import Experiment
 from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
 
 Path = tuple[str | int, ...]

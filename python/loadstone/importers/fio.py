@@ -39,7 +39,7 @@ def runs(source: Source) -> list[Run]:
         try:
             document, end = json.JSONDecoder().raw_decode(source.text, max(start, 0))
             found.extend(of_report(document))
-        except (ValueError, RecursionError):
+        except (ValueError, OverflowError, RecursionError):
             raise source.error("the fio report is cut or damaged", CUT, line) from None
         except (KeyError, TypeError, AttributeError) as error:
             raise source.error(f"the fio report lacks {error}", CUT, line) from None

@@ -13,7 +13,7 @@ from loadstone.event import Note
 from loadstone.importers.number import plain
 from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import command
+from loadstone.importers.ycsb_command import command, whole
 from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"
@@ -121,10 +121,10 @@ def seconds(text: str) -> float:
 def run(report: Report) -> Run:
     """A report's figures."""
     found = Run(facts={"tool": NAME})
-    found.clients = int(report.facts.get("threadcount", "0")) or None
+    found.clients = whole(report.facts.get("threadcount", "")) or None
     if phase := report.facts.get("command"):
         found.facts["phase"] = phase
-    if (target := int(report.facts.get("target", "0"))) > 0:
+    if target := whole(report.facts.get("target", "")):
         found.loop = "open"
         found.facts |= {"target": target, "latency": "service"}
     for operation, each in report.final.items():

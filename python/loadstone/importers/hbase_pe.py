@@ -78,7 +78,8 @@ def take(log: Log, line: str, source: Source, index: int) -> None:
 def run(log: Log, source: Source) -> Run:
     """A test's figures. Raises LoadstoneError when the log ends before the test."""
     test = str(log.options.get("cmdName") or "test").lower()
-    clients = int(log.options.get("numClientThreads") or 0) or None
+    given = log.options.get("numClientThreads")
+    clients = given if isinstance(given, int) and given > 0 else None
     if not log.summary or not log.finished:
         raise source.error(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
     if clients is not None and len(log.finished) != clients:

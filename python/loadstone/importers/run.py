@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ ALL = "all"
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # What counts as done well, by the names of YCSB's statuses; its older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
+# Our own door's reads of records whose insert was under way are neither well nor failed.
+NO_ERROR = WELL | {"NOT_YET"}
 
 
 @dataclass
@@ -42,7 +45,7 @@ class Run:
 
     def add(self, metric: str, value: float | None, unit: str, n: int) -> None:
         """Keeps a figure; None, what the tool could not compute, is none."""
-        if value is not None:
+        if value is not None and math.isfinite(value):
             self.values.append(Value(metric, value, unit, n))
 
 
@@ -53,7 +56,7 @@ def errors(statuses: Mapping[str, Mapping[str, int]]) -> int:
         for operation, counts in statuses.items()
         if operation not in BESIDE
         for status, count in counts.items()
-        if status not in WELL
+        if status not in NO_ERROR
     )
 
 

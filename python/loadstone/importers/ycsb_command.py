@@ -36,7 +36,7 @@ def command(line: str) -> Command | None:
         return None
     words = split(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
-    phase = match["phase"]
+    phase = match["phase"] or next((word for word in words[:2] if word in ("load", "run")), None)
     # Flags and properties share one map in YCSB: the last one counts. Its property is `threadcount`; `threads` is none.
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         name, _, value = following.partition("=")

@@ -64,15 +64,20 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     found.statuses = {name: counts for name, block in operations.items() if (counts := ended(block))}
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
     done = round((throughput or 0.0) * (runtime or 0.0) / 1000)
-    check(operations, found, done, source, line)
-    found.add("throughput", throughput, "op/s", done)
+    seen = measured_operations(operations, found.statuses)
+    check(operations, found, done, seen, source, line)
+    composed = any(is_composed(name) for name in operations)
+    # Throughput may leave failures out (loads of YCSB's, and Loadstone's door do), and its product with the run time is
+    # not always whole; a composed operation is seen twice.
+    total = done if composed or seen < done * WHOLE else seen
+    found.add("throughput", throughput, "op/s", total)
     if throughput is None:
         found.notes.append(Note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run"))
     found.add("runtime", None if runtime is None else runtime * 1e6, "ns", 1)
-    found.add("operations", done, OPERATIONS, done)
+    found.add("operations", total, OPERATIONS, total)
     failed = errors(found.statuses)
-    found.add("errors", failed, OPERATIONS, done)
-    if failed and (context.command is None or context.command.phase != "load"):
+    found.add("errors", failed, OPERATIONS, total)
+    if failed and well_done(found.statuses) < done * WHOLE:
         found.notes.append(
             Note("counts-failures", f"YCSB's throughput counts operations that failed, {failed:,} here", "see `errors`")
         )
@@ -85,13 +90,13 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         found.notes.append(
             Note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
         )
-    if done:
+    if total:
         for service in (False, True) if responses else (True,):
             beside = ".service" if responses and service else ""
             mean(
                 {name: block for name, block in operations.items() if (name in responses) is not service},
                 f"{ALL}{beside}.mean",
-                done,
+                total,
                 found,
             )
     verified(found)
@@ -167,8 +172,39 @@ def counted(block: Mapping[str, float | None]) -> int | None:
     return None if count is None else int(count)
 
 
+def is_composed(name: str) -> bool:
+    """Whether a block's operations are reported as their parts as well; failed ones (`…-FAILED`) are, too."""
+    plain = name.removeprefix(INTENDED)
+    return any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED)
+
+
+def well_done(statuses: Mapping[str, Mapping[str, int]]) -> int:
+    """How many operations ended well."""
+    counts = (counts for name, counts in statuses.items() if name not in BESIDE and not is_composed(name))
+    return sum(count for each in counts for status, count in each.items() if status in WELL)
+
+
+def measured_operations(
+    operations: Mapping[str, Mapping[str, float | None]], statuses: Mapping[str, Mapping[str, int]]
+) -> int:
+    """How many operations a report has lines of, however they ended; each once."""
+    total = 0
+    for name, block in operations.items():
+        # READ's statuses count what READ-FAILED or READ-TIMEOUT measured.
+        part = any(name.startswith(f"{whole}-") for whole in statuses)
+        if name in BESIDE or name.startswith(INTENDED) or is_composed(name) or part:
+            continue
+        total += max(counted(block) or 0, sum(statuses.get(name, {}).values()))
+    return total
+
+
 def check(
-    operations: Mapping[str, Mapping[str, float | None]], found: Run, done: int, source: Source, line: int | None
+    operations: Mapping[str, Mapping[str, float | None]],
+    found: Run,
+    done: int,
+    seen: int,
+    source: Source,
+    line: int | None,
 ) -> None:
     """Raises LoadstoneError when a report is cut within a block or between two."""
     for name, block in operations.items():
@@ -183,14 +219,9 @@ def check(
             found.notes.append(
                 Note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
             )
-    measured = sum(
-        max(counted(block) or 0, sum(found.statuses.get(name, {}).values()))
-        for name, block in operations.items()
-        if name not in BESIDE and not name.startswith(INTENDED)
-    )
-    if measured >= done * WHOLE or not done:
+    if seen >= done * WHOLE:
         return
-    message = f"{measured:,} of {done:,} operations have lines in the report"
+    message = f"{seen:,} of {done:,} operations have lines in the report"
     if source.facts.get("partial") is True:
         found.notes.append(Note("partial", message, "its latencies are those of a part"))
         return
@@ -243,7 +274,7 @@ def mean(blocks: Mapping[str, Mapping[str, float | None]], metric: str, done: in
         plain = name.removeprefix(INTENDED)
         average = block.get("AverageLatency(us)", block.get("Average"))
         count = counted(block)
-        if plain in BESIDE or any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED) or not count:
+        if plain in BESIDE or is_composed(name) or not count:
             continue
         if average is None:
             return

@@ -57,7 +57,10 @@ def course(lines: Sequence[Status]) -> Series | None:
 
     Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
     """
-    starts, lengths, rates, p99s = [], [], [], []
+    starts: list[float] = []
+    lengths: list[float] = []
+    rates: list[float] = []
+    p99s: list[float | None] = []
     at, total = 0.0, 0
     for index, line in enumerate(lines):
         if index == 0 and line.seconds == 0:

@@ -44,11 +44,11 @@ def sections(view: View) -> list[Section]:
     else:
         found = [
             compared(view),
+            scaled(view),
             charted("throughput", "Throughput", intervals.throughput(view)),
             charted("headline", "Other headline figures", intervals.others(view)),
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
-            scaled(view),
             devices(view),
             warned(view),
             tabled("promises", "What each promises", "", facts.promises(view)),
@@ -102,10 +102,12 @@ def scaled(view: View) -> Section:
     figure = scaling.curves(view)
     if not figure:
         return Section("scaling", "Scaling")
+    notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "knees"]
+    lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
     return Section(
         "scaling",
         "Scaling",
-        tuple(f"{each[:1].upper()}{each[1:]}." for each in scaling.sentences(view)),
+        lead,
         figures=(figure,),
     )
 
@@ -172,10 +174,10 @@ def gist(view: View) -> list[str]:
         said.append("in turns, in random order" if results.interleaved else "not in random order")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         said.append(f"{missing:,} planned but missing")
-    return [*said, found(view)]
+    return [*said, discovered(view)]
 
 
-def found(view: View) -> str:
+def discovered(view: View) -> str:
     """How many checks found something, by how bad it is."""
     counts = Counter(each.label for each in warnings(view))
     return ", ".join(f"{number} {label}" for label, number in counts.items()) or "nothing found by any check"

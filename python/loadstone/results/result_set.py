@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.value import direction
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
+# How many, where none of those was measured.
+METRICS_MAX = 4
 AT_LEAST = 6
 
 
@@ -89,10 +92,11 @@ class ResultSet:
 
     @property
     def headline_metrics(self) -> tuple[str, ...]:
-        """What is compared: what the question names, else the defaults that were measured."""
-        measured = set(self.metrics)
+        """What is compared: what the question names, else the defaults that were measured, else the first of all."""
+        measured = self.metrics
         wanted: Iterable[str] = self.question.metrics or DEFAULT_METRICS
-        return tuple(metric for metric in wanted if metric in measured)
+        found = tuple(metric for metric in wanted if metric in measured)
+        return found or tuple(metric for metric in measured if direction(metric))[:METRICS_MAX]
 
 
 def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:

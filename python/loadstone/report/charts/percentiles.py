@@ -62,7 +62,8 @@ def curves(view: View) -> Figure:
         (operation, context, rows)
         for operation in names
         for context in contexts
-        if len({row["nines"] for row in (rows := points(view, operation, context, luck))}) >= POINTS_MIN
+        for rows in [points(view, operation, context, luck)]
+        if len({row["nines"] for row in rows}) >= POINTS_MIN
     ]
     if not found:
         return Figure("percentiles", (), "", "")

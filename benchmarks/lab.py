@@ -1,0 +1,121 @@
+"""The lab at scale: ten thousand trials planned, judged and reported, and how long `loadstone --help` takes."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from measure import peak_of
+
+from loadstone.results import lines
+from loadstone.results.folder import Folder
+from loadstone.results.result_set import Question
+from loadstone.results.trial_result import Series, TrialResult, values
+from loadstone.results.value import PERCENTILES, Value
+
+ROOT = Path(__file__).resolve().parent.parent
+LOADSTONE = str(Path(sys.executable).with_name("loadstone"))
+SYSTEMS = ("rocksdb", "lmdb", "fjall", "redb", "hse")
+LETTERS = ("a", "b", "c", "d")
+CLIENTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96)
+REPEATS = 50
+PLAN_SECONDS, REPORT_SECONDS, REPORT_BYTES, HELP_SECONDS = 2.0, 60.0, 1e9, 0.15
+
+EXPERIMENT = f"""
+question: Which of five stores holds most at any number of clients?
+systems: [{", ".join(SYSTEMS)}]
+workload: {{file: "{ROOT}/workloads/workload{{letter}}", properties: {{recordcount: 1000}}}}
+vary: {{system: [{", ".join(SYSTEMS)}], letter: [{", ".join(LETTERS)}], clients: {list(CLIENTS)}}}
+repeats: {REPEATS}
+compare: {{by: system, baseline: lmdb}}
+"""
+
+
+def at_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
+    """(d) Plans, reports and prints help; a goal each."""
+    count = len(SYSTEMS) * len(LETTERS) * len(CLIENTS) * blocks
+    file = work / "large.yaml"
+    file.write_text(EXPERIMENT)
+    goals: list[tuple[str, list[str], int, float, float | None]] = [
+        ("(d) loadstone --help", [LOADSTONE, "--help"], repeats, HELP_SECONDS, None),
+        ("(d) 10,000 trials planned", [LOADSTONE, "run", str(file), "--dry-run"], repeats, PLAN_SECONDS, None),
+    ]
+    folder = made(work / "results/large/now", blocks)
+    report = [LOADSTONE, "report", str(folder.path), "-o", str(work / "report")]
+    goals.append((f"(d) {count:,} trials judged and reported", report, 1, REPORT_SECONDS, REPORT_BYTES))
+    for name, command, times, seconds_goal, bytes_goal in goals:
+        seconds, peak = timed(command, times)
+        met = seconds <= seconds_goal and (bytes_goal is None or peak <= bytes_goal)
+        memory = "" if bytes_goal is None else f", {peak / 1e6:.0f} MB at most (goal {bytes_goal / 1e6:.0f})"
+        print(f"{name}: {seconds:.3f} s (goal {seconds_goal:g}){memory}: {'met' if met else 'NOT met'}")
+
+
+def timed(command: Sequence[str], times: int) -> tuple[float, int]:
+    """The median of a command's wall times, s, and the largest of its peaks of resident memory, B."""
+    seconds, peaks = [], []
+    for _ in range(times):
+        start = time.monotonic()
+        peaks.append(peak_of(command))
+        seconds.append(time.monotonic() - start)
+    return statistics.median(seconds), max(peaks)
+
+
+def made(path: Path, blocks: int) -> Folder:
+    """A result folder such as an experiment leaves, with figures of our own making."""
+    question = Question(text="Which of five stores holds most?", by="system", baseline="lmdb", at_least=blocks)
+    folder = Folder.create(path, "large", question, interleaved=True, environment={"environment": 1})
+    draw = random.Random(1)
+    with (path / "values.jsonl").open("w") as table:
+        for block in range(1, blocks + 1):
+            for system in SYSTEMS:
+                for letter in LETTERS:
+                    for clients in CLIENTS:
+                        result = trial(draw, system, letter, clients, block)
+                        table.write(json.dumps(result.to_json()) + "\n")
+                        directory = path / "trials" / result.trial
+                        directory.mkdir()
+                        (directory / "series.json").write_text(json.dumps(series(draw, result).to_json()))
+    lines.mend(path / "values.jsonl")
+    return folder
+
+
+def trial(draw: random.Random, system: str, letter: str, clients: int, block: int) -> TrialResult:
+    """A trial on a curve that bends."""
+    rate = draw.gauss(50_000, 2_000) * (1 + SYSTEMS.index(system) / 5) * clients
+    rate /= 1 + 0.05 * (clients - 1) + 0.0004 * clients * (clients - 1)
+    mean = clients / rate * 1e9
+    found = [Value("throughput", rate, "op/s", round(10 * rate)), Value("errors", 0, "operations", round(10 * rate))]
+    for operation in ("all", "read", "update"):
+        found.append(Value(f"{operation}.mean", mean, "ns", round(5 * rate)))
+        found += [
+            Value(f"{operation}.{name}", mean * (0.5 + 4 * share**20), "ns", round(5 * rate))
+            for name, share in PERCENTILES.items()
+        ]
+    for name in ("device.read_per_operation", "device.written_per_operation"):
+        found.append(Value(name, draw.uniform(100, 200), "B/op", round(10 * rate)))
+    for name in ("cpu.steal", "cpu.others", "cpu.busy", "device.utilisation"):
+        found.append(Value(name, draw.uniform(0, 0.04), "share", 10))
+    return TrialResult(
+        trial=f"{block:02}-{system}-{letter}-{clients}",
+        config={"system": system, "letter": letter, "clients": clients},
+        repeat=block,
+        values=values(*found),
+        clients=clients,
+        loop="closed",
+        facts={"durability": "os", "cpu_model": "one", "kernel": "one", "file_system": "ext4", "profile": "release"},
+        statuses={"READ": {"OK": round(5 * rate)}, "UPDATE": {"OK": round(5 * rate)}},
+        order=block,
+    )
+
+
+def series(draw: random.Random, result: TrialResult) -> Series:
+    """Ten seconds of it."""
+    rate, mean = result.values["throughput"].value, result.values["all.mean"].value
+    rates = tuple(draw.gauss(rate, 0.02 * rate) for _ in range(10))
+    seconds = tuple(float(i) for i in range(10))
+    return Series(seconds, (1.0,) * 10, rates, (mean,) * 10, (3 * mean,) * 10, (0,) * 10)
