@@ -44,5 +44,27 @@
         said.push(`"${one.text.slice(0, 40)}" and "${other.text.slice(0, 40)}" overlap by ${wide.toFixed(1)} × ${high.toFixed(1)} px`);
     }
   });
+
+  // Letters on their background, by WCAG 2.2: 4.5 : 1, for large or bold ones 3 : 1.
+  const parts = (colour) => (colour.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+  const light = (colour) => {
+    const [red, green, blue] = parts(colour).map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const behind = (element) => {
+    for (let outer = element; outer; outer = outer.parentElement) {
+      const colour = getComputedStyle(outer).backgroundColor;
+      if (colour.startsWith("rgb") && (parts(colour)[3] ?? 1) > 0.5) return colour;
+    }
+    return matchMedia("(prefers-color-scheme: dark)").matches ? "rgb(0, 0, 0)" : "rgb(255, 255, 255)";
+  };
+  for (const { text, home } of lines) {
+    const style = getComputedStyle(home);
+    const drawn = home instanceof SVGElement;
+    const [one, other] = [light(drawn ? style.fill : style.color), light(behind(home))].sort((a, b) => b - a);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
+    const ratio = (one + 0.05) / (other + 0.05);
+    if (ratio < (large ? 3 : 4.5)) said.push(`"${text.slice(0, 40)}" is faint: ${ratio.toFixed(2)} : 1`);
+  }
   return [...new Set(said)];
 })();

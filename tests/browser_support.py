@@ -11,6 +11,7 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -86,7 +87,8 @@ class Browser:
 
     def close(self) -> None:
         """Ends the browser."""
-        self._process.kill()
+        # Its renderers with it: the group is its own.
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._commands)
         os.close(self._answers)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conftest import FIXTURES
 from loadstone.importers.read import read
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
-from loadstone.results.result_set import ResultSet
+from loadstone.results.result_set import Question, ResultSet
 
 IMPORTS = FIXTURES / "imports"
 
@@ -71,3 +73,19 @@ def test_the_impossible_point_is_refused_and_the_others_are_not() -> None:
         "hdfs_replication=3: refused to rank no-px and px: "
         "read at 1,803.99 MB/s, but the device gives 1,690.2 MB/s (mean of 3 repeats) (impossible)"
     )
+
+
+def test_two_ycsb_logs_of_one_run_each_give_a_ratio_and_no_claim() -> None:
+    trials = [each.result for each in read(IMPORTS / "hbase-accelerated-writes.md", {"clients": 4})]
+    question = Question(baseline="hbase-accelerated-writes-2", metrics=("throughput", "insert.p95"))
+    judgement = judge(ResultSet("logs", trials, question))
+    throughput, p95 = judgement.comparisons
+    assert (throughput.claim, p95.claim) == ("impossible", "impossible")
+    assert throughput.contender.estimate.value == pytest.approx(1770.70, abs=0.01)
+    assert throughput.baseline.estimate.value == pytest.approx(388.46, abs=0.01)
+    assert (p95.contender.estimate.value, p95.baseline.estimate.value) == (3_623_000, 18_751_000)
+    assert judgement.answer == (
+        "hbase-accelerated-writes-1 holds 4.56× the throughput of hbase-accelerated-writes-2 "
+        "(n=1: no interval, no claim possible, valid)"
+    )
+    assert {each.message for found in judgement.variants.values() for each in found} == {"n=1: no interval"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from loadstone.commands.parser import Parser, UsageError, guarded
@@ -26,19 +25,14 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     options = parser.parse_args(arguments)
 
-    from loadstone.importers.read import parse_fact, read
+    from loadstone.importers.read import parse_fact, read_all
     from loadstone.importers.store import store
 
     try:
         facts = dict(parse_fact(each) for each in options.fact)
     except LoadstoneError as error:
         raise UsageError(str(error.args[0]), error.hint) from None
-    imported = []
-    for file in options.files:
-        found = read(file, facts, format=options.format)
-        # Files may have called their trials the same.
-        prefix = f"{file.stem}-" if len(options.files) > 1 else ""
-        imported += [replace(each, result=replace(each.result, trial=f"{prefix}{each.result.trial}")) for each in found]
+    imported = read_all(options.files, facts, options.format)
     folder = store(imported, options.results, options.name or options.files[0].stem, options.question, options.files)
     print(folder.path)
     return 0

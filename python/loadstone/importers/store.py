@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from loadstone.errors import LoadstoneError
 from loadstone.importers.read import Imported
 from loadstone.results.folder import IMPORTED, Folder, new_path
 from loadstone.results.result_set import Question
+
+# A log that is larger than this is not copied: its name in folder.json has to do.
+COPIED_MAX = 100_000_000
 
 
 def store(imported: Sequence[Imported], root: Path, name: str, question: str, sources: Sequence[Path]) -> Folder:
@@ -31,4 +35,18 @@ def store(imported: Sequence[Imported], root: Path, name: str, question: str, so
             if each.series is not None:
                 (files / "series.json").write_text(json.dumps(each.series.to_json()) + "\n")
         folder.append(each.result)
+    keep(sources, folder.path / "sources")
     return folder
+
+
+def keep(sources: Sequence[Path], directory: Path) -> None:
+    """Copies the files that figures come from, with their facts, so that each can be traced. Raises LoadstoneError."""
+    facts = [file for source in sources for file in (source.with_name(f"{source.name}.facts.yaml"),) if file.exists()]
+    try:
+        directory.mkdir()
+        for number, file in enumerate([*sources, *facts]):
+            if file.stat().st_size <= COPIED_MAX:
+                target = directory / file.name
+                shutil.copyfile(file, target if not target.exists() else directory / f"{number}-{file.name}")
+    except OSError as error:
+        raise LoadstoneError(f"cannot copy to {directory}: {error.strerror}", "make room, then import again") from error

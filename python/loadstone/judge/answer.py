@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.judge import words
 from loadstone.judge.checks.too_few_samples import too_few
+from loadstone.judge.compare import above, ranked
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Knee, VariantKey
 from loadstone.results.result_set import variant_name
@@ -32,9 +33,10 @@ def answer(
 
 
 def clause(comparison: Comparison) -> str:
-    """One comparison, of a claim the better side first."""
+    """One comparison, the better side first, also where there are too few repeats to claim that it is."""
     ours, theirs, ratio = comparison.contender, comparison.baseline, comparison.ratio
-    if comparison.claim == "worse":
+    seems = ranked(above(comparison), comparison.direction) if comparison.claim == "impossible" else comparison.claim
+    if seems == "worse":
         ours, theirs, ratio = theirs, ours, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (ours, theirs))
     metric, verdict = comparison.metric, comparison.verdict

@@ -12,7 +12,7 @@ from loadstone.report.view import View, shorten
 from loadstone.statistics.estimate import Estimate
 
 # Rows that a table shows at most; a report is to be read.
-ROWS_MAX = 120
+ROWS_MAX = 60
 NAME_MAX = 90
 
 

@@ -1,0 +1,137 @@
+"""The commands that look at results, on the seeds' own figures: list, show, compare, check, report, import, export."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lab_support import ROOT, loadstone, only_folder
+from loadstone.results.folder import find
+
+IMPORTS = ROOT / "tests/fixtures/imports"
+REGULAR, ACCELERATED = IMPORTS / "regular.log", IMPORTS / "accelerated.log"
+
+
+def test_two_logs_compare_as_the_report_should_have_done(tmp_path: Path) -> None:
+    said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
+    assert "388.46 op/s" in said
+    assert "1,770.70 op/s" in said
+    assert "4.56× (n=1)" in said
+    assert ("18.751 ms" in said, "3.623 ms" in said) == (True, True)
+    assert "n=1: no interval" in said
+    assert "between runs: order not randomised" in said
+    assert not (tmp_path / "results").exists(), "comparing files leaves nothing behind"
+
+
+def test_the_same_as_data_in_base_units(tmp_path: Path) -> None:
+    said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
+    document = json.loads(said)
+    cells = {(cell["variant"]["run"], cell["metric"]): cell["value"] for cell in document["cells"]}
+    assert cells == {
+        ("regular", "throughput"): 388.45918828344935,
+        ("accelerated", "throughput"): 1770.7012685303887,
+        ("regular", "insert.p95"): 18_751_000,
+        ("accelerated", "insert.p95"): 3_623_000,
+    }
+    throughput, p95 = document["comparisons"]
+    assert round(throughput["ratio"], 2) == 4.56
+    assert [(each["claim"], each["low"], each["n"]) for each in (throughput, p95)] == [("impossible", None, 1)] * 2
+
+
+def test_the_thread_sweeps_latencies_that_break_littles_law_are_named(tmp_path: Path) -> None:
+    said = loadstone(tmp_path, "check", IMPORTS / "hbase-read-only.csv", "--verbose", code=1).stdout
+    assert said.count("littles-law (suspect)") == 22
+    assert "(68,848.71 op/s × 731 µs ÷ 20)" in said
+    assert said.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect"
+
+
+def test_the_page_cache_is_not_taken_for_a_disk(tmp_path: Path) -> None:
+    said = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
+    assert "impossible (invalid)" in said
+    assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in said
+    assert "unlike-hosts (suspect)" in said
+    assert "data nodes 5 against 3" in said
+
+
+def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
+    words = ("import", REGULAR, ACCELERATED, "--name", "wal", "--question", "Do accelerated writes help?")
+    path = loadstone(tmp_path, *words).stdout.strip()
+    folder = only_folder(tmp_path)
+    assert str(folder.path.relative_to(tmp_path)) == path
+    assert {each.name for each in (folder.path / "sources").iterdir()} == {"regular.log", "accelerated.log"}
+    assert "wal" in loadstone(tmp_path, "list").stdout
+    for name in ("wal", path):
+        said = loadstone(tmp_path, "show", name).stdout
+        assert said.startswith("Do accelerated writes help?\n")
+        assert "1,770.70 op/s" in said
+    # It knows the course of the one log that has status lines.
+    assert (folder.path / "trials/accelerated/series.json").exists()
+    reports = loadstone(tmp_path, "report", "wal").stdout.split()
+    assert [Path(each).name for each in reports] == ["report.html", "report.md"]
+    assert "1,770.70 op/s" in (tmp_path / reports[1]).read_text()
+
+
+def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
+    copies = [tmp_path / f"run{i}.log" for i in (1, 2, 3)]
+    for copy in copies:
+        copy.write_bytes(ACCELERATED.read_bytes())
+    loadstone(tmp_path, "import", *copies, "--fact", "variant=accelerated")
+    assert [each.repeat for each in only_folder(tmp_path).load().trials] == [1, 2, 3]
+
+
+def test_results_of_other_times_compare_with_files(tmp_path: Path) -> None:
+    loadstone(tmp_path, "import", REGULAR, "--name", "before")
+    said = loadstone(tmp_path, "compare", "before", ACCELERATED).stdout
+    assert "4.56×" in said
+
+
+def test_the_table_of_values_goes_into_a_spreadsheet_and_into_parquet(tmp_path: Path) -> None:
+    source = IMPORTS / "hbase-read-only.csv"
+    rows = list(csv.DictReader(io.StringIO(loadstone(tmp_path, "export", source).stdout)))
+    loadstone(tmp_path, "export", source, "-o", "values.parquet")
+    table = pq.read_table(tmp_path / "values.parquet")
+    assert table.num_rows == len(rows) == 34 * 2
+    assert table.column_names == list(rows[0])
+    kept = [row for row in rows if row["metric"] == "throughput" and row["value"] == "68848.71"]
+    assert [(row["unit"], row["clients"]) for row in kept] == [("op/s", "20")]
+    assert sorted(row["value"] for row in rows) == sorted(str(value) for value in table["value"].to_pylist())
+    said = loadstone(tmp_path, "export", source, "-o", "values.xlsx", code=1).stderr
+    assert said.startswith('error: cannot export to ".xlsx" files')
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("show", "nothing"), 1, "error: there are no results at nothing\nhint: `loadstone list`"),
+        (("show",), 2, "error: the following arguments are required: DIR|FILE|NAME\nhint: `loadstone show --help`"),
+        (("compare", REGULAR), 2, "error: two results are needed to compare\n"),
+        (("show", REGULAR, "--row", "sistem"), 1, 'error: there is no key "sistem" in regular.log\n'),
+        (("show", REGULAR, "--filter", "x:("), 1, "error: the filter `x:(` cannot be read"),
+        (("show", REGULAR, "--metric", "insert.p96"), 1, 'error: there is no metric "insert.p96" in regular.log\n'),
+        (("report", REGULAR), 1, f"error: {REGULAR} is a file, so the report needs a place\n"),
+        (("import", REGULAR, "--fact", "clients"), 2, "error: "),
+        (("import", REGULAR, REGULAR, "--results", "/dev/null"), 1, "error: cannot make /dev/null/imported/"),
+        (("import", "gone.log"), 1, "error: "),
+        (("run", "gone.yaml"), 1, "error: "),
+        (("export", REGULAR, "-o", "gone/values.csv"), 1, "error: cannot write gone/values.csv"),
+        (("show", "."), 1, "error: . is no result folder: it has no folder.json\n"),
+    ],
+)
+def test_bad_usage_is_one_error_and_one_hint(
+    tmp_path: Path, words: tuple[str | Path, ...], code: int, said: str
+) -> None:
+    done = loadstone(tmp_path, *words, code=code)
+    assert done.stdout == ""
+    assert done.stderr.startswith(said), done.stderr
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
+    assert find(tmp_path / "results") == []
+
+
+@pytest.mark.parametrize("command", ["run", "list", "show", "compare", "check", "report", "import", "export"])
+def test_every_command_explains_itself(tmp_path: Path, command: str) -> None:
+    assert loadstone(tmp_path, command, "--help").stdout.startswith(f"usage: loadstone {command}")
