@@ -130,13 +130,17 @@ class Browser:
 
     def open(self, file: Path, width: int, height: int, *, dark: bool = False, touch: bool = False) -> None:
         """Opens a page of ours and waits until its charts are drawn."""
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
-        self.ask("Emulation.setEmulatedMedia", features=scheme)
+        self.dark(dark)
         self.events.clear()
         self.ask("Page.navigate", url=file.resolve().as_uri())
         self.wait("document.readyState === 'complete'")
         self.wait("!document.getElementById('charts') || document.documentElement.dataset.drawn === 'all'")
+
+    def dark(self, dark: bool) -> None:
+        """Changes the colour scheme."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.ask("Emulation.setEmulatedMedia", features=scheme)
 
     def wait(self, expression: str) -> None:
         """Waits until an expression is true in the page."""

@@ -123,7 +123,18 @@ def test_resuming_a_complete_run_runs_nothing(home: Path, folder: Folder) -> Non
 
 def test_a_changed_file_does_not_go_on_with_the_old_run(home: Path) -> None:
     said = loadstone(home, "run", home / "small.yaml", "--resume", "--set", "clients=3", code=1).stderr
-    assert "was run with other values of clients" in said
+    assert "was run with another clients\n" in said
+
+
+def test_a_changed_workload_file_does_not_go_on_with_the_old_run(tmp_path: Path) -> None:
+    workload = tmp_path / "workload"
+    workload.write_text((ROOT / "workloads/workloada").read_text())
+    file = experiment(tmp_path, SMALL.replace("%s/workloads/workloada", str(workload)))
+    loadstone(tmp_path, "run", file, "--no-report", "--set", "measure.duration=100ms", "--set", "repeats=2")
+    workload.write_text(workload.read_text() + "\nreadproportion=0.6\nupdateproportion=0.4\n")
+    words = ("run", file, "--resume", "--set", "measure.duration=100ms", "--set", "repeats=2")
+    said = loadstone(tmp_path, *words, code=1).stderr
+    assert f"was run with another {workload}\n" in said
 
 
 def test_ctrl_c_keeps_what_was_done_and_resume_goes_on(tmp_path: Path) -> None:

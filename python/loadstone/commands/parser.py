@@ -13,7 +13,9 @@ from loadstone.results.folder import ROOT
 
 
 class UsageError(LoadstoneError):
-    """A command line that makes no sense: exit status 2."""
+    """A command line that makes no sense."""
+
+    exit_status = 2
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,7 +60,7 @@ def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
             return run(arguments)
         except LoadstoneError as error:
             print(error, file=sys.stderr)
-            return 2 if isinstance(error, UsageError) else 1
+            return error.exit_status
         except BrokenPipeError:
             # Whoever read our output has seen enough; the interpreter must not try to flush it.
             sys.stderr.close()

@@ -52,12 +52,12 @@ def main(arguments: list[str]) -> int:
     talk = Console(stderr=True)
     for warning in loaded.warnings:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
-    folder = resumed(loaded, options.file.stem, options.results) if options.resume else None
+    folder = resumed(loaded, planned, options.file.stem, options.results) if options.resume else None
     if folder is None:
         from loadstone.lab.run import preflight
 
         preflight(planned)
-        folder = created(loaded, options.file.stem, options.results)
+        folder = created(loaded, planned, options.file.stem, options.results)
     talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
     for each in ENDING:
         if signal.getsignal(each) is not signal.SIG_IGN:
@@ -75,7 +75,7 @@ def leave(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def created(loaded: Loaded, name: str, root: Path) -> Folder:
+def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """A new result folder for a run that begins now."""
     from loadstone.results.environment import environment
     from loadstone.results.folder import Folder, new_path
@@ -89,10 +89,11 @@ def created(loaded: Loaded, name: str, root: Path) -> Folder:
         environment=environment(),
         seed=loaded.experiment.seed,
         command=shlex.join(["loadstone", *sys.argv[1:]]),
+        workloads=digests(planned),
     )
 
 
-def resumed(loaded: Loaded, name: str, root: Path) -> Folder:
+def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """The folder of the latest run. Raises LoadstoneError when there is none, or it asked something else."""
     from loadstone.experiment.resolved import same
     from loadstone.results.folder import latest
@@ -103,12 +104,22 @@ def resumed(loaded: Loaded, name: str, root: Path) -> Folder:
             f"there is no run of {name} below {root} to go on with", "leave out --resume to start the first"
         )
     changed = same((folder.path / "experiment.yaml").read_text(), loaded.resolved)
+    files = folder.header.get("workloads") or {}
+    changed += [path for path, digest in digests(planned).items() if files.get(path, digest) != digest]
     if changed:
         raise LoadstoneError(
-            f"{folder.path} was run with other values of {', '.join(changed)}",
-            "give the same file, --scale and --set as then, or leave out --resume to start anew",
+            f"{folder.path} was run with another {', '.join(changed)}",
+            "give the same files, --scale and --set as then, or leave out --resume to start anew",
         )
     return folder
+
+
+def digests(planned: Plan) -> dict[str, str]:
+    """The SHA-256 of each workload file by its path: what a file says is part of what is asked."""
+    import hashlib
+
+    files = dict.fromkeys(variant.workload_file for variant in planned.variants)
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -29,11 +31,17 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(judgement.answer), soft_wrap=True)
     for metric in results.question.metrics:
         for part in parts(judgement, projected.table, metric):
-            console.print(metric_table(judgement, projected, metric, part))
+            made = metric_table(judgement, projected, metric, part, lambda table: needed(console, table), console.width)
+            console.print(made)
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for renderable in findings(judgement.all_findings):
         console.print(renderable, soft_wrap=True)
+
+
+def needed(console: Console, table: Table) -> int:
+    """The columns of a terminal that a table takes if nothing is cut."""
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
 
 
 def parts(judgement: Judgement, keys: Sequence[str], metric: str) -> list[tuple[tuple[str, Scalar], ...]]:
@@ -49,41 +57,102 @@ def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar]
 
 
 def metric_table(
-    judgement: Judgement, projected: Projected, metric: str, part: tuple[tuple[str, Scalar], ...]
-) -> RenderableType:
-    """One metric: a row for each combination of the row keys, a column for each value of the compared one."""
+    judgement: Judgement,
+    projected: Projected,
+    metric: str,
+    part: tuple[tuple[str, Scalar], ...],
+    width: Callable[[Table], int],
+    limit: int,
+) -> Table:
+    """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
     cells = {
         variant: cell
         for (variant, each), cell in judgement.cells.items()
         if each == metric and picked(variant, projected.table) == part
     }
-    columns = list(dict.fromkeys(dict(variant).get(projected.col, "") for variant in cells))
-    baseline = judgement.results.question.baseline
-    if baseline in columns:
-        columns.sort(key=lambda value: value != baseline)
-    rows: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, Cell]] = {}
-    for variant, cell in cells.items():
-        rows.setdefault(picked(variant, projected.row), {})[dict(variant).get(projected.col, "")] = cell
-    compared = {(each.contender.variant): each for each in judgement.comparisons if each.metric == metric}
     title = " ".join([metric, *(f"{key}={value}" for key, value in part)])
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for key in projected.row:
-        table.add_column(key, style="cyan", no_wrap=True)
-    for column in columns:
-        table.add_column(str(column) or "all", justify="right", no_wrap=True)
-        if any(cell.get(column) and cell[column].variant in compared for cell in rows.values()):
-            table.add_column("", justify="left")
-    texts = figures(list(cells.values()))
-    for row, found in rows.items():
-        line: list[str | Text] = [str(value) for _, value in row]
-        for column in columns:
-            here = found.get(column)
-            line.append(texts[here.variant] if here else "")
-            if any(cell.get(column) and cell[column].variant in compared for cell in rows.values()):
-                comparison = compared.get(here.variant) if here else None
-                line.append(change(comparison) if comparison else "")
-        table.add_row(*line)
-    return table
+    grid = Grid(
+        title,
+        projected,
+        cells,
+        figures(list(cells.values())),
+        {each.contender.variant: each for each in judgement.comparisons if each.metric == metric},
+        judgement.results.question.baseline,
+    )
+    broad = grid.broad()
+    return broad if width(broad) <= limit else grid.long()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One metric's cells, and both ways to lay them out."""
+
+    title: str
+    projected: Projected
+    cells: dict[VariantKey, Cell]
+    texts: dict[VariantKey, str]
+    compared: dict[VariantKey, Comparison]
+    baseline: Scalar | None
+
+    @property
+    def columns(self) -> list[Scalar]:
+        """The values of the compared dimension, the baseline first."""
+        found = list(dict.fromkeys(dict(variant).get(self.projected.col, "") for variant in self.cells))
+        return sorted(found, key=lambda value: value != self.baseline)
+
+    def empty(self) -> Table:
+        """A table without rows, the row keys its columns."""
+        table = Table(title=self.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        for key in self.projected.row:
+            table.add_column(key, style="cyan", no_wrap=True)
+        return table
+
+    def broad(self) -> Table:
+        """A row for each combination of the row keys, figures and changes side by side."""
+        table = self.empty()
+        rows: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]] = {}
+        for variant in self.cells:
+            row = picked(variant, self.projected.row)
+            rows.setdefault(row, {})[dict(variant).get(self.projected.col, "")] = variant
+        changing = {
+            column for column in self.columns if any(found.get(column) in self.compared for found in rows.values())
+        }
+        for column in self.columns:
+            table.add_column(str(column) or "all", justify="right", no_wrap=True)
+            if column in changing:
+                table.add_column("", no_wrap=True)
+        for row, found in rows.items():
+            line: list[str | Text] = [str(value) for _, value in row]
+            for column in self.columns:
+                here = found.get(column)
+                line.append(self.texts[here] if here else "")
+                if column in changing:
+                    line.append(self.change(here))
+            table.add_row(*line)
+        return table
+
+    def long(self) -> Table:
+        """A row for each variant."""
+        table = self.empty()
+        table.add_column(self.projected.col, style="cyan", no_wrap=True)
+        table.add_column("", justify="right", no_wrap=True)
+        if self.compared:
+            table.add_column(f"against {self.columns[0]}", no_wrap=True)
+        order = {value: i for i, value in enumerate(self.columns)}
+        rows = list(dict.fromkeys(picked(variant, self.projected.row) for variant in self.cells))
+        for row in rows:
+            variants = [variant for variant in self.cells if picked(variant, self.projected.row) == row]
+            for variant in sorted(variants, key=lambda each: order[dict(each).get(self.projected.col, "")]):
+                value = str(dict(variant).get(self.projected.col, ""))
+                change = [self.change(variant)] if self.compared else []
+                table.add_row(*(str(each) for _, each in row), value, self.texts[variant], *change)
+            table.add_section()
+        return table
+
+    def change(self, variant: VariantKey | None) -> Text:
+        """What a variant is to the baseline of its row; nothing for the baseline itself."""
+        comparison = self.compared.get(variant) if variant else None
+        return change(comparison) if comparison else Text("")
 
 
 def figures(cells: Sequence[Cell]) -> dict[VariantKey, str]:

@@ -45,6 +45,8 @@ class Mistake:
 class ExperimentError(LoadstoneError):
     """Everything that is wrong with an experiment, in the order of its lines."""
 
+    exit_status = 2
+
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         # The same alias may stand in several places, and a mistake of the file shows in each of its scales.
         self.mistakes = tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.place))

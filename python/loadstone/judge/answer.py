@@ -14,8 +14,10 @@ from loadstone.results.result_set import variant_name
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# More comparisons than this are counted, not told one by one.
+# More comparisons than this are not told in a clause each.
 CLAUSES_MAX = 3
+# More than this are counted.
+TOLD_MAX, CONTEXTS_MAX = 12, 4
 
 
 def answer(
@@ -25,8 +27,12 @@ def answer(
     if comparisons:
         first = [each for each in comparisons if each.metric == comparisons[0].metric]
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
-        told = [where(each, varying) + clause(each) for each in first]
-        return "; ".join(told if len(first) <= CLAUSES_MAX else counted(first))
+        contexts = {each.context for each in first}
+        if len(first) == 1 or (len(first) <= CLAUSES_MAX and len(contexts) == len(first)):
+            return "; ".join(where(each, varying) + clause(each) for each in first)
+        if len(first) <= TOLD_MAX and len(contexts) <= CONTEXTS_MAX:
+            return together(first, varying)
+        return "; ".join(counted(first))
     if knees:
         return "; ".join(map(bend, knees[:CLAUSES_MAX]))
     return single(cells, metric)
@@ -55,6 +61,38 @@ def clause(comparison: Comparison) -> str:
     if comparison.claim == "impossible":
         return f"{relation} ({impossible(ratio.n)}, {verdict})"
     return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict})"
+
+
+def together(comparisons: Sequence[Comparison], varying: set[str]) -> str:
+    """Several comparisons with one baseline: `throughput against lmdb: letter=a: rocksdb 1.75× (1.6–1.9), …`."""
+    contexts: dict[VariantKey, list[Comparison]] = {}
+    for each in comparisons:
+        contexts.setdefault(each.context, []).append(each)
+    parts = (f"{where(every[0], varying)}{', '.join(map(briefly, every))}" for every in contexts.values())
+    first = comparisons[0]
+    repeats = {each.ratio.n for each in comparisons}
+    few = min(repeats) < REPEATS_MIN
+    level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
+    trust = [
+        "" if level is None else f"{level * 100:.3g} % intervals",
+        impossible(min(repeats)) if few else f"n={'–'.join(str(n) for n in sorted({min(repeats), max(repeats)}))}",
+        str(max(each.verdict for each in comparisons)),
+    ]
+    baseline = dict(first.baseline.variant)[first.by]
+    return f"{first.metric} against {baseline}: {'; '.join(parts)} ({', '.join(part for part in trust if part)})"
+
+
+def briefly(comparison: Comparison) -> str:
+    """One contender in a few words."""
+    name, ratio = dict(comparison.contender.variant)[comparison.by], comparison.ratio
+    if comparison.claim == "refused":
+        return f"{name} refused as invalid"
+    if comparison.claim == "none":
+        return f"{name} no evidence of a difference"
+    between = (
+        "" if ratio.low is None or ratio.high is None else f" ({words.ratio(ratio.low)}–{words.ratio(ratio.high)})"
+    )
+    return f"{name} {words.ratio(ratio.value)}×{between}" if math.isfinite(ratio.value) else f"{name} incomparable"
 
 
 def where(comparison: Comparison, varying: set[str]) -> str:

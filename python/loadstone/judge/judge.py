@@ -11,7 +11,7 @@ from loadstone.judge.compare import compare
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
-from loadstone.judge.pairing import Match, Variants, baseline, compared, headline, lonely, matches
+from loadstone.judge.pairing import Match, Variants, baseline, lonely, matches
 from loadstone.judge.settings import Settings
 from loadstone.judge.trials import judge_trial
 from loadstone.judge.variants import judge_variant, missing_points, missing_trials
@@ -30,7 +30,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     settings = Settings.of(results.question)
     variants = results.variants
     cells = Cells(variants, settings)
-    metrics = headline(results)
+    metrics = results.headline_metrics
     trials = {trial.trial: judge_trial(trial, results.series(trial.trial), settings) for trial in results.trials}
     missing = missing_trials(results)
     main = THROUGHPUT if THROUGHPUT in results.metrics or not metrics else metrics[0]
@@ -77,6 +77,6 @@ def whole(results: ResultSet, variants: Variants, found: Sequence[Match]) -> Ite
     yield from missing_points(missing_trials(results), variants, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
     yield from incomplete.counterparts([variant_name(key) for key in lonely(variants, found)], len(variants))
-    by, wanted = compared(results), results.question.baseline
+    by, wanted = results.compared, results.question.baseline
     if by is not None and wanted is not None and results.trials:
         yield from incomplete.baseline(by, wanted, baseline(results, by))

@@ -13,11 +13,8 @@ from loadstone.judge.registry import PAIR
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.results.value import HIGHER_IS_BETTER, statistic
 
 Variants = Mapping[VariantKey, Sequence[TrialResult]]
-# What is compared where the question does not say: the first of these that varies.
-USUAL = ("system", "variant", "run", "store")
 
 
 @dataclass(frozen=True)
@@ -31,14 +28,6 @@ class Match:
     findings: tuple[Finding, ...] = ()
 
 
-def compared(results: ResultSet) -> str | None:
-    """The dimension that is compared: the question's, else of those that vary a usual one or the first."""
-    if results.question.by is not None:
-        return results.question.by
-    varying = [name for name, values in results.dimensions.items() if len(values) > 1]
-    return next((name for name in USUAL if name in varying), varying[0] if varying else None)
-
-
 def baseline(results: ResultSet, by: str) -> Scalar | None:
     """The value that others are compared with; the first one seen where the question names none that is there."""
     values = results.dimensions.get(by, [])
@@ -47,19 +36,9 @@ def baseline(results: ResultSet, by: str) -> Scalar | None:
     return next((value for value in values if wanted in (value, str(value))), values[0] if values else None)
 
 
-def headline(results: ResultSet) -> tuple[str, ...]:
-    """The metrics that are compared; without any of the usual, those of which more is better, else means."""
-    if found := results.headline_metrics:
-        return found
-    measured = [metric for metric in results.metrics if not metric.startswith("load.")]
-    return tuple(metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER) or tuple(
-        metric for metric in measured if statistic(metric) == "mean"
-    )
-
-
 def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
     """Every contender with the baseline of its context. A context without the baseline has nothing to compare with."""
-    by = compared(results)
+    by = results.compared
     if by is None:
         return []
     contexts: dict[VariantKey, dict[Scalar, VariantKey]] = {}

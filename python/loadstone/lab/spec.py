@@ -66,7 +66,7 @@ def run_spec(variant: Variant, directory: Path, seed: int, measure: Measure) -> 
         spec["workload"] = {**spec["workload"], "operations": None}
     else:
         spec = {**spec, "until": {"operations": measure.operations}}
-    return {**spec, "pace": pace(variant), "warmup_seconds": measure.warmup, "settle": False}
+    return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup, "settle": False}
 
 
 def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
@@ -83,9 +83,9 @@ def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
     }
 
 
-def pace(variant: Variant) -> dict[str, object]:
-    """When operations are sent: as fast as the clients can, or at a fixed rate."""
+def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
+    """When operations are sent: at the rate of the file, else as the workload's properties have it."""
     if variant.rate is None:
-        return {"mode": "closed"}
+        return given if given["mode"] == "closed" else {**given, "arrival": variant.arrival}
     piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}
     return {"mode": "open", "rate": [piece], "arrival": variant.arrival}

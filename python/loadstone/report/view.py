@@ -12,7 +12,6 @@ from functools import cached_property
 
 from loadstone.judge.finding import Finding, Verdict, verdict
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.judge.pairing import headline
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -131,7 +130,7 @@ class View:
     @cached_property
     def headline(self) -> tuple[str, ...]:
         """The metrics that are compared."""
-        return tuple(dict.fromkeys(each.metric for each in self.judgement.comparisons)) or headline(self.results)
+        return tuple(dict.fromkeys(each.metric for each in self.judgement.comparisons)) or self.results.headline_metrics
 
     def cell(self, key: VariantKey, metric: str) -> Cell | None:
         """One metric of one variant; None where it was not measured."""

@@ -95,12 +95,9 @@ def names(trial: TrialResult) -> dict[str, Scalar | None]:
 
 
 def default_column(results: ResultSet) -> list[str]:
-    """The dimension that is compared: the question's, else the first one that varies."""
-    dimensions = results.dimensions
-    if results.question.by in dimensions:
-        return [str(results.question.by)]
-    varied = [name for name, found in dimensions.items() if len(found) > 1]
-    return varied[:1] or list(dimensions)[:1]
+    """The dimension that is compared, else the only ones there are."""
+    by = results.compared
+    return [by] if by in results.dimensions else list(results.dimensions)[:1]
 
 
 def regrouped(

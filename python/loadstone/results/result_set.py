@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.value import direction
+from loadstone.results.value import HIGHER_IS_BETTER, statistic
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
-# How many, where none of those was measured.
-METRICS_MAX = 4
+# The dimension that is compared where the question does not say: the first of these that varies.
+USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
 
 
@@ -91,12 +91,27 @@ class ResultSet:
         return list(dict.fromkeys(metric for trial in self.trials for metric in trial.values))
 
     @property
+    def compared(self) -> str | None:
+        """The dimension that is compared: the question's, else of those that vary a usual one or the first."""
+        if self.question.by is not None:
+            return self.question.by
+        varying = [name for name, values in self.dimensions.items() if len(values) > 1]
+        return next((name for name in USUAL if name in varying), varying[0] if varying else None)
+
+    @property
     def headline_metrics(self) -> tuple[str, ...]:
-        """What is compared: what the question names, else the defaults that were measured, else the first of all."""
-        measured = self.metrics
+        """What is compared: what the question names, else the defaults that were measured.
+
+        Without any of these, the figures of which more is better, else means.
+        """
         wanted: Iterable[str] = self.question.metrics or DEFAULT_METRICS
-        found = tuple(metric for metric in wanted if metric in measured)
-        return found or tuple(metric for metric in measured if direction(metric))[:METRICS_MAX]
+        every = self.metrics
+        if found := tuple(metric for metric in wanted if metric in every):
+            return found
+        measured = [metric for metric in every if not metric.startswith("load.")]
+        return tuple(metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER) or tuple(
+            metric for metric in measured if statistic(metric) == "mean"
+        )
 
 
 def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:

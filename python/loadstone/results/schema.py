@@ -74,6 +74,11 @@ FOLDER = fields(
     {
         "seed": {"type": "integer", "description": "Order and workload follow from it."},
         "command": text("How it was started."),
+        "workloads": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "SHA-256 of each workload file, by its path.",
+        },
         "sources": {"type": "array", "items": {"type": "string"}, "description": "Imported files."},
     },
 )

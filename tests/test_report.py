@@ -1,0 +1,235 @@
+"""The report's words: what stands on the page and in the text for a pull request."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import report_support
+from loadstone.errors import LoadstoneError
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.report import html, markdown
+from loadstone.report.sections import sections
+from loadstone.report.view import View
+from loadstone.report.write import write
+
+SNAPSHOTS = Path(__file__).parent / "fixtures/report"
+
+
+class Outline(HTMLParser):
+    """Checks that elements are closed in order; collects headings and all text but scripts' and styles'."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.ids.extend(value or "" for name, value in attributes if name == "id")
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """Everything to be read."""
+        return " ".join(" ".join(self.words).split())
+
+
+def outline(judgement: Judgement) -> Outline:
+    """The page, taken apart."""
+    found = Outline()
+    found.feed(html.page(judgement))
+    found.close()
+    assert found.open == []
+    return found
+
+
+def names(judgement: Judgement) -> list[str]:
+    """The sections that there are."""
+    return [section.name for section in sections(View(judgement))]
+
+
+@pytest.mark.parametrize("name", ["usual", "scaling", "imported", "hostile", "alone", "nothing"])
+def test_the_text_is_as_it_was(name: str) -> None:
+    text = markdown.text(report_support.ALL[name]())
+    path = SNAPSHOTS / f"{name}.md"
+    assert text == path.read_text(), f"if the change is meant, write it to {path}"
+
+
+@pytest.mark.parametrize("name", report_support.ALL)
+def test_the_page_is_well_formed_and_names_each_place_once(name: str) -> None:
+    found = outline(report_support.ALL[name]())
+    assert len(set(found.ids)) == len(found.ids)
+
+
+def test_the_page_says_what_was_asked_what_is_so_and_how_sure_it_is() -> None:
+    judgement = report_support.usual()
+    text = outline(judgement).text
+    assert report_support.QUESTION in text
+    assert judgement.answer in text
+    assert "invalid part of it must not be relied on: see the warnings" in text
+    assert "36 trials 6 variants 6 repeats each in turns, in random order 1 invalid, 1 suspect, 1 note" in text
+
+
+def test_throughput_is_unscaled_and_latency_is_scaled() -> None:
+    text = outline(report_support.imported()).text
+    assert "1,770.70 op/s" in text
+    assert "18.8 ms" in text
+    assert "4.56× n=1: no claim possible" in text
+
+
+def test_a_refused_comparison_says_why_and_gives_no_ratio() -> None:
+    (line,) = [line for line in rows(report_support.usual(), "### throughput") if line.startswith("| fjall | 84,")]
+    assert "| refused (invalid: errors) |" in line
+    assert "×" not in line
+
+
+def test_no_evidence_is_a_tilde() -> None:
+    lines = rows(report_support.usual(), "### throughput")
+    assert sum("\\~ (0.974×, no evidence of a difference)" in line for line in lines) == 1
+
+
+def without_program(page: str) -> str:
+    """A page without the library that draws its charts."""
+    start = page.index('<script type="module">')
+    return page[:start] + page[page.index("</script>", start) :]
+
+
+def rows(judgement: Judgement, heading: str) -> list[str]:
+    """The lines below a heading."""
+    return markdown.text(judgement).partition(heading)[2].partition("\n#")[0].splitlines()
+
+
+def test_every_check_is_told_once_with_its_trials_and_what_to_do() -> None:
+    judgement = report_support.usual()
+    text = outline(judgement).text
+    assert text.count("throughput still fell by 11 %") == 1
+    assert "suspect not-steady 1 trial" in text
+    assert "note page-cache 18 trials" in text
+    assert "docs/checks/not-steady.md" in text
+    assert "What to do: measure longer, or warm up longer: warmup: 60 s" in text
+
+
+def test_many_messages_of_a_check_are_not_all_printed() -> None:
+    judgement = report_support.alone()
+    findings = {
+        trial.trial: (Finding("stalled", Severity.SUSPECT, f"stood still at {trial.trial} s", "look", (trial.trial,)),)
+        for trial in judgement.results.trials
+    }
+    text = outline(replace(judgement, trials=findings)).text
+    assert "stalled 7 trials" in text
+    assert "stood still at 4 s" in text
+    assert "stood still at 5 s" not in text
+    assert "and 3 more messages of this check" in text
+
+
+def test_promises_stand_side_by_side_and_differences_are_marked() -> None:
+    lines = rows(report_support.usual(), "## What each promises")
+    assert "| cache (differs) | 33.6 MB | 33.6 MB | – |" in lines
+    survive = "the end of the process (durability os)"
+    assert f"| writes survive | {survive} | {survive} | {survive} |" in lines
+
+
+def test_sections_without_anything_to_say_are_not_there() -> None:
+    assert names(report_support.nothing()) == ["reproduce"]
+    assert names(report_support.alone()) == ["comparison", "throughput", "time", "warnings", "reproduce", "trials"]
+    assert "scaling" in names(report_support.scaling())
+    assert not {"scaling", "percentiles", "device", "host", "environment"} & set(names(report_support.imported()))
+
+
+def test_what_is_missing_is_said_in_a_line() -> None:
+    alone = outline(report_support.alone()).text
+    assert "Nothing is compared: there is one variant only." in alone
+    assert "No course over time was recorded for these trials." in alone
+    imported = outline(report_support.imported()).text
+    assert "These results were imported: the command that measured them is not known." in imported
+    assert "There are no trials, so there is no answer." in outline(report_support.nothing()).text
+
+
+def test_the_command_the_seed_and_the_file_are_there_to_measure_again() -> None:
+    text = outline(report_support.usual()).text
+    assert "loadstone run experiments/quickstart.yaml --scale small" in text
+    assert "Seed of keys, values and order: 20240611" in text
+    assert " ".join(report_support.EXPERIMENT.split()) in text
+
+
+def test_names_from_outside_are_escaped() -> None:
+    page = html.page(report_support.hostile())
+    assert page.count("</script") == 2
+    page = without_program(page)
+    assert "<img" not in page
+    assert '<script>alert("x")' not in page
+    text = markdown.text(report_support.hostile())
+    assert not re.search(r"<(script|img|b)\b", text.partition("```")[0])
+    assert "````yaml\na: </code></pre><script>\n```\n````" in text
+
+
+def test_the_page_has_no_address_to_fetch() -> None:
+    page = without_program(html.page(report_support.usual()))
+    assert not re.search(r"""(src|href)=["'](?!#)""", page)
+    assert "@import" not in page
+    assert "connect-src" not in page
+    assert "default-src 'none'" in page
+
+
+def test_ten_thousand_trials_make_a_page_that_can_be_read() -> None:
+    judgement = report_support.large()
+    asked: list[str] = []
+
+    def series(trial: str) -> object:
+        asked.append(trial)
+        return judgement.results.series(trial)
+
+    counted = replace(judgement, results=replace(judgement.results, series=series))  # type: ignore[arg-type]
+    page = html.page(counted)
+    assert len(page) < 4_000_000
+    assert len(asked) <= 60
+    assert page.count("<tr") < 500
+    assert "300 of 10,000 trials, the invalid and suspect ones first: values.jsonl has them all" in page
+    # The one suspect trial is among them.
+    assert ">000017<" in page
+    assert "940 more variants not shown here" in page
+
+
+def test_what_the_judge_says_of_real_results_can_be_shown() -> None:
+    judgement = judge(report_support.scaling().results)
+    found = outline(judgement)
+    assert judgement.answer in found.text
+    assert {"comparison", "scaling", "throughput", "percentiles", "warnings"} <= set(found.ids)
+
+
+def test_everything_is_written_beside_each_other(tmp_path: Path) -> None:
+    written = write(report_support.imported(), tmp_path / "new")
+    assert [path.relative_to(tmp_path / "new").as_posix() for path in written] == [
+        "report.html",
+        "report.md",
+        "report/throughput.svg",
+        "report/throughput.png",
+        "report/headline.svg",
+        "report/headline.png",
+    ]
+    assert written[2].read_text().startswith("<svg")
+    assert "var(--" not in written[2].read_text()
+    assert written[3].read_bytes().startswith(b"\x89PNG")
+    text = written[1].read_text()
+    assert all(path.relative_to(tmp_path / "new").as_posix() in text for path in written[2:])
+
+
+def test_a_report_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(LoadstoneError, match=r"cannot write the report to .*taken.*: (File exists|Not a directory)"):
+        write(report_support.nothing(), tmp_path / "taken")

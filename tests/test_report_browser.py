@@ -1,0 +1,152 @@
+"""The report's page in a real browser: on a desk and on a phone, in light and in dark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import browser_support
+import report_support
+from browser_support import Browser
+from loadstone.judge.judge import judge
+from loadstone.report import html
+
+LAYOUT = Path(__file__).with_name("browser_layout.js").read_text()
+SIZES = {"desk": (1280, 900), "phone": (360, 800)}
+# A page with every fault that the audit looks for, and one that asks the network.
+FAULTY = """<!doctype html><title>x</title><body style="margin:0;font:16px/1.2 sans-serif">
+<p>first line</p><p style="margin-top:-28px">second line</p>
+<p style="width:40px;overflow:hidden;white-space:nowrap">a text that is cut off</p>
+<p style="color:#bbb;background:#fff">a faint text</p>
+<p style="width:2000px;text-align:right">far out</p></body>"""
+ASKING = """<!doctype html><title>x</title><img src="http://127.0.0.1:9/x.png"><script>console.error("oh")</script>"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for all tests of this file. On CI there must be one."""
+    path = browser_support.find()
+    if path is None:
+        reason = "no Chromium here: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with Browser(path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of every crafted judgement, and of the usual results as the judge sees them."""
+    directory = tmp_path_factory.mktemp("pages")
+    judgements = {name: make() for name, make in report_support.ALL.items()}
+    judgements["judged"] = judge(judgements["usual"].results)
+    judgements["many"] = report_support.large(2_000)
+    found = {}
+    for name, judgement in judgements.items():
+        found[name] = directory / f"{name}.html"
+        found[name].write_text(html.page(judgement))
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", [*report_support.ALL, "judged", "many"])
+def test_nothing_overlaps_is_cut_off_or_faint_and_nothing_is_fetched(
+    browser: Browser, pages: dict[str, Path], name: str, size: str
+) -> None:
+    width, height = SIZES[size]
+    browser.open(pages[name], width, height, touch=size == "phone")
+    browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert browser.value(LAYOUT) == []
+    browser.dark(True)
+    assert browser.value(LAYOUT) == []
+    assert browser.requests() == []
+    assert browser.complaints() == []
+
+
+def test_every_chart_is_drawn(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["usual"], 1280, 900)
+    charts = browser.value("document.querySelectorAll('[data-chart]').length")
+    assert charts == 23
+    assert browser.value("document.querySelectorAll('[data-chart] svg').length") == charts
+    # Each has marks, not axes alone.
+    marks = "[...document.querySelectorAll('[data-chart] svg')].every(each => each.querySelector('.mark-symbol, .mark-rect path'))"
+    assert browser.value(marks) is True
+
+
+def test_charts_follow_the_colour_scheme_without_being_drawn_again(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["usual"], 1280, 900)
+    line = "getComputedStyle(document.querySelector('[data-chart=percentiles-0] .mark-line path')).stroke"
+    assert browser.value(line) == "rgb(0, 114, 178)"
+    browser.dark(True)
+    assert browser.value(line) == "rgb(88, 174, 240)"
+
+
+def test_hovering_shows_the_figure(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["usual"], 1280, 900)
+    point = browser.value(
+        """(() => {
+            const point = document.querySelector('[data-chart=percentiles-0] .mark-symbol path');
+            point.scrollIntoView({ block: "center", behavior: "instant" });
+            const box = point.getBoundingClientRect();
+            return [box.x + box.width / 2, box.y + box.height / 2];
+        })()"""
+    )
+    browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=point[0], y=point[1])
+    browser.wait("document.querySelector('#vg-tooltip-element.visible')?.innerText.includes('latency')")
+    said = browser.value("document.querySelector('#vg-tooltip-element').innerText").split()
+    assert said[:2] == ["name", "rocksdb"]
+    assert "µs" in said
+
+
+def test_names_from_outside_stay_text(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["hostile"], 1280, 900)
+    assert browser.value("document.querySelector('h1').textContent") == '<script>alert("x")</script>'
+    assert browser.value("document.title") == "</title><b> · Loadstone"
+    assert browser.value("document.querySelectorAll('main script, main img, main b > *').length") == 0
+
+
+def test_the_page_prints_light_and_without_its_links(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["usual"], 794, 1123, dark=True)
+    browser.ask(
+        "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
+    )
+    try:
+        assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"
+        assert browser.value("document.documentElement.scrollWidth") <= 794
+    finally:
+        browser.ask("Emulation.setEmulatedMedia", media="")
+
+
+def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "faulty.html"
+    page.write_text(FAULTY)
+    browser.open(page, 360, 800)
+    found = " ".join(browser.value(LAYOUT))
+    for fault in (
+        "the page is 2000 px wide",
+        '"first line" and "second line" overlap',
+        '"a text that is cut off" is cut off by <p',
+        '"a faint text" is faint: 1.9',
+        '"far out" leaves the window',
+    ):
+        assert fault in found
+
+
+def test_the_browser_tells_of_requests_and_errors(browser: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "asking.html"
+    page.write_text(ASKING)
+    browser.open(page, 360, 800)
+    assert browser.requests() == ["http://127.0.0.1:9/x.png"]
+    assert any("oh" in said for said in browser.complaints())
+
+
+def test_the_page_forbids_itself_the_network(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(pages["alone"].read_text().replace("<main>", '<main><img src="http://127.0.0.1:9/x.png">', 1))
+    browser.open(page, 360, 800)
+    assert any("Content Security Policy" in said for said in browser.complaints())

@@ -1,0 +1,214 @@
+"""The report's charts as specifications, and the figures in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import altair as alt
+import pytest
+
+import report_support
+from loadstone.judge.judgement import Judgement
+from loadstone.report import course as thinning
+from loadstone.report.charts import course, device, figure, intervals, percentiles, scaling, theme
+from loadstone.report.charts.figure import Figure
+from loadstone.report.markup import countable
+from loadstone.report.sections import sections
+from loadstone.report.view import View, shorten, spread
+from loadstone.results.result_set import variant
+from loadstone.results.trial_result import Series
+
+
+def figures(judgement: Judgement) -> dict[str, Figure]:
+    """All figures of a report."""
+    return {each.name: each for section in sections(View(judgement)) for each in section.figures}
+
+
+def rows(found: Figure, panel: int) -> list[dict[str, Any]]:
+    """All rows of a panel."""
+    return [row for data in found.panels[panel].spec["datasets"].values() for row in data]
+
+
+@pytest.mark.parametrize("name", ["usual", "scaling", "hostile"])
+def test_every_chart_is_valid_vega_lite(name: str) -> None:
+    for found in figures(report_support.ALL[name]()).values():
+        # One of a kind is enough: the panels of a figure differ in their rows.
+        spec = {**found.panels[0].spec, "config": theme.picture_config()}
+        alt.LayerChart.from_dict(countable(spec)).to_dict(validate=True)
+
+
+def test_a_system_has_one_colour_and_one_mark_in_all_charts() -> None:
+    found = figures(report_support.usual())
+    assert set(found) == {
+        "throughput",
+        "headline",
+        "percentiles",
+        "throughput-over-time",
+        "latency-over-time",
+        "device",
+    }
+    scales = [scale for each in found.values() for scale in colours([dict(panel.spec) for panel in each.panels])]
+    assert len(scales) > 40
+    assert {tuple(scale["domain"]) for scale in scales} == {("rocksdb", "fjall", "lmdb")}
+
+
+def colours(spec: object) -> list[dict[str, Any]]:
+    """Every colour scale of a specification."""
+    if isinstance(spec, dict):
+        own = [spec["color"]["scale"]] if isinstance(spec.get("color"), dict) else []
+        return [*own, *(each for value in spec.values() for each in colours(value))]
+    return [each for value in spec for each in colours(value)] if isinstance(spec, list) else []
+
+
+def test_the_palette_of_the_page_is_that_of_the_pictures() -> None:
+    from loadstone.report.html import read
+
+    for number, colour in enumerate(theme.PALETTE, start=1):
+        # In light and in print.
+        assert read("style.css").count(f"--series-{number}: {colour};") == 2
+
+
+def test_throughput_shows_the_median_its_interval_and_every_repeat() -> None:
+    judgement = report_support.usual()
+    found = intervals.throughput(View(judgement))
+    assert [panel.title for panel in found.panels] == ["workload a", "workload c"]
+    cell = judgement.cells[variant({"system": "lmdb", "workload": "a"}), "throughput"]
+    (mark,) = [row for row in rows(found, 0) if row["name"] == "lmdb" and "median" in row]
+    assert (mark["value"], mark["low"], mark["high"]) == (cell.estimate.value, cell.estimate.low, cell.estimate.high)
+    dots = [row for row in rows(found, 0) if row["name"] == "lmdb" and "repeat" in row]
+    assert sorted(dot["value"] for dot in dots) == sorted(value for _, value in cell.samples)
+
+
+def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
+    found = percentiles.curves(View(report_support.usual()))
+    drawn = {
+        (row["name"], row["percentile"])
+        for number, panel in enumerate(found.panels)
+        if panel.title == "update · workload a"
+        for row in rows(found, number)
+    }
+    assert ("fjall", "99.95 %") in drawn
+    assert ("fjall", "99.99 %") not in drawn
+    assert ("lmdb", "99.99 %") in drawn
+    assert found.caption.endswith("Withheld for too few samples: fjall update p99.99.")
+
+
+def test_each_further_nine_has_the_same_room() -> None:
+    assert [round(percentiles.nines(name), 6) for name in ("p90", "p99", "p99.9", "p99.99")] == [1, 2, 3, 4]
+
+
+def test_a_lone_percentile_is_no_curve() -> None:
+    assert not percentiles.curves(View(report_support.imported()))
+
+
+def test_a_system_in_memory_has_no_device() -> None:
+    found = device.bars(View(report_support.usual()))
+    said = {row["name"]: row["figure"] for row in rows(found, 0)}
+    assert said["fjall"] == "no device"
+    assert said["lmdb"].endswith(" B/op")
+    assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
+
+
+def test_the_knee_is_drawn_where_it_was_found() -> None:
+    judgement = report_support.scaling()
+    found = scaling.curves(View(judgement))
+    (peak,) = [row for row in rows(found, 0) if "knee" in row]
+    assert peak["name"] == "cassandra"
+    assert judgement.knees[0].peak is not None
+    assert peak["clients"] == judgement.knees[0].peak.value
+    assert scaling.sentences(View(judgement)) == [
+        "cassandra: the knee is at 33 clients, interval 26.9 – 40.6 (fairly sure: the fit leaves 1.2 %)",
+        "scylla: no knee up to 64 clients (no bend within what was measured)",
+    ]
+
+
+def test_the_law_is_gunthers() -> None:
+    knee = replace(report_support.scaling().knees[0], lam=100, sigma=0.1, kappa=0.01)
+    assert scaling.law(knee, 1) == 100
+    # 100 · 4 ÷ (1 + 0.1 · 3 + 0.01 · 4 · 3)
+    assert scaling.law(knee, 4) == pytest.approx(400 / 1.42)
+
+
+def test_a_figure_has_no_more_panels_and_lines_than_can_be_read() -> None:
+    found = figures(report_support.large(2_000))
+    assert {len(each.panels) for each in found.values()} == {12}
+    lines = [row for number in range(12) for row in rows(found["throughput-over-time"], number) if "trial" in row]
+    assert len(lines) == 60
+    assert "12 of 200 panels are drawn" in found["throughput-over-time"].caption
+    assert "5 of 10 repeats are drawn." in found["throughput-over-time"].caption
+
+
+def test_more_systems_than_colours_are_left_out_with_a_note() -> None:
+    usual = report_support.alone()
+    trials = [
+        replace(trial, trial=f"{system}-{trial.repeat}", config={"system": f"system-{system}"})
+        for system in range(11)
+        for trial in usual.results.trials
+    ]
+    found = intervals.throughput(View(report_support.judged(replace(usual.results, trials=trials))))
+    assert len({row["name"] for row in rows(found, 0)}) == 8
+    assert found.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have the rest.")
+
+
+def test_pictures_carry_their_own_colours_and_legend() -> None:
+    found = percentiles.curves(View(report_support.usual()))
+    spec = json.dumps(countable(figure.picture(found, theme.picture_config())))
+    assert "var(--" not in spec
+    assert len(json.loads(spec)["vconcat"][0]["concat"]) == 3
+    assert found.legend == (("rocksdb", 0), ("fjall", 1), ("lmdb", 2))
+
+
+SERIES = Series((0, 1, 2, 3, 4), (1, 1, 1, 1, 0.1), (10, 30, 20, 40, 5), (1, None, 3, 5, 9), (7, None, 2, 9, 99))
+
+
+def test_thinned_throughput_is_the_mean_and_a_stub_at_the_end_is_left_out() -> None:
+    assert thinning.thinned(SERIES, "throughput", 1).points == ((0, 10), (1, 30), (2, 20), (3, 40))
+    assert thinning.thinned(SERIES, "throughput", 2).points == ((0, 20), (2, 30))
+
+
+def test_percentiles_are_never_averaged_over_time() -> None:
+    assert thinning.thinned(SERIES, "p50", 2).points == ((0, 1), (2, 4))
+    assert thinning.thinned(SERIES, "p99", 2).points == ((0, 7), (2, 9))
+
+
+def test_the_strong_line_is_the_median_of_at_least_half_of_the_lines() -> None:
+    lines = [thinning.Line(((0, 1), (1, 5))), thinning.Line(((0, 2), (1, 9))), thinning.Line(((0, 9), (2, 1)))]
+    assert thinning.middle(lines).points == ((0, 2), (1, 7))
+
+
+def test_a_long_course_is_thinned_to_what_a_phone_can_show() -> None:
+    hour = report_support.course(1000, 1000, 1, seconds=3600)
+    seconds = thinning.step([hour])
+    assert seconds == 30
+    assert len(thinning.thinned(hour, "throughput", seconds).points) == 120
+
+
+def test_panels_of_one_context_share_their_axes() -> None:
+    view = View(report_support.usual())
+    found = course.throughput(view, course.courses(view))
+    tops = [panel.spec["layer"][0]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
+    assert tops[0] == tops[1] == tops[2]
+    assert tops[3] == tops[4] == tops[5]
+    assert tops[0] != tops[3]
+
+
+def test_a_logarithmic_axis_has_labels_however_short_it_is() -> None:
+    assert figure.ticks([90, 210]) == [100, 200]
+    assert figure.ticks([9.0, 1.1e6]) == [10, 100, 1000, 10_000, 100_000, 1_000_000]
+    assert len(figure.ticks(figure.decade_domain([300.0, 310.0]))) >= 1
+
+
+def test_long_names_are_shortened_and_stay_apart() -> None:
+    view = View(report_support.hostile())
+    assert len(set(view.short.values())) == 4
+    assert max(map(len, view.short.values())) <= 26
+    assert shorten("a very long name of a system-17", 16) == "a very lon…em-17"
+
+
+def test_a_choice_of_many_keeps_the_first_and_the_last() -> None:
+    keys = [(("n", number),) for number in range(100)]
+    found = spread(keys, 12)
+    assert len(set(found)) == 12
+    assert (found[0], found[-1]) == (keys[0], keys[-1])
