@@ -117,7 +117,7 @@ def test_the_table_of_values_goes_into_a_spreadsheet_and_into_parquet(tmp_path: 
         (("import", REGULAR, "--fact", "clients"), 2, "error: "),
         (("import", REGULAR, REGULAR, "--results", "/dev/null"), 1, "error: cannot make /dev/null/imported/"),
         (("import", "gone.log"), 1, "error: "),
-        (("run", "gone.yaml"), 1, "error: "),
+        (("run", "gone.yaml"), 2, "error: cannot read the experiment: No such file"),
         (("export", REGULAR, "-o", "gone/values.csv"), 1, "error: cannot write gone/values.csv"),
         (("show", "."), 1, "error: . is no result folder: it has no folder.json\n"),
     ],

@@ -64,35 +64,58 @@ def clause(comparison: Comparison) -> str:
 
 
 def together(comparisons: Sequence[Comparison], varying: set[str]) -> str:
-    """Several comparisons with one baseline: `throughput against lmdb: letter=a: rocksdb 1.75× (1.6–1.9), …`."""
+    """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     contexts: dict[VariantKey, list[Comparison]] = {}
     for each in comparisons:
         contexts.setdefault(each.context, []).append(each)
-    parts = (f"{where(every[0], varying)}{', '.join(map(briefly, every))}" for every in contexts.values())
-    first = comparisons[0]
-    repeats = {each.ratio.n for each in comparisons}
-    few = min(repeats) < REPEATS_MIN
+    parts = [where(every[0], varying) + side_by_side(every) for every in contexts.values()]
+    least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
-        impossible(min(repeats)) if few else f"n={'–'.join(str(n) for n in sorted({min(repeats), max(repeats)}))}",
+        impossible(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
         str(max(each.verdict for each in comparisons)),
     ]
+    return f"{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
+
+
+def side_by_side(comparisons: Sequence[Comparison]) -> str:
+    """All contenders of one context."""
+    first = comparisons[0]
     baseline = dict(first.baseline.variant)[first.by]
-    return f"{first.metric} against {baseline}: {'; '.join(parts)} ({', '.join(part for part in trust if part)})"
+    ranked_here: list[str] = []
+    others: dict[str, list[str]] = {}
+    verb = "holds" if first.metric == THROUGHPUT else "has"
+    for each in comparisons:
+        name = str(dict(each.contender.variant)[each.by])
+        if each.claim in ("none", "refused") or not math.isfinite(each.ratio.value):
+            others.setdefault(each.claim, []).append(name)
+        else:
+            # The verb stands once, with the first.
+            subject = name if ranked_here else f"{name} {verb}"
+            ranked_here.append(f"{subject} {multiple(each.ratio)}")
+    sentences = [f"{joined(ranked_here)} the {first.metric} of {baseline}"] if ranked_here else []
+    for claim, names in others.items():
+        match claim:
+            case "refused":
+                sentences.append(f"{joined(names)} not ranked with {baseline}: {reason(first)}")
+            case "none":
+                sentences.append(f"no evidence of a difference between {joined([*names, str(baseline)])}")
+            case _:
+                sentences.append(f"{joined(names)} and {baseline} have no ratio")
+    return ", ".join(sentences)
 
 
-def briefly(comparison: Comparison) -> str:
-    """One contender in a few words."""
-    name, ratio = dict(comparison.contender.variant)[comparison.by], comparison.ratio
-    if comparison.claim == "refused":
-        return f"{name} refused as invalid"
-    if comparison.claim == "none":
-        return f"{name} no evidence of a difference"
-    between = (
-        "" if ratio.low is None or ratio.high is None else f" ({words.ratio(ratio.low)}–{words.ratio(ratio.high)})"
-    )
-    return f"{name} {words.ratio(ratio.value)}×{between}" if math.isfinite(ratio.value) else f"{name} incomparable"
+def multiple(ratio: Estimate) -> str:
+    """`1.75× (1.6–1.9)`."""
+    low, high = ratio.low, ratio.high
+    between = "" if low is None or high is None else f" ({words.ratio(low)}–{words.ratio(high)})"
+    return f"{words.ratio(ratio.value)}×{between}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def where(comparison: Comparison, varying: set[str]) -> str:

@@ -40,8 +40,14 @@ def table(view: View, metric: str) -> Table:
     if left_out:
         methods[f"{wording.many(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
     columns = [Column(view.by or "variant", width=18), Column("median", "right", 15), Column("interval", "right", 22)]
+    tested = compared and any(entry[4].text for group in groups for entry in group.rows)
     if compared:
-        columns += [Column(f"against {baseline(view)}", "right", 18), Column("p", "right", 7)]
+        columns += [Column(f"against {baseline(view)}", "right", 18)]
+    if tested:
+        columns += [Column("p", "right", 7)]
+    elif compared:
+        # No column for what nobody could test.
+        groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
     columns += [Column("n", "right", 4), Column("verdict", width=16)]
     return Table(wording.metric(metric), tuple(columns), tuple(groups), tuple(methods))
 

@@ -15,6 +15,9 @@ from loadstone.report.view import View
 COLUMNS_MAX = 6
 # Facts that matter most come first; the others follow in their own order.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
+# What the environment tells as well, so that it is worth a row only where it differs; and what is no promise at all.
+ELSEWHERE = frozenset({"hosts", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
+NO_PROMISE = frozenset({"directory", "store"})
 # What is observed while the load runs (docs/reference/observation.md); device bytes per operation have a chart.
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
@@ -23,6 +26,7 @@ def promises(view: View) -> Table:
     """Facts by what is compared: what a write survives, how, cache, compression, version."""
     columns = list(grouped(view))
     facts = {name: [said(view, keys, name) for _, keys in columns] for name in known(view)}
+    facts = {name: values for name, values in facts.items() if name not in ELSEWHERE or len(set(values)) > 1}
     rows = [
         (Entry(wording.fact(name), "differs" if len(set(values)) > 1 else ""), *(Entry(value) for value in values))
         for name, values in facts.items()
@@ -33,7 +37,7 @@ def promises(view: View) -> Table:
 def known(view: View) -> list[str]:
     """The names of all facts, the important ones first."""
     found = dict.fromkeys(name for trials in view.variants.values() for trial in trials for name in trial.facts)
-    return [*(name for name in FIRST if name in found), *(name for name in found if name not in FIRST)]
+    return [*(name for name in FIRST if name in found), *(name for name in found if name not in (*FIRST, *NO_PROMISE))]
 
 
 def said(view: View, keys: Sequence[VariantKey], name: str) -> str:
@@ -52,10 +56,15 @@ def host(view: View) -> Table:
     """What was observed of the hosts: the median over trials, and the range."""
     rows = []
     for metric in view.metrics:
-        if not HOST.match(metric):
+        if not HOST.match(metric) or (not metric.startswith("cpu.") and idle(view, metric)):
             continue
         rows.append((Entry(wording.metric(metric)), *(observed(view, keys, metric) for _, keys in grouped(view))))
     return Table("", heads(view, ""), (Rows("", tuple(rows)),), left_out(view))
+
+
+def idle(view: View, metric: str) -> bool:
+    """Whether nothing of that was ever seen."""
+    return not any(trial.value(metric) for trials in view.variants.values() for trial in trials)
 
 
 def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:

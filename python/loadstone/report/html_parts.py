@@ -23,7 +23,7 @@ ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
 OPEN_MAX = 24
 # What stands in other sections, and the version of the format.
-ELSEWHERE = frozenset({"command", "environment", "seed"})
+ELSEWHERE = frozenset({"command", "environment", "seed", "started"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
 MARKS = (
     "M0,-.95A.95,.95 0 1 1 0,.95A.95,.95 0 1 1 0,-.95Z",
@@ -226,6 +226,8 @@ def leaves(value: Any) -> int:
 
 def definitions(value: Any, depth: int) -> Markup:
     """A nested value as definition lists."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        return definitions(value[0], depth)
     if isinstance(value, list | tuple) and any(isinstance(each, Mapping | list | tuple) for each in value):
         value = {str(number): each for number, each in enumerate(value, start=1)}
     if isinstance(value, list | tuple):

@@ -52,8 +52,16 @@ def warnings(view: View) -> list[Warnings]:
 
 def gathered(check: str, severity: Severity, findings: list[Finding]) -> Warnings:
     """The findings of one check, alike ones once."""
-    messages = list(dict.fromkeys(finding.message for finding in findings))
+    about: dict[str, set[str]] = {}
+    for finding in findings:
+        about.setdefault(finding.message, set()).update(finding.trials)
+    messages = [message if len(names) != 1 else named(message, *names) for message, names in about.items()]
     hints = dict.fromkeys(finding.hint for finding in findings if finding.hint)
     trials = {trial for finding in findings for trial in finding.trials}
     shown = messages[:MESSAGES_MAX]
     return Warnings(check, severity, tuple(shown), len(messages) - len(shown), tuple(hints)[:MESSAGES_MAX], len(trials))
+
+
+def named(message: str, trial: str) -> str:
+    """A message on one trial, which it may name already."""
+    return message if trial in message else f"{trial}: {message}"

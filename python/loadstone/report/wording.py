@@ -39,6 +39,8 @@ def figure(value: float, unit: str) -> str:
             return units.duration(value)
         case "B":
             return units.size(value)
+        case "B/op" if 0 < abs(value) < 10:
+            return f"{value:.3g} B/op"
         case "B/s" | "B/op":
             return units.size(value) + unit[1:]
         case "share":
@@ -118,8 +120,10 @@ def fact_value(name: str, value: object) -> str:
     if name == "durability":
         return SURVIVES.get(str(value), str(value))
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else digits(value)
+    if number == 0 and name == "cache_bytes":
+        return "none but the kernel's"
     if number is not None:
-        if name.endswith("_bytes"):
+        if name == "bytes" or name.endswith("_bytes"):
             return units.size(number)
         if name.endswith("_bps"):
             return f"{units.size(number)}/s"

@@ -31,8 +31,10 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         hint = "throughput and latency cannot be of one run with so many clients: take all three from one log"
     else:
         return
+    # 0.8499 is not "0.85, not 0.85 to 1.05".
+    digits = 3 if f"{busy:.3g}" not in (f"{low:g}", f"{high:g}") else 6
     message = (
-        f"throughput × mean latency ÷ clients is {busy:.3g}, not {low:g} to {high:g} "
+        f"throughput × mean latency ÷ clients is {busy:.{digits}g}, not {low:g} to {high:g} "
         f"({units.exact_rate(rate)} × {units.duration(mean)} ÷ {users:g})"
     )
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
