@@ -32,7 +32,7 @@ SOUND: Mapping[str, float] = {
     "read.mean": 9.8e6,
     "late.generator": 0,
     "late.client": 0,
-    "driver.share": 0.02,
+    "driver": 2e5,
     "device.read": 9e9,
     "returned": 1e10,
     "cpu.steal": 0.01,

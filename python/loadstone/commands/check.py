@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.text import Text
 
 from loadstone.commands import table
@@ -26,7 +25,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     results = open_results(options.results_at, options.results)
     judgement = judge(results)
-    console = Console(highlight=False)
+    console = table.terminal()
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in table.findings(judgement.all_findings, whole=options.verbose):

@@ -6,8 +6,6 @@ import argparse
 import json
 from typing import Any
 
-from rich.console import Console
-
 from loadstone.commands import table
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
@@ -38,7 +36,7 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     if getattr(options, "json", False):
         print(json.dumps(document(judgement), ensure_ascii=False))
     else:
-        table.show(Console(highlight=False, width=None), judgement, projected)
+        table.show(table.terminal(), judgement, projected)
     return judgement
 
 

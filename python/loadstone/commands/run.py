@@ -151,7 +151,6 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> boo
 
 def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
     """Judges the folder, prints the tables and writes the report; returns whether something was left undone."""
-    from rich.console import Console
 
     from loadstone.commands import table
     from loadstone.commands.reading import projected_of
@@ -163,7 +162,7 @@ def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
         return True
     projected = projected_of(results)
     judgement = judge(results)
-    table.show(Console(highlight=False), judgement, projected)
+    table.show(table.terminal(), judgement, projected)
     if report:
         from loadstone.report.write import write
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +22,7 @@ from loadstone.results.trial_result import Scalar
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
 # A check that fires on more trials than this is told once, with their number.
 MESSAGES_MAX = 3
+PIPE_WIDTH = 200
 
 
 def show(console: Console, judgement: Judgement, projected: Projected) -> None:
@@ -37,6 +40,11 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for renderable in findings(judgement.all_findings):
         console.print(renderable, soft_wrap=True)
+
+
+def terminal() -> Console:
+    """Standard output; what is no terminal has room for everything."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 
 
 def needed(console: Console, table: Table) -> int:
@@ -179,11 +187,11 @@ def change(comparison: Comparison) -> Text:
         case "refused":
             return Text("refused: invalid", style="bold red")
         case "none":
-            return Text(f"~ ({probability(comparison)} {n})", style="dim")
+            return Text(f"~ {probability(comparison)} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"
     low, high = comparison.ratio.low, comparison.ratio.high
     interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
-    return Text(f"{ratio}{interval} ({probability(comparison)} {n})", style=style)
+    return Text(f"{ratio}{interval} {probability(comparison)} {n}", style=style)
 
 
 def probability(comparison: Comparison) -> str:

@@ -4,8 +4,8 @@ The checks go by these figures and facts of a trial, where it has them; the lab 
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `<operation>.<statistic>` and
 `all.mean`; `load.` before each for the load phase. `late.generator`, `late.client`: operations more than 1 ms late for
-that reason. `cpu.engine_share`: how much of the processors that it may use the engine used. `driver.share`: our own
-share of an embedded operation's time. `device.read`, `device.written`: bytes in the window; `returned`: bytes of
+that reason. `cpu.engine_share`: how much of the processors that it may use the engine used. `driver`: ns that an
+operation takes on the null store. `device.read`, `device.written`: bytes in the window; `returned`: bytes of
 values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of the host that went elsewhere. `verified`,
 `wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure whose n is 0 rests on
 nobody knows how many operations.

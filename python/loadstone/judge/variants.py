@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from loadstone.judge.checks import impossible, incomplete, noisy, too_few_samples
+from loadstone.judge.checks import generator_limited, impossible, incomplete, noisy, too_few_samples
 from loadstone.judge.finding import Finding
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Settings
@@ -17,6 +17,7 @@ def judge_variant(
 ) -> tuple[Finding, ...]:
     """Findings on a variant, given the cell that the question's interval is about and the planned trials that miss."""
     found = [*too_few_samples.check(trials, settings), *impossible.mean(trials, settings)]
+    found += generator_limited.driver(trials, settings)
     if headline is not None:
         found += noisy.check(trials, headline.estimate, headline.metric, settings)
     if missing and not (headline and narrow(headline, settings)):

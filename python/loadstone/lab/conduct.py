@@ -71,6 +71,8 @@ class Conductor:
             "how": run.result.ready.how,
             "engine": run.result.ready.engine,
             "profile": summary.profile,
+            # Every store that there is works within the engine's process.
+            "networked": "no",
         }
         notes = list(run.result.notes)
         if summary.reason:
