@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from experiment_support import WORKLOADS
+from loadstone.experiment.description import describe
 from loadstone.experiment.file import ExperimentError, load
-from loadstone.experiment.plan import describe, plan
+from loadstone.experiment.plan import plan
 from loadstone.experiment.reference import COMPLETE
 
 SNIPPETS = (

@@ -11,8 +11,10 @@ import pytest
 
 from experiment_support import FIXTURES, ROOT, loaded, snapshot
 from loadstone.experiment import order
+from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
-from loadstone.experiment.plan import Plan, Variant, describe, estimate, plan, space
+from loadstone.experiment.forecast import estimate, space
+from loadstone.experiment.plan import Plan, Variant, plan
 
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from experiment_support import ROOT, WORKLOADS, loaded
 from loadstone.experiment import known, schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
@@ -49,14 +50,30 @@ def figure(number: float, unit: str) -> str:
             return exact_rate(number)
         case "ns":
             return duration(number)
+        case "B/op" if 0 < abs(number) < 10:
+            return f"{number:.3g} B/op"
         case "B" | "B/s" | "B/op":
             return f"{size(number)}{unit[1:]}"
         case "share":
             return share(number)
+        case "operations" | "values":
+            return count(number)
         case "×":
-            return f"{number:.2f}×"
-    number_text = count(number) if float(number).is_integer() else f"{number:,.3g}"
-    return f"{number_text} {unit}".strip()
+            return times(number)
+    return f"{plain(number)} {unit}".strip()
+
+
+def plain(number: float) -> str:
+    """A number without unit, three digits or more: 1,234, 12.3, 0.00123."""
+    return f"{number:,.0f}" if abs(number) >= 999.5 or number == 0 else f"{number:.3g}"
+
+
+def times(ratio: float) -> str:
+    """A ratio with three digits: 4.56×, 0.219×; figures of which one is 0 or negative have none."""
+    if math.isnan(ratio):
+        return "no ratio"
+    digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
+    return f"{ratio:,.{digits}f}×"
 
 
 def together(numbers: Sequence[float], unit: str) -> list[str]:

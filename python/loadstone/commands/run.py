@@ -42,11 +42,13 @@ def main(arguments: list[str]) -> int:
     from rich.console import Console
 
     from loadstone.experiment.file import load
-    from loadstone.experiment.plan import describe, plan
+    from loadstone.experiment.plan import plan
 
     loaded = load(options.file, options.scale, options.set)
     planned = plan(loaded.experiment)
     if options.dry_run:
+        from loadstone.experiment.description import describe
+
         print(describe(planned, loaded.warnings))
         return 0
     talk = Console(stderr=True)
@@ -124,7 +126,7 @@ def digests(planned: Plan) -> dict[str, str]:
 
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:
     """Runs what is missing; returns whether any trial came to nothing. What is done is kept, however this ends."""
-    from loadstone.experiment.plan import estimate
+    from loadstone.experiment.forecast import estimate
     from loadstone.lab.run import Run
     from loadstone.progress import display
 

@@ -180,7 +180,7 @@ def spread(cell: Cell) -> str:
 def change(comparison: Comparison) -> Text:
     """What a contender is to the baseline, with p and n; `~` without evidence."""
     n = f"n={comparison.ratio.n}"
-    ratio = f"{comparison.ratio.value:.2f}×"
+    ratio = units.times(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
             return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")

@@ -15,14 +15,10 @@ from typing import Literal
 
 from loadstone.experiment import order, properties, template
 from loadstone.experiment.context import values
-from loadstone.experiment.description import describe
-from loadstone.experiment.forecast import estimate, space
 from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.known import OF_A_RUN
 from loadstone.experiment.model import Experiment, Hooks
 from loadstone.experiment.points import dimensions, points
-
-__all__ = ["Plan", "PlannedTrial", "Variant", "describe", "estimate", "plan", "space"]
 
 Arrival = Literal["uniform", "poisson"]
 Durability = Literal["none", "os", "device"]

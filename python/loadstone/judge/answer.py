@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from loadstone import units
 from loadstone.judge import words
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
@@ -56,7 +57,7 @@ def clause(comparison: Comparison) -> str:
         verb = "holds" if metric == THROUGHPUT else "has"
         relation = f"{left} {verb} {words.ratio(ratio.value)}× the {metric} of {right}"
     else:
-        figures = " against ".join(words.figure(cell.estimate.value, cell.unit) for cell in (ours, theirs))
+        figures = " against ".join(units.figure(cell.estimate.value, cell.unit) for cell in (ours, theirs))
         relation = f"{metric} of {left} and {right} is {figures}"
     if comparison.claim == "impossible":
         return f"{relation} ({impossible(ratio.n)}, {verdict})"
@@ -202,6 +203,6 @@ def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str) -> str:
     if estimate.low is None or estimate.high is None or estimate.level is None:
         between = too_few(estimate.n)
     else:
-        ends = f"{words.figure(estimate.low, unit)} to {words.figure(estimate.high, unit)}"
+        ends = f"{units.figure(estimate.low, unit)} to {units.figure(estimate.high, unit)}"
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {words.figure(estimate.value, unit)} ({between})"
+    return f"{metric} is {units.figure(estimate.value, unit)} ({between})"

@@ -43,18 +43,3 @@ def listed(items: Sequence[str], most: int = 3) -> str:
 def fact(name: str, value: Scalar) -> str:
     """A fact's value; sizes, which may be texts of an engine, scaled."""
     return units.size(float(value)) if name.endswith("_bytes") else str(value)
-
-
-def figure(value: float, unit: str) -> str:
-    """A figure in its unit: latencies and bandwidths scaled, a throughput not."""
-    match unit:
-        case "op/s":
-            return units.exact_rate(value)
-        case "ns":
-            return units.duration(value)
-        case "B/s":
-            return bandwidth(value)
-        case "B":
-            return units.size(value)
-        case _:
-            return f"{number(value)} {unit}".rstrip()

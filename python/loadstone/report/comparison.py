@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from loadstone import units
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Comparison, VariantKey
 from loadstone.report import wording
@@ -71,7 +72,7 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
         if estimate.low is not None
         else Entry("none", f"n={estimate.n}", tone="muted")
     )
-    return (name, Entry(wording.figure(estimate.value, cell.unit)), between, *middle, *end)
+    return (name, Entry(units.figure(estimate.value, cell.unit)), between, *middle, *end)
 
 
 def against(comparison: Comparison | None) -> Iterator[Entry]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from loadstone import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
@@ -74,7 +75,7 @@ def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:
         return Entry(wording.DASH, tone="muted")
     numbers, unit = [value.value for value in found], found[0].unit
     low, high = min(numbers), max(numbers)
-    return Entry(wording.figure(median(numbers), unit), wording.span(low, high, unit) if low < high else "")
+    return Entry(units.figure(median(numbers), unit), wording.span(low, high, unit) if low < high else "")
 
 
 def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 
+from loadstone import units
 from loadstone.report import wording
 from loadstone.report.comparison import held
 from loadstone.report.table import Align, Column, Entry, Rows, Table
@@ -64,7 +65,7 @@ def columns(view: View) -> list[str]:
 def number(trial: TrialResult, metric: str) -> Entry:
     """A figure of a trial."""
     found = trial.values.get(metric)
-    return Entry(wording.DASH, tone="muted") if found is None else Entry(wording.figure(found.value, found.unit))
+    return Entry(wording.DASH, tone="muted") if found is None else Entry(units.figure(found.value, found.unit))
 
 
 def order(trial: TrialResult) -> tuple[int, int, str]:

@@ -30,38 +30,9 @@ SURVIVES = {
 }
 
 
-def figure(value: float, unit: str) -> str:
-    """A figure in base units as people read it."""
-    match unit:
-        case "op/s":
-            return units.exact_rate(value)
-        case "ns":
-            return units.duration(value)
-        case "B":
-            return units.size(value)
-        case "B/op" if 0 < abs(value) < 10:
-            return f"{value:.3g} B/op"
-        case "B/s" | "B/op":
-            return units.size(value) + unit[1:]
-        case "share":
-            return units.share(value)
-        case "operations" | "values":
-            return units.count(value)
-        case "×":
-            return times(value)
-        case "":
-            return plain(value)
-    return f"{plain(value)} {unit}"
-
-
-def plain(value: float) -> str:
-    """A number without unit, three digits or more: 1,234, 12.3, 0.00123."""
-    return f"{value:,.0f}" if abs(value) >= 999.5 or value == 0 else f"{value:.3g}"
-
-
 def span(low: float, high: float, unit: str) -> str:
     """An interval; a unit that both ends share is written once."""
-    left, right = figure(low, unit), figure(high, unit)
+    left, right = units.figure(low, unit), units.figure(high, unit)
     number, _, mark = left.rpartition(" ")
     if mark and right.endswith(f" {mark}"):
         left = number
@@ -83,17 +54,12 @@ def half_width(estimate: Estimate) -> str:
     return f"± {side * 100:.{0 if side >= 0.0995 else 1}f} %"
 
 
-def times(ratio: float) -> str:
-    """A ratio with three digits: 4.56×, 0.219×."""
-    digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
-    return f"{ratio:,.{digits}f}×"
-
-
 def ratio(estimate: Estimate) -> tuple[str, str]:
     """A ratio and its interval; the latter empty where there is none."""
     if estimate.low is None or estimate.high is None:
-        return times(estimate.value), ""
-    return times(estimate.value), f"{times(estimate.low).removesuffix('×')} {DASH} {times(estimate.high)}"
+        return units.times(estimate.value), ""
+    low = units.times(estimate.low).removesuffix("×")
+    return units.times(estimate.value), f"{low} {DASH} {units.times(estimate.high)}"
 
 
 def chance(comparison: Comparison) -> str:

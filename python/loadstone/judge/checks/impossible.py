@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
+from loadstone import units
 from loadstone.judge import words
 from loadstone.judge.figures import family, moved, rank, seconds
 from loadstone.judge.finding import Finding, Severity
@@ -135,7 +136,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():
         if value.value < 0:
-            yield f"{metric} is negative: {words.figure(value.value, value.unit)}"
+            yield f"{metric} is negative: {units.figure(value.value, value.unit)}"
             continue
         name, last = family(metric)
         if last == "mean":
@@ -163,4 +164,4 @@ def outside(mean: Value, ladder: list[tuple[float, Value]], rounding: float) -> 
 
 def said(value: Value) -> str:
     """A figure with its name: `read.p99 of 1.23 ms`."""
-    return f"{value.metric} of {words.figure(value.value, value.unit)}"
+    return f"{value.metric} of {units.figure(value.value, value.unit)}"

@@ -8,8 +8,8 @@ from typing import Any
 
 import altair as alt
 
+from loadstone import units
 from loadstone.judge.judgement import VariantKey
-from loadstone.report import wording
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import (
     PANELS_MAX,
@@ -149,7 +149,7 @@ def panel_rows(
         points = middle([line for _, _, line in lines]).points
         same = {"name": name, "kind": kind}
         strong.extend(
-            {**same, "seconds": at, "value": value, "figure": wording.figure(value, unit), "at": f"{at:g} s"}
+            {**same, "seconds": at, "value": value, "figure": units.figure(value, unit), "at": f"{at:g} s"}
             for at, value in points
         )
         if strong and len(kinds) > 1 and points:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from loadstone import units
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import rows as frame
@@ -93,7 +94,7 @@ def mark(view: View, cell: Cell) -> Row:
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld:
         return {**name, "value": None, "figure": "withheld"}
-    figure = wording.figure(estimate.value, cell.unit)
+    figure = units.figure(estimate.value, cell.unit)
     ends = finite(estimate.low, estimate.high)
     return {
         **name,
@@ -114,6 +115,6 @@ def repeats(view: View, cell: Cell) -> list[Row]:
         found = [found[round(at * (len(found) - 1) / (DOTS_MAX - 1))] for at in range(DOTS_MAX)]
     name = view.name(cell.variant)
     return [
-        {"name": name, "value": value, "repeat": str(repeat), "figure": wording.figure(value, cell.unit)}
+        {"name": name, "value": value, "repeat": str(repeat), "figure": units.figure(value, cell.unit)}
         for value, repeat in found
     ]

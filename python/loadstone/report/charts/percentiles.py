@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 
+from loadstone import units
 from loadstone.event import BESIDE
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
@@ -115,7 +116,7 @@ def points(view: View, operation: str, context: VariantKey, luck: dict[str, None
                     "nines": round(nines(percentile), 4),
                     "latency": cell.estimate.value,
                     "percentile": f"{percentile.removeprefix('p')} %",
-                    "figure": wording.figure(cell.estimate.value, cell.unit),
+                    "figure": units.figure(cell.estimate.value, cell.unit),
                     "interval": wording.interval(cell.estimate, cell.unit) if cell.estimate.low is not None else "none",
                     "n": str(cell.estimate.n),
                 }

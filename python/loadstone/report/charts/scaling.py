@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from loadstone import units
 from loadstone.judge.judgement import Knee, VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import figure
@@ -105,7 +106,7 @@ def measured(view: View, knee: Knee) -> list[Row]:
             "name": name(view, knee),
             "clients": clients,
             "throughput": value,
-            "figure": wording.figure(value, "op/s"),
+            "figure": units.figure(value, "op/s"),
         }
         for clients, value in zip(knee.clients, knee.throughput, strict=True)
         if finite(clients, value)
