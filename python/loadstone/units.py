@@ -84,7 +84,8 @@ def together(numbers: Sequence[float], unit: str) -> list[str]:
         return [figure(number, unit) for number in numbers]
     factor, name = next((each for each in tables[unit] if least >= each[0]), tables[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
-    return [f"{number / factor:,.{digits}f} {name}{unit[1:] if unit.startswith('B/') else ''}" for number in numbers]
+    name += unit[1:] if unit.startswith("B/") else ""
+    return [f"{number / factor:,.{digits if number else 0}f} {name}" for number in numbers]
 
 
 def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:

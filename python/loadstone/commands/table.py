@@ -17,6 +17,7 @@ from loadstone import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.projection import Projected
+from loadstone.results.result_set import natural
 from loadstone.results.trial_result import Scalar
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
@@ -79,14 +80,10 @@ def metric_table(
         if each == metric and picked(variant, projected.table) == part
     }
     title = " ".join([metric, *(f"{key}={value}" for key, value in part)])
-    grid = Grid(
-        title,
-        projected,
-        cells,
-        figures(list(cells.values())),
-        {each.contender.variant: each for each in judgement.comparisons if each.metric == metric},
-        judgement.results.question.baseline,
-    )
+    compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
+    bases = [dict(each.baseline.variant).get(projected.col) for each in compared.values()]
+    baseline = bases[0] if bases else judgement.results.question.baseline
+    grid = Grid(title, projected, cells, figures(list(cells.values())), compared, baseline)
     broad = grid.broad()
     return broad if width(broad) <= limit else grid.long()
 
@@ -106,7 +103,7 @@ class Grid:
     def columns(self) -> list[Scalar]:
         """The values of the compared dimension, the baseline first."""
         found = list(dict.fromkeys(dict(variant).get(self.projected.col, "") for variant in self.cells))
-        return sorted(found, key=lambda value: value != self.baseline)
+        return sorted(found, key=lambda value: (value != self.baseline, natural(value)))
 
     def empty(self) -> Table:
         """A table without rows, the row keys its columns."""
@@ -129,7 +126,7 @@ class Grid:
             table.add_column(str(column) or "all", justify="right", no_wrap=True)
             if column in changing:
                 table.add_column("", no_wrap=True)
-        for row, found in rows.items():
+        for row, found in sorted(rows.items(), key=lambda each: natural(each[0])):
             line: list[str | Text] = [str(value) for _, value in row]
             for column in self.columns:
                 here = found.get(column)
@@ -147,7 +144,7 @@ class Grid:
         if self.compared:
             table.add_column(f"against {self.columns[0]}", no_wrap=True)
         order = {value: i for i, value in enumerate(self.columns)}
-        rows = list(dict.fromkeys(picked(variant, self.projected.row) for variant in self.cells))
+        rows = sorted({picked(variant, self.projected.row) for variant in self.cells}, key=natural)
         for row in rows:
             variants = [variant for variant in self.cells if picked(variant, self.projected.row) == row]
             for variant in sorted(variants, key=lambda each: order[dict(each).get(self.projected.col, "")]):

@@ -69,7 +69,11 @@ def together(comparisons: Sequence[Comparison], varying: set[str]) -> str:
     contexts: dict[VariantKey, list[Comparison]] = {}
     for each in comparisons:
         contexts.setdefault(each.context, []).append(each)
-    parts = [where(every[0], varying) + side_by_side(every) for every in contexts.values()]
+    # What holds in several contexts is said once.
+    same: dict[str, list[str]] = {}
+    for every in contexts.values():
+        same.setdefault(side_by_side(every), []).append(where(every[0], varying).removesuffix(": "))
+    parts = [f"{joined(places)}: {text}" if any(places) else text for text, places in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [

@@ -11,7 +11,7 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.judge.pair import Pair
 from loadstone.judge.registry import PAIR
 from loadstone.judge.settings import Settings
-from loadstone.results.result_set import ResultSet
+from loadstone.results.result_set import ResultSet, natural
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Variants = Mapping[VariantKey, Sequence[TrialResult]]
@@ -46,11 +46,13 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
         if (value := dict(key).get(by)) is not None:
             contexts.setdefault(tuple(pair for pair in key if pair[0] != by), {})[value] = key
     base = baseline(results, by)
+    # Trials are in the order in which they were run, which is random.
+    contexts = {context: contexts[context] for context in sorted(contexts, key=natural)}
     found = [
         Match(context, keys[base], key, Pair(by, base, value, variants[keys[base]], variants[key]))
         for context, keys in contexts.items()
         if base is not None and base in keys
-        for value, key in keys.items()
+        for value, key in sorted(keys.items(), key=lambda pair: natural(pair[0]))
         if value != base
     ]
     return attached(found, not results.interleaved, settings)

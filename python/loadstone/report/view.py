@@ -6,13 +6,12 @@ same colour everywhere.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 
 from loadstone.judge.finding import Finding, Verdict, verdict
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.results.result_set import variant_name
+from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
 # Names longer than this are shortened in charts and table heads; the full name stands in the comparison table.
@@ -145,16 +144,6 @@ class View:
             found.update(dict.fromkeys(key_comparison.findings))
         concerned = (each for each in found if not metric or each.metric in ("", metric))
         return sorted(concerned, key=lambda finding: -finding.severity)
-
-
-def natural(value: object) -> list[tuple[int, float, str]]:
-    """A key that sorts numbers as numbers, also within texts: 2 before 16, `v9` before `v10`."""
-    if isinstance(value, tuple):
-        return [part for each in value for part in natural(each)]
-    if isinstance(value, int | float):
-        return [(0, float(value), "")]
-    parts = re.split(r"(\d+)", str(value))
-    return [(0, float(part[:300]), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
 
 
 def shorten(name: str, length: int = NAME_LENGTH) -> str:

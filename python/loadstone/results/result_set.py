@@ -4,6 +4,7 @@ reports and exports do not care whether it was run here or read from another too
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,3 +123,13 @@ def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
 def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) -> str:
     """A config in words: `system=lmdb clients=2`."""
     return " ".join(f"{name}={value}" for name, value in dict(config).items()) or "all"
+
+
+def natural(value: object) -> list[tuple[int, float, str]]:
+    """A key that sorts numbers as numbers, also within texts: 2 before 16, `v9` before `v10`."""
+    if isinstance(value, tuple):
+        return [part for each in value for part in natural(each)]
+    if isinstance(value, int | float):
+        return [(0, float(value), "")]
+    parts = re.split(r"(\d+)", str(value))
+    return [(0, float(part[:300]), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]

@@ -26,8 +26,8 @@ from loadstone.report.charts.figure import (
     shown,
     words_over,
 )
-from loadstone.report.view import View, natural, spread
-from loadstone.results.result_set import variant_name
+from loadstone.report.view import View, spread
+from loadstone.results.result_set import natural, variant_name
 
 # Points of the fitted curve.
 POINTS = 64
