@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
@@ -139,8 +139,25 @@ class Whole:
         return f"{units.clock(max(left, 0))} left" if self.done < self.trials else "done"
 
 
+class Steps:
+    """How far one trial is, in the shape of a phase: its steps are of unlike length, so each has its share."""
+
+    # What a trial goes through, with the share of it that is done when that begins.
+    SHARES: ClassVar = {"prepare": 0.0, "load": 0.05, "copy": 0.1, "flush": 0.35, "measure": 0.4, "tear down": 0.95}
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.speed = self.latency = self.spark = ""
+        self.state = "prepare"
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return self.SHARES[self.state]
+
+
 class Display(Protocol):
-    """Shows an experiment: all of it, and the phase under way."""
+    """Shows an experiment: all of it, the trial and the phase under way."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -148,6 +165,12 @@ class Display(Protocol):
     ) -> None: ...
     def plan(self, whole: Whole) -> None:
         """The experiment, which may grow by more repeats."""
+
+    def trial(self, name: str) -> None:
+        """A trial is about to start."""
+
+    def step(self, name: str) -> None:
+        """It goes on with one of `Steps.SHARES`."""
 
     def begin(self, phase: Phase) -> None:
         """A phase is about to start."""
@@ -164,6 +187,7 @@ class PlainLines:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._trial = ""
         self._phase: Phase | None = None
         self._said = 0.0
 
@@ -177,6 +201,13 @@ class PlainLines:
         """Says how much there is to do."""
         self.say(f"{whole.name}: {whole.trials - whole.done:,} of {whole.trials:,} trials to run, {whole.state}")
 
+    def trial(self, name: str) -> None:
+        """Takes note of the trial, which gets its line at its end."""
+        self._trial = name
+
+    def step(self, name: str) -> None:
+        """Nothing."""
+
     def begin(self, phase: Phase) -> None:
         """Takes note of the phase."""
         self._phase = phase
@@ -188,7 +219,7 @@ class PlainLines:
             self._said = time.monotonic()
             parts = [f"{phase.share:.0%}" if phase.rates else "", phase.speed, phase.latency, phase.state]
             words = ", ".join(part for part in parts if part)
-            self.say(f"{phase.name}: {words}")
+            self.say(f"{self._trial} {phase.name}: {words}")
 
     def say(self, line: str, *, bad: bool = False) -> None:
         """Writes a line."""
@@ -196,7 +227,7 @@ class PlainLines:
 
 
 class Bars:
-    """Two bars, the experiment's and the phase's, below the lines of what is done."""
+    """Three bars, the experiment's, the trial's and the phase's, below the lines of what is done."""
 
     def __init__(self, console: Console) -> None:
         self._phase: Phase | None = None
@@ -212,7 +243,9 @@ class Bars:
             refresh_per_second=4,
             transient=True,
         )
-        self._task: TaskID | None = None
+        self._steps: Steps | None = None
+        # The trial's and the phase's; the experiment's bar stays.
+        self._tasks: list[TaskID] = []
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -225,12 +258,28 @@ class Bars:
         """Adds the experiment's bar."""
         self._progress.add_task(whole.name, total=1, phase=whole)
 
+    def trial(self, name: str) -> None:
+        """Puts the trial's bar in the place of the last one's."""
+        self._drop(0)
+        self._steps = Steps(name)
+        self._tasks.append(self._progress.add_task(name, total=1, phase=self._steps))
+
+    def step(self, name: str) -> None:
+        """Moves the trial's bar on."""
+        if self._steps:
+            self._steps.state = name
+
     def begin(self, phase: Phase) -> None:
         """Puts the phase's bar in the place of the last one's."""
-        if self._task is not None:
-            self._progress.remove_task(self._task)
+        self._drop(1)
         self._phase = phase
-        self._task = self._progress.add_task(phase.name, total=1, phase=phase)
+        self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))
+
+    def _drop(self, kept: int) -> None:
+        """Takes bars away, but the first few below the experiment's."""
+        for task in self._tasks[kept:]:
+            self._progress.remove_task(task)
+        del self._tasks[kept:]
 
     def update(self) -> None:
         """Nothing: what is shown is looked up when it is drawn."""

@@ -60,6 +60,7 @@ class Conductor:
             return self._result(planned, {}, start, end="failed", notes=(note,))
         finally:
             data.remove(directory)
+        self.shown.step("tear down")
         summary = run.result.summary
         measured = [*(figures.figures(load.result, "load.") if load else ()), *figures.figures(run.result), *watched]
         measured += [*(figures.payload(load.spec, load.result) if load else ()), *figures.payload(run.spec, run.result)]
@@ -134,12 +135,14 @@ class Conductor:
             spec = specs.load_spec(variant, part, self.experiment.seed, settle=settle)
             self._phase("load", spec, planned, files, None)
             part.rename(kept)
+        self.shown.step("copy")
         space.copy(kept, directory)
         return None
 
     def _run(self, planned: PlannedTrial, directory: Path, files: Path) -> Measured:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
         spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
+        self.shown.step("flush")
         with Watch(directory, files / "observed.jsonl") as watch:
             run = self._phase("run", spec, planned, files, watch)
         summary = run.result.summary
@@ -148,8 +151,8 @@ class Conductor:
     def _phase(
         self, name: str, spec: dict[str, object], planned: PlannedTrial, files: Path, watch: Watch | None
     ) -> Finished:
-        label = f"{planned.trial} {name}"
-        return phase.run(spec, name, files, self.shown, label, watch, self._timeout())
+        self.shown.step("measure" if name == "run" else "load")
+        return phase.run(spec, name, files, self.shown, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
         """Every variant of a block does the same operations; every block does others."""

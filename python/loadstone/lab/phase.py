@@ -37,15 +37,13 @@ class Finished:
     series: Series
 
 
-def run(
-    spec: Spec, name: str, files: Path, shown: Display, label: str, watcher: Watcher | None, timeout: float
-) -> Finished:
+def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | None, timeout: float) -> Finished:
     """Runs an engine; its spec, events and histograms go to `<name>.json`, `.jsonl` and `.hlog` below `files`.
 
     Raises EngineError when it ends without a result, or gives none within `timeout` seconds.
     """
     until = spec["until"]
-    phase = Phase(label, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
+    phase = Phase(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
     course = Course()
     shown.begin(phase)
     with ExitStack() as stack:
@@ -72,7 +70,7 @@ def run(
         except EngineError as error:
             if late.passed:
                 raise EngineError(
-                    f"{label}: the engine did not end within {timeout:g} s",
+                    f"{name}: the engine did not end within {timeout:g} s",
                     "give the experiment a longer `timeout`, or find out what the store waits for",
                     error.status,
                 ) from None

@@ -65,6 +65,7 @@ class Run:
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs a trial and writes it down. Raises LoadstoneError when too many in a row came to nothing."""
+        self.shown.trial(planned.trial)
         with self.folder.trial(planned.trial) as files:
             result = conductor.conduct(planned, files)
         self.folder.append(result)
