@@ -100,6 +100,12 @@ def test_nothing_is_left_of_the_data(home: Path) -> None:
     assert engines(home) == []
 
 
+def test_without_a_wish_the_usual_figures_are_shown(home: Path) -> None:
+    said = loadstone(home, "show", "small").stdout
+    for metric in ("throughput", "read.p99", "update.p99"):
+        assert f"\n{metric}" in said
+
+
 def test_the_resolved_experiment_is_an_experiment_that_plans_the_same_trials(home: Path, folder: Folder) -> None:
     resolved = folder.path / "experiment.yaml"
     assert yaml.safe_load(resolved.read_text())["measure"]["duration"] in ("200ms", 0.2)

@@ -58,7 +58,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "withheld": cell.withheld,
             }
             for cell in judgement.cells.values()
-            if cell.metric in judgement.results.question.metrics
+            if cell.metric in judgement.results.headline_metrics
         ],
         "comparisons": [
             {

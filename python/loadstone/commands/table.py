@@ -33,7 +33,7 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(results.question.text, style="bold"), soft_wrap=True)
     if judgement.answer:
         console.print(Text(judgement.answer), soft_wrap=True)
-    for metric in results.question.metrics:
+    for metric in results.headline_metrics:
         for part in parts(judgement, projected.table, metric):
             made = metric_table(judgement, projected, metric, part, lambda table: needed(console, table), console.width)
             console.print(made)

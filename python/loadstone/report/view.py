@@ -157,6 +157,6 @@ def shorten(name: str, length: int = NAME_LENGTH) -> str:
 
 def spread(items: Sequence[VariantKey], most: int) -> list[VariantKey]:
     """At most that many of them, evenly spaced, the first and the last among them."""
-    if len(items) <= most:
-        return list(items)
+    if len(items) <= most or most < 2:
+        return list(items[:most])
     return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from loadstone import units
 from loadstone.judge.judgement import Comparison
 from loadstone.statistics.estimate import Estimate
@@ -72,8 +74,8 @@ def chance(comparison: Comparison) -> str:
 
 def metric(name: str) -> str:
     """A metric's name in words: `read p99`, `device written per operation`."""
-    operation, point, rest = name.partition(".")
-    return f"{operation} {rest}".replace("_", " ") if point else name.replace("_", " ")
+    # The point of p99.9 stays.
+    return re.sub(r"\.(?!\d)", " ", name).replace("_", " ")
 
 
 def fact(name: str) -> str:

@@ -10,6 +10,7 @@ import altair as alt
 from loadstone import units
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.report import wording
+from loadstone.report.charts import device
 from loadstone.report.charts import rows as frame
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
 from loadstone.report.view import View, spread
@@ -17,6 +18,8 @@ from loadstone.results.value import THROUGHPUT
 
 # Dots in a row; more would be a smear.
 DOTS_MAX = 60
+# An experiment may ask for many metrics, each of which is a panel for each context.
+HEADLINES_MAX = 36
 
 
 def throughput(view: View) -> Figure:
@@ -25,14 +28,14 @@ def throughput(view: View) -> Figure:
 
 
 def others(view: View) -> Figure:
-    """The other headline metrics."""
-    return drawn(view, "headline", [name for name in view.headline if name != THROUGHPUT])
+    """The other headline metrics; those of the device have a section of their own."""
+    return drawn(view, "headline", [name for name in view.headline if name not in (THROUGHPUT, *device.metrics(view))])
 
 
 def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
     """A panel for each context and metric."""
     known = [metric for metric in metrics if metric in view.metrics]
-    each_at_most = max(PANELS_MAX // max(len(known), 1), 1)
+    each_at_most = max((PANELS_MAX if name == "throughput" else HEADLINES_MAX) // max(len(known), 1), 1)
     contexts = spread(view.contexts, each_at_most)
     drawings = [
         drawing
