@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     console = table.terminal()
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-    for line in table.findings(judgement.all_findings, whole=options.verbose):
+    for line in table.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
     console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.verdict}", markup=False)
     return int(judgement.verdict != Verdict.VALID)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -17,7 +17,7 @@ from loadstone import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.projection import Projected
-from loadstone.results.result_set import natural
+from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
@@ -39,7 +39,7 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
             console.print(made)
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-    for renderable in findings(judgement.all_findings):
+    for renderable in findings(judgement):
         console.print(renderable, soft_wrap=True)
 
 
@@ -197,19 +197,16 @@ def probability(comparison: Comparison) -> str:
     return "p=?" if p is None else "p<0.001" if p < 0.001 else f"p={p:.3f}"
 
 
-def worded(finding: Finding) -> str:
-    """A finding's message, with the trial that it is about if it is one."""
-    return f"{finding.trials[0]}: {finding.message}" if len(finding.trials) == 1 else finding.message
-
-
-def findings(found: Iterable[Finding], *, whole: bool = False) -> list[Text]:
+def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
     """Findings by check, the worst first; of those that fire on many trials a few, or the `whole`."""
+    variants = judgement.variants if len(judgement.variants) > 1 else {}
+    whose = {finding: variant_name(key) for key, found in variants.items() for finding in found}
     by_check: dict[tuple[Severity, str], list[Finding]] = {}
-    for finding in found:
+    for finding in judgement.all_findings:
         by_check.setdefault((finding.severity, finding.check), []).append(finding)
     lines = []
     for (severity, check), same in by_check.items():
-        messages = list(dict.fromkeys(worded(finding) for finding in same))
+        messages = list(dict.fromkeys(worded(finding, whose.get(finding, "")) for finding in same))
         for message in messages[: len(messages) if whole else MESSAGES_MAX]:
             name = (f"{check} ", STYLES[severity])
             lines.append(Text.assemble(name, (f"({severity.name.lower()}) ", "dim"), message))
@@ -217,3 +214,9 @@ def findings(found: Iterable[Finding], *, whole: bool = False) -> list[Text]:
             lines.append(Text(f"  … and {len(messages) - MESSAGES_MAX} more like it", style="dim"))
         lines.append(Text(f"  hint: {same[0].hint}", style="dim"))
     return lines
+
+
+def worded(finding: Finding, variant: str) -> str:
+    """A finding's message, with the trial or the variant that it is about."""
+    whose = finding.trials[0] if len(finding.trials) == 1 else variant
+    return f"{whose}: {finding.message}" if whose else finding.message

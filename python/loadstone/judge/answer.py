@@ -25,7 +25,8 @@ def answer(
     comparisons: Sequence[Comparison], knees: Sequence[Knee], cells: Mapping[tuple[VariantKey, str], Cell], metric: str
 ) -> str:
     """Of the comparisons by the first metric; without any, of the knees, else of the one figure that there is."""
-    if comparisons:
+    # Of a sweep over clients one wants to know where it ends, not how each point compares with the first.
+    if comparisons and not (knees and comparisons[0].by == "clients"):
         first = [each for each in comparisons if each.metric == comparisons[0].metric]
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
         contexts = {each.context for each in first}
