@@ -88,15 +88,14 @@ class Histogram:
                 return self.layout.highest_equivalent(index)
         raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
 
-    def quantiles(self, shares: Sequence[float]) -> list[int | None]:
-        """Several quantiles in one pass, in their order; None where there are too few values above one."""
+    def quantiles(self, shares: Sequence[float]) -> list[int]:
+        """Several quantiles in one pass, in their order. Raises ValueError when there is no value."""
         if not self.counts:
-            return [None] * len(shares)
+            raise ValueError("an empty histogram has no quantiles")
         indices = sorted(self.counts)
         totals = list(accumulate(self.counts[index] for index in indices))
         ranks = (max(math.ceil(Fraction(str(share)) * totals[-1]), 1) for share in shares)
-        found = (self.layout.highest_equivalent(indices[bisect_left(totals, rank)]) for rank in ranks)
-        return [value if self.supports(share) else None for share, value in zip(shares, found, strict=True)]
+        return [self.layout.highest_equivalent(indices[bisect_left(totals, rank)]) for rank in ranks]
 
     @property
     def mean(self) -> float:

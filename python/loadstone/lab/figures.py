@@ -17,10 +17,12 @@ from loadstone.trial import Spec
 ALL = "all"
 # The engine reports its read and its update as well, so in sums over operations it would count twice.
 COMPOSED = "READ-MODIFY-WRITE"
+# That of YCSB's zipfian lengths: the i-th shortest comes i^-theta times as often as the shortest.
+ZIPFIAN_THETA = 0.99
 
 
-def figures(result: Result, prefix: str = "") -> Iterator[Value]:
-    """The figures of one phase; `prefix` is `load.` for the load phase."""
+def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
+    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase."""
     summary = result.summary
     seconds = summary.measured_ns / 1e9
     done = summary.operations - summary.failed
@@ -38,7 +40,9 @@ def figures(result: Result, prefix: str = "") -> Iterator[Value]:
     if summary.measured_ns:
         yield Value(f"{prefix}cpu.engine", sum(summary.cpu_ns) / summary.measured_ns, "processors", 1)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    yield Value(f"{prefix}engine.memory_max", summary.memory_bytes_max, "B", 1)
+    # The summary's own is the kernel's, which begins with what the lab had when it started the engine.
+    if memory_max:
+        yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
     yield Value(f"{prefix}engine.written", summary.device_bytes[1], "B", 1)
     yield from verified(summary, prefix)
@@ -82,7 +86,7 @@ def time_ns(outcomes: Iterable[Outcome], *, service: bool) -> float:
 
 
 def quantiles(name: str, histogram: Histogram) -> Iterator[Value]:
-    """A histogram's figures; a percentile with fewer than ten values above it is left out."""
+    """A histogram's figures; which percentiles have too few values above them is for the judge to say."""
     count = histogram.count
     if not count:
         return
@@ -90,8 +94,7 @@ def quantiles(name: str, histogram: Histogram) -> Iterator[Value]:
     yield Value(f"{name}.mean", histogram.mean, "ns", count)
     yield Value(f"{name}.min", histogram.minimum, "ns", count)
     for statistic, value in zip(PERCENTILES, histogram.quantiles(list(PERCENTILES.values())), strict=True):
-        if value is not None:
-            yield Value(f"{name}.{statistic}", value, "ns", count)
+        yield Value(f"{name}.{statistic}", value, "ns", count)
     yield Value(f"{name}.max", histogram.quantile(1), "ns", count)
 
 
@@ -118,9 +121,12 @@ class Course:
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, float, float, float | None, float | None, int]] = []
+        # The engine's largest resident memory at the end of any interval, B; 0 before the first.
+        self.memory_max = 0
 
     def take(self, interval: Interval) -> None:
         """Adds an interval, if it has a length."""
+        self.memory_max = max(self.memory_max, interval.memory_bytes)
         if not interval.length_ns:
             return
         histogram = by_operation(interval.outcomes, service=not responds(interval)).get(ALL, Histogram())
@@ -169,10 +175,13 @@ def payload(spec: Spec, result: Result) -> Iterator[Value]:
 
 
 def mean_length(length: dict[str, Any]) -> float:
-    """The mean of a length's distribution; of a zipfian one its middle, which is too much."""
+    """The mean of a length's distribution."""
     if "bytes" in length:
         return float(length["bytes"])
     if "counts" in length:
         sizes = [(i + 1) * length["block"] for i in range(len(length["counts"]))]
         return float(sum(map(operator.mul, sizes, length["counts"])) / max(sum(length["counts"]), 1))
+    if length.get("distribution") == "zipfian":
+        weights = [rank**-ZIPFIAN_THETA for rank in range(1, length["max"] - length["min"] + 2)]
+        return float(sum(map(operator.mul, range(length["min"], length["max"] + 1), weights)) / sum(weights))
     return float(length["min"] + length["max"]) / 2

@@ -35,6 +35,8 @@ class Finished:
     spec: Spec
     result: Result
     series: Series
+    # The engine's largest resident memory at the end of any interval, B.
+    memory_max: int
 
 
 def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | None, timeout: float) -> Finished:
@@ -75,7 +77,7 @@ def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | N
                     error.status,
                 ) from None
             raise
-    return Finished(trial.spec, trial.record.result(), course.series())
+    return Finished(trial.spec, trial.record.result(), course.series(), course.memory_max)
 
 
 class Deadline:

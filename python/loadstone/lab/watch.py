@@ -23,13 +23,13 @@ MEASURE, FLUSH = "measure", "flush"
 class Watch:
     """Looks at the host about once a second."""
 
-    def __init__(self, directory: Path, path: Path) -> None:
-        """Watches the host and the device behind `directory`; what it sees goes to `path`, too."""
+    def __init__(self, directory: Path | None, path: Path) -> None:
+        """Watches the host and the device behind `directory`, if data are there; what it sees goes to `path`, too."""
         self._directory = directory
         self._observer = Observer(directory, path=path)
 
     def __enter__(self) -> Self:
-        flush(self._directory)
+        self._flush()
         self._observer.mark(MEASURE)
         return self
 
@@ -37,8 +37,12 @@ class Watch:
         with self._observer:
             if error is None:
                 self._observer.mark(FLUSH)
-                flush(self._directory)
+                self._flush()
                 self._observer.look()
+
+    def _flush(self) -> None:
+        if self._directory is not None:
+            flush(self._directory)
 
     def watch(self, name: str, pid: int) -> None:
         """One more process that is ours."""

@@ -28,7 +28,7 @@ def table(view: View) -> Table:
             f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all",
         )
         trials = worst
-    units = {
+    units_of = {
         name: next(trial.values[name].unit for trial in view.results.trials if name in trial.values) for name in metrics
     }
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
@@ -37,7 +37,7 @@ def table(view: View) -> Table:
             Entry(trial.trial),
             *(Entry(str(trial.config.get(name, wording.DASH))) for name in dimensions),
             Entry(str(trial.repeat)),
-            *(number(trial, name) for name in metrics),
+            *(number(view, trial, name) for name in metrics),
             Entry(trial.end, tone="" if trial.end == "done" else "worse"),
             held(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity)),
         )
@@ -48,7 +48,7 @@ def table(view: View) -> Table:
         Column("trial"),
         *(Column(name) for name in dimensions),
         Column("repeat", right),
-        *(Column(wording.metric(name), right) for name in units),
+        *(Column(wording.metric(name), right) for name in units_of),
         Column("end"),
         Column("verdict"),
     )
@@ -62,10 +62,16 @@ def columns(view: View) -> list[str]:
     return [name for name in wanted if name in known][:METRICS_MAX]
 
 
-def number(trial: TrialResult, metric: str) -> Entry:
-    """A figure of a trial."""
+def number(view: View, trial: TrialResult, metric: str) -> Entry:
+    """A figure of a trial; throughput with how well this run alone knows it."""
     found = trial.values.get(metric)
-    return Entry(wording.DASH, tone="muted") if found is None else Entry(units.figure(found.value, found.unit))
+    if found is None:
+        return Entry(wording.DASH, tone="muted")
+    run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
+    width = run.relative_width if run else None
+    return Entry(
+        units.figure(found.value, found.unit), "" if width is None else f"± {units.share(width / 2)} within the run"
+    )
 
 
 def order(trial: TrialResult) -> tuple[int, int, str]:

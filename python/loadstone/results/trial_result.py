@@ -11,6 +11,8 @@ from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]
+# An interval shorter than this part of the first is not a whole one.
+WHOLE = 0.9
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,13 @@ class Series:
     p50_ns: tuple[float | None, ...] = ()
     p99_ns: tuple[float | None, ...] = ()
     failed: tuple[int, ...] = ()
+
+    @property
+    def whole_rates(self) -> tuple[float, ...]:
+        """Throughput, without a last interval that is shorter than the first: a remainder has a rate of its own."""
+        lengths = self.length_seconds
+        cut = len(lengths) > 1 and lengths[-1] < WHOLE * lengths[0]
+        return self.throughput[:-1] if cut else self.throughput
 
     def to_json(self) -> dict[str, Any]:
         """The series as in series.json."""

@@ -8,18 +8,14 @@ from loadstone.judge import words
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.statistics.steady import steadiness
+from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
-# A last interval shorter than this part of the first is a remainder, with a rate of its own.
-WHOLE = 0.9
 
 
 def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
     """A trend or a change of level in throughput."""
-    rates, lengths = series.throughput, series.length_seconds
-    if len(rates) > 1 and lengths[-1] < WHOLE * lengths[0]:
-        rates = rates[:-1]
+    rates = series.whole_rates
     found = steadiness(rates, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
     if found.steady:
         return
@@ -31,8 +27,17 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
         verb = "rises" if found.change_share > 0 else "falls"
         at = series.start_seconds[found.change_at]
         parts.append(f"{verb} by {words.percent(abs(found.change_share))} at {at:.3g} s")
-    hint = "warm up longer, measure longer, or let the store settle before"
+    hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
     yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
+
+
+def warm_up_hint(series: Series) -> str:
+    """How much more warm-up would have left a steady window (MSER-5); nothing if none would."""
+    rates = series.whole_rates
+    end = warm_up_end(rates)
+    if not end or not steadiness(rates[end:]).steady:
+        return ""
+    return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
 
 
 def of_start(trend: float) -> float:

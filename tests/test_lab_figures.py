@@ -1,0 +1,82 @@
+"""What the lab's figures of a trial are made of, on real engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, trials
+from loadstone.lab import figures
+from loadstone.results import hlog
+
+pytestmark = pytest.mark.usefixtures("chosen")
+
+LOADED = """
+systems: {lmdb: {properties: {lmdb.mapsize: "2097152"}}}
+workload:
+  file: %s/workloads/workloadc
+  properties: {recordcount: 3000}
+measure: {warmup: 0, duration: 100ms}
+repeats: 2
+"""
+FEW = """
+systems: {lmdb: {}}
+workload:
+  file: %s/workloads/workloadb
+  properties: {recordcount: 100}
+measure: {warmup: 0, operations: 1000}
+repeats: 2
+compare: {metrics: [throughput, read.p99, update.p99]}
+"""
+NOTHING = """
+systems: {"null": {}}
+workload: %s/workloads/workloada
+measure: {warmup: 0, duration: 100ms}
+repeats: 2
+"""
+
+
+@pytest.mark.parametrize("reuse", ["false", "copy"])
+def test_a_load_that_ends_early_is_no_ground_to_measure_on(tmp_path: Path, reuse: str) -> None:
+    said = loadstone(tmp_path, "run", experiment(tmp_path, LOADED), "--set", f"load.reuse={reuse}", code=1).stderr
+    assert "the load ended early: insert of user" in said
+    assert "MDB_MAP_FULL" in said
+    for trial in trials(only_folder(tmp_path)):
+        assert (trial.end, dict(trial.values)) == ("failed", {})
+
+
+def test_a_percentile_of_few_operations_is_kept_with_their_number_and_withheld_where_it_is_shown(tmp_path: Path) -> None:
+    said = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
+    assert "\nread.p99 " in said.stdout
+    assert "withheld" in said.stdout
+    for trial in trials(only_folder(tmp_path)):
+        assert 0 < trial.values["update.p99"].n < 1000
+        assert trial.values["update.p99"].value >= trial.values["update.p95"].value
+
+
+def test_the_engines_memory_is_its_own_and_not_what_the_lab_had_when_it_started_it(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
+    for trial in trials(only_folder(tmp_path)):
+        # Python with the lab's modules takes several times more than an engine without data.
+        assert 0 < (trial.value("engine.memory_max") or 0) < 40e6
+
+
+def test_a_store_that_keeps_nothing_has_neither_device_nor_values(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert [name for name in trial.values if name.startswith("device.")] == []
+        assert {"returned", "stored", "write_amplification"} & trial.values.keys() == set()
+        assert "device" not in trial.facts
+        assert (trial.value("throughput") or 0) > 0
+        merged = hlog.merged(hlog.read(folder.path / "trials" / trial.trial / "run.hlog"))
+        assert merged["READ"].count == trial.value("read.count")
+
+
+def test_the_mean_of_a_zipfian_length_is_that_of_its_distribution() -> None:
+    # 1 of 1 to 2, half as often as 1 with theta 1; YCSB's theta is 0.99.
+    weight = 2**-0.99
+    length = {"distribution": "zipfian", "min": 1, "max": 2}
+    assert figures.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))
+    assert figures.mean_length({"distribution": "uniform", "min": 1, "max": 2}) == 1.5
