@@ -46,7 +46,7 @@ def test_a_load_that_ends_early_is_no_ground_to_measure_on(tmp_path: Path, reuse
         assert (trial.end, dict(trial.values)) == ("failed", {})
 
 
-def test_a_percentile_of_few_operations_is_kept_with_their_number_and_withheld_where_it_is_shown(tmp_path: Path) -> None:
+def test_a_percentile_of_few_operations_is_kept_with_their_number_and_not_shown(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
     assert "\nread.p99 " in said.stdout
     assert "withheld" in said.stdout

@@ -57,6 +57,8 @@ class Settings:
     at_least: int = AT_LEAST
     at_most: int | None = None
     until: float | None = None
+    # The figures that the question names; empty: nobody knows.
+    metrics: tuple[str, ...] = ()
 
     def threshold(self, check: str, name: str) -> float:
         """One of the thresholds."""
@@ -76,6 +78,7 @@ class Settings:
             question.at_least,
             question.at_most,
             question.until,
+            question.metrics,
         )
 
 

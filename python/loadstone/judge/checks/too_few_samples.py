@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.judge.figures import family, percentile
+from loadstone.judge.figures import BESIDE, family, percentile
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -15,13 +15,13 @@ REPEAT = f"repeat at least {REPEATS_MIN} times: below that, no test of blocks ca
 
 
 def check(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Of a variant: its withheld percentiles, one finding an operation; and too few repeats."""
+    """Of a variant: the withheld percentiles that were asked for, one finding an operation; and too few repeats."""
     ids = tuple(trial.trial for trial in trials)
     fewest = fewest_operations(trials)
     beyond = settings.threshold(NAME, "beyond")
     groups: dict[str, list[str]] = {}
     for metric, n in fewest.items():
-        if few(n, metric, beyond):
+        if few(n, metric, beyond) and asked(metric, settings):
             groups.setdefault(family(metric)[0], []).append(metric)
     for name, metrics in groups.items():
         message = (
@@ -32,6 +32,14 @@ def check(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding
     # The figures stand, only an interval and a claim do not: that makes nothing suspect.
     if len(trials) < REPEATS_MIN:
         yield Finding(NAME, Severity.NOTE, too_few(len(trials)), REPEAT, ids)
+
+
+def asked(metric: str, settings: Settings) -> bool:
+    """Whether somebody is told that a figure is withheld: one in the question; without any, one of the operations."""
+    if settings.metrics:
+        return metric in settings.metrics
+    operation = family(metric)[0]
+    return not operation.startswith("load.") and operation not in BESIDE
 
 
 def too_few(n: int) -> str:
