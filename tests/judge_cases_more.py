@@ -49,6 +49,13 @@ CASES = [
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
+    Case(
+        "stalled",
+        "a second of silence, which the p99.9 of few operations is itself",
+        experiment(given(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
+        SUSPECT,
+        "no operation ended for 1.00 s, from 30 s on",
+    ),
     Case("stalled", "less than a second", experiment(series=lambda _: course((*STEADY, 0.0, *STEADY), length=0.9))),
     Case(
         "stalled",
@@ -145,7 +152,7 @@ CASES = [
         "others' bytes",
         experiment(given(io__others=0.06)),
         SUSPECT,
-        "other processes moved 6 % of the devices' bytes",
+        "other processes kept the disks busy for 6 % of the time",
     ),
     Case("unverified", "asked and done", experiment(question=asking(verify=True))),
     Case("unverified", "neither", experiment(given(without=("verified", "wrong")))),
@@ -308,6 +315,18 @@ CASES = [
         experiment(given(read__mean=5e5)),
         INVALID,
         "read.mean of 500 µs, below read.min of 1.00 ms",
+    ),
+    Case(
+        "impossible",
+        "a mean of all that failures have raised above what went well",
+        experiment(given(all__max=2e8, all__mean=3e8, errors=50)),
+    ),
+    Case(
+        "impossible",
+        "a mean of all above its maximum, without failures",
+        experiment(given(all__max=2e8, all__mean=3e8)),
+        INVALID,
+        "all.mean of 300 ms, above all.max of 200 ms",
     ),
     Case(
         "impossible",

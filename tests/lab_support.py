@@ -110,6 +110,10 @@ def engines(home: Path) -> list[int]:
     return found
 
 
-def kill(pid: int) -> None:
-    """Ends a process at once."""
-    os.kill(pid, signal.SIGKILL)
+def kill(pid: int) -> bool:
+    """Ends a process at once; False if it had ended by itself."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import judge_cases
+import judge_cases_load
 import judge_cases_more
 from conftest import ROOT
 from judge_support import Case, experiment
@@ -15,7 +16,7 @@ from loadstone.judge.judge import judge
 from loadstone.judge.settings import DEFAULTS
 
 PAGES = ROOT / "docs/checks"
-CASES = [*judge_cases.CASES, *judge_cases_more.CASES]
+CASES = [*judge_cases.CASES, *judge_cases_load.CASES, *judge_cases_more.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.what}")

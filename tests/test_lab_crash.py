@@ -92,8 +92,7 @@ def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) 
     # The next engine that is seen; there is none only if the run is over.
     while process.poll() is None and not killed:
         for pid in engines(tmp_path)[:1]:
-            kill(pid)
-            killed = True
+            killed = kill(pid)
     _, said = process.communicate(timeout=60)
     assert "Traceback" not in said
     resume(tmp_path, undisturbed)

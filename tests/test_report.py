@@ -15,10 +15,11 @@ from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
-from loadstone.report import html, markdown
+from loadstone.report import html, markdown, trials
 from loadstone.report.sections import sections
 from loadstone.report.view import View
 from loadstone.report.write import write
+from loadstone.results.result_set import variant
 
 SNAPSHOTS = Path(__file__).parent / "fixtures/report"
 
@@ -244,3 +245,13 @@ def test_a_report_that_cannot_be_written_says_where(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(LoadstoneError, match=r"cannot write the report to .*taken.*: (File exists|Not a directory)"):
         write(report_support.nothing(), tmp_path / "taken")
+
+
+def test_a_withheld_figure_is_not_shown_of_a_single_trial_either() -> None:
+    judgement = report_support.usual()
+    rare = (variant({"system": "fjall", "workload": "a"}), "read.p99")
+    cells = {**judgement.cells, rare: replace(judgement.cells[rare], withheld="n(1 − p) = 8 < 10")}
+    found = trials.table(View(replace(judgement, cells=cells)))
+    column = [head.title for head in found.columns].index("read p99")
+    shown = {row[0].text: row[column].text for row in found.groups[0].rows}
+    assert {name for name, text in shown.items() if text == "withheld"} == {f"fjall-a-{each}" for each in range(1, 7)}

@@ -27,5 +27,5 @@ def main(arguments: list[str]) -> int:
     for folder in folders:
         done = {line.get("trial") for line in lines.read(folder.path / "values.jsonl").documents}
         table.add_row(folder.name, str(folder.path), f"{len(done):,}", folder.question.text)
-    Console(highlight=False).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)
     return 0

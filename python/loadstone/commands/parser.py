@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,10 @@ def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
     """A command whose errors are printed: exit status 2 for bad usage, 1 for anything else, 130 after Ctrl-C."""
 
     def main(arguments: list[str]) -> int:
+        for name in ("stdout", "stderr"):
+            # Python leaves out a stream that was closed before it began.
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         try:
             return run(arguments)
         except LoadstoneError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from typing import Any
 
 from loadstone.commands import table
@@ -34,10 +35,19 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     projected = project(results, projection(options))
     judgement = judge(projected.results, rank_invalid=options.rank_invalid)
     if getattr(options, "json", False):
-        print(json.dumps(document(judgement), ensure_ascii=False))
+        print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
     else:
         table.show(table.terminal(), judgement, projected)
     return judgement
+
+
+def finite(part: Any) -> Any:
+    """The same with null for what is no number: a ratio to 0 is none, and JSON knows neither NaN nor Infinity."""
+    if isinstance(part, dict):
+        return {name: finite(each) for name, each in part.items()}
+    if isinstance(part, list):
+        return [finite(each) for each in part]
+    return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
 def document(judgement: Judgement) -> dict[str, Any]:

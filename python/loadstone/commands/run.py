@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 
         print(describe(planned, loaded.warnings))
         return 0
-    talk = Console(stderr=True)
+    talk = Console(stderr=True, emoji=False)
     for warning in loaded.warnings:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
     folder = resumed(loaded, planned, options.file.stem, options.results) if options.resume else None

@@ -47,7 +47,9 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
 
 def terminal() -> Console:
     """Standard output; what is no terminal has room for everything."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    # What files say is text: [/dev/sda] is no markup and :x: no picture.
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def needed(console: Console, table: Table) -> int:

@@ -38,13 +38,26 @@ def text(value: Any) -> str:
         if isinstance(value, dict | list):
             hint = 'a text with braces or brackets needs quotes, as in "{letter}"'
         refuse(f"must be a text, got {shown(value)}", hint)
+    storable(value)
     return value
+
+
+def storable(value: str) -> None:
+    """Refuses what no command, path or file of results can hold: NUL, and halves of characters."""
+    try:
+        if "\0" not in value.encode().decode():
+            return
+    except UnicodeEncodeError:
+        pass
+    refuse(f"has a character that no command can hold, got {ascii(value)[:60]}", "leave it out")
 
 
 def property_value(value: Any) -> str:
     """A property's value, which is a text in the end."""
     if isinstance(value, dict | list):
         refuse(f"must be a single value, got {shown(value)}", 'a template or list needs quotes: "{letter}", "[1, 2]"')
+    if isinstance(value, str):
+        storable(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -52,6 +65,8 @@ def scalar(value: Any) -> Scalar:
     """A dimension's value."""
     if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
         refuse(f"must be a text, a number, true or false, got {shown(value)}", "a dimension is a list of single values")
+    if isinstance(value, str):
+        storable(value)
     return value
 
 

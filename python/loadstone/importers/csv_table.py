@@ -8,6 +8,7 @@ decimal commas.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ WANTED = frozenset({"metric", "unit", "value"})
 SPECIAL = WANTED | {"variant", "repeat", "clients", "n"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
+# A count of more digits is a slip: it fits into no 64 bits.
+DIGITS_MAX = 18
 FENCE = "```"
 
 
@@ -106,7 +109,10 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
             return
         if line.startswith("#"):
             continue
-        cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
+        try:
+            cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
+        except csv.Error as error:
+            raise source.error(f"a row that is no CSV: {error}", "look at its quotes", index) from None
         if len(cells) != len(top.columns):
             raise source.error(
                 f"a row of {len(cells)} cells below {len(top.columns)} columns",
@@ -133,6 +139,8 @@ def figure(row: Row, top: Header, source: Source) -> Value:
             "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells",
             row.line,
         ) from None
+    if not math.isfinite((value or 0.0) * factor):
+        raise source.error(f"{metric} is beyond all numbers in {base}", "look at its value and its unit", row.line)
     return Value(metric, (value or 0.0) * factor, base, whole(row, "n", source, least=0) or 0)
 
 
@@ -146,7 +154,7 @@ def whole(row: Row, column: str, source: Source, least: int = 1) -> int | None:
     text = row.cells.get(column, "")
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) < least:
+    if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX or int(text) < least:
         raise source.error(f'{column} is a whole number from {least} up, got "{text[:40]}"', "for example 4", row.line)
     return int(text)
 

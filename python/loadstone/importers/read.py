@@ -85,8 +85,8 @@ def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> 
 
     Raises LoadstoneError when the file is damaged, of no known format, or a fact makes no sense.
     """
-    written = beside(path)
     text = text_of(path)
+    written = beside(path)
     chosen = FORMATS.get(format) if format is not None else recognised(path, text)
     if chosen is None:
         raise LoadstoneError(f'there is no format "{format}"', f"known are {', '.join(FORMATS)}")
@@ -105,7 +105,11 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
     found: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
     taken: set[str] = set()
+    given: set[Path] = set()
     for path in paths:
+        if path.resolve() in given:
+            raise LoadstoneError(f"{path} is named twice", "a run that is read twice is no second repeat: name it once")
+        given.add(path.resolve())
         before = dict(repeats)
         for each in read(path, facts, format):
             result = each.result

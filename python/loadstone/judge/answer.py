@@ -9,7 +9,7 @@ from loadstone import units
 from loadstone.judge import words
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
-from loadstone.judge.finding import Severity
+from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Cell, Comparison, Knee, VariantKey
 from loadstone.results.result_set import variant_name
 from loadstone.results.value import THROUGHPUT
@@ -22,7 +22,11 @@ TOLD_MAX, CONTEXTS_MAX = 12, 4
 
 
 def answer(
-    comparisons: Sequence[Comparison], knees: Sequence[Knee], cells: Mapping[tuple[VariantKey, str], Cell], metric: str
+    comparisons: Sequence[Comparison],
+    knees: Sequence[Knee],
+    cells: Mapping[tuple[VariantKey, str], Cell],
+    metric: str,
+    worst: Verdict = Verdict.VALID,
 ) -> str:
     """Of the comparisons by the first metric; without any, of the knees, else of the one figure that there is."""
     # Of a sweep over clients one wants to know where it ends, not how each point compares with the first.
@@ -37,7 +41,7 @@ def answer(
         return "; ".join(counted(first))
     if knees:
         return "; ".join(map(bend, knees[:CLAUSES_MAX]))
-    return single(cells, metric)
+    return single(cells, metric, worst)
 
 
 def clause(comparison: Comparison) -> str:
@@ -196,7 +200,7 @@ def bend(knee: Knee) -> str:
     return f"throughput{who} peaks at {knee.peak.value:.0f} clients ({knee.confidence}{between})"
 
 
-def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str) -> str:
+def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Verdict) -> str:
     """Without anything to compare: the figure of the one variant, or that there is nothing to say."""
     keys = [key for key in cells if key[1] == metric]
     if len(keys) != 1:
@@ -210,4 +214,6 @@ def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str) -> str:
     else:
         ends = f"{units.figure(estimate.low, unit)} to {units.figure(estimate.high, unit)}"
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {units.figure(estimate.value, unit)} ({between})"
+    # Nobody doubts a figure unasked.
+    trust = "" if worst == Verdict.VALID else f", {worst}"
+    return f"{metric} is {units.figure(estimate.value, unit)} ({between}{trust})"

@@ -13,6 +13,8 @@ BESIDE = frozenset({"cleanup", "verify"})
 # A read-modify-write is reported as its read and its update as well.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
+# More than anybody has: what is beyond it is no number of clients.
+CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 # YCSB before 0.3 prints 0.
 SUCCESSES = frozenset({"OK", "BATCHED_OK", "NOT_YET", "0"})
@@ -44,7 +46,9 @@ def percentile(metric: str) -> float | None:
 def clients(trial: TrialResult) -> float | None:
     """How many clients there were, as the trial or its config says."""
     found = trial.clients if trial.clients is not None else trial.config.get("clients")
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) and found > 0 else None
+    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < CLIENTS_MAX:
+        return None
+    return float(found)
 
 
 def seconds(trial: TrialResult) -> float | None:

@@ -52,6 +52,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     comparisons = compare(found, metrics, cells, held, interleaved=results.interleaved, rank_invalid=rank_invalid)
     counted = variants if rank_invalid else valid(variants, trials)
     curves = list(knees(counted))
+    overall = tuple(whole(results, variants, found))
+    worst = verdict([*overall, *(each for key in variants for each in held[key])])
     return Judgement(
         results=results,
         trials=trials,
@@ -60,8 +62,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         cells=cells,
         comparisons=comparisons,
         knees=curves,
-        findings=tuple(whole(results, variants, found)),
-        answer=answer(comparisons, curves, cells, main),
+        findings=overall,
+        answer=answer(comparisons, curves, cells, main, worst),
         notes={"knees": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
     )
 
@@ -83,6 +85,7 @@ def valid(
 
 def whole(results: ResultSet, variants: Variants, found: Sequence[Match]) -> Iterator[Finding]:
     """Findings on the whole: on what is missing, and those on pairs, which their comparisons hold as well."""
+    yield from incomplete.nothing(results.trials)
     planned = len({variant(config) for config in results.planned.values()})
     yield from missing_points(missing_trials(results), variants, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loadstone.judge.checks import between_runs
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.pair import Pair
-from loadstone.judge.registry import PAIR
+from loadstone.judge.registry import BETWEEN, PAIR
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet, natural
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -60,7 +59,7 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
 
 def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[Match]:
     """The matches with their findings; what is said of several in the same words is one finding on all their trials."""
-    checks = (*PAIR, between_runs.check) if between else PAIR
+    checks = (*PAIR, *BETWEEN) if between else PAIR
     said = [[finding for check in checks for finding in check(match.pair, settings)] for match in found]
     trials: dict[tuple[str, Severity, str], dict[str, None]] = {}
     for finding in (each for findings in said for each in findings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from loadstone.judge.checks import (
+    between_runs,
     client_limited,
     errors,
     generator_limited,
@@ -17,6 +18,7 @@ from loadstone.judge.checks import (
     page_cache,
     stalled,
     unlike_hosts,
+    unlike_load,
     unlike_promises,
     unverified,
 )
@@ -42,8 +44,11 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
 # Checks of one trial's course over time.
 SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...] = (not_steady.check, stalled.check)
 # Checks of two variants that are compared. too-few-samples, noisy, incomplete and impossible also look at one variant
-# (loadstone.judge.variants), between-runs at the whole.
-PAIR: tuple[Callable[[Pair, Settings], Iterator[Finding]], ...] = (unlike_hosts.check, unlike_promises.check)
+# (loadstone.judge.variants).
+PairCheck = Callable[[Pair, Settings], Iterator[Finding]]
+PAIR: tuple[PairCheck, ...] = (unlike_hosts.check, unlike_load.check, unlike_promises.check)
+# Those of two that did not take turns.
+BETWEEN: tuple[PairCheck, ...] = (unlike_load.between, between_runs.check)
 # Checks that know everything the engine's note of their name does, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     generator_limited.NAME: generator_limited.decided,

@@ -37,6 +37,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "errors": {"share": 0.001},
     "stalled": {"percentiles": 10, "seconds": 1},
     "unlike-hosts": {"memory": 0.02},
+    "unlike-load": {},
     "unlike-promises": {},
     "interference": {"share": 0.05},
     "unverified": {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,10 @@ from loadstone.trial import EngineError
 
 # What a trial that says nothing about its time may take at most, beside its own: loading, settling, closing.
 PATIENCE_SECONDS = 3600.0
+# What the hooks after a trial may take when the whole run is being left: nothing can interrupt them then.
+LEAVING_SECONDS = 60.0
+# What the engine takes.
+SEEDS = 1 << 64
 # A phase, what was seen of the host meanwhile, and where the data were.
 Measured = tuple[Finished, list[Value], dict[str, Scalar]]
 
@@ -63,7 +67,8 @@ class Conductor:
         self.shown.step("tear down")
         summary = run.result.summary
         measured = [*(figures.figures(load.result, load.memory_max, "load.") if load else ())]
-        measured += [*figures.figures(run.result, run.memory_max), *watched]
+        window_ns = run.window_ns if run.loop == "open" else 0
+        measured += [*figures.figures(run.result, run.memory_max, window_ns=window_ns), *watched]
         if variant.store not in data.WITHOUT_FILES:
             measured += figures.payload(load.spec, load.result) if load else ()
             measured += figures.payload(run.spec, run.result)
@@ -77,6 +82,7 @@ class Conductor:
             "profile": summary.profile,
             # Every store that there is works within the engine's process.
             "networked": "no",
+            **figures.load(run.spec),
         }
         notes = list(run.result.notes)
         if summary.reason:
@@ -90,7 +96,7 @@ class Conductor:
             notes=tuple(notes),
             facts=facts,
             statuses=figures.statuses(summary),
-            loop="open" if variant.rate is not None else "closed",
+            loop=run.loop,
         )
 
     def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
@@ -109,16 +115,21 @@ class Conductor:
 
     @contextmanager
     def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
-        """The hooks before; those after run however the trial ends."""
+        """The hooks before; those after run however the trial ends, and what ended it first is what is raised."""
         variant, log = planned.variant, files / "hooks.log"
         names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
         names["results"] = str(files)
         timeout = self._timeout()
-        hooks.run(variant.before(names), "before", names, log, timeout)
         try:
+            hooks.run(variant.before(names), "before", names, log, timeout)
             yield
-        finally:
-            hooks.run(variant.after(names), "after", names, log, timeout)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                timeout = min(timeout, LEAVING_SECONDS)
+            with suppress(hooks.HookError):
+                hooks.run(variant.after(names), "after", names, log, timeout)
+            raise
+        hooks.run(variant.after(names), "after", names, log, timeout)
 
     def _load(self, planned: PlannedTrial, directory: Path, files: Path) -> Finished | None:
         """Loads, or copies what was loaded for another trial; None when the store needs no data."""
@@ -134,8 +145,9 @@ class Conductor:
         if not kept.exists():
             part = kept.with_suffix(".part")
             data.remove(part)
-            part.mkdir()
-            spec = specs.load_spec(variant, part, self.experiment.seed, settle=settle)
+            # A hook may have put a file system over the directory.
+            part.mkdir(parents=True)
+            spec = specs.load_spec(variant, part, self.experiment.seed % SEEDS, settle=settle)
             self._loaded(spec, planned, files)
             part.rename(kept)
         self.shown.step("copy")
@@ -169,7 +181,7 @@ class Conductor:
 
     def _seed(self, planned: PlannedTrial) -> int:
         """Every variant of a block does the same operations; every block does others."""
-        return self.experiment.seed * 1_000_003 + planned.repeat
+        return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
 
     def _timeout(self) -> float:
         measure = self.experiment.measure

@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone.event import BESIDE, Interval, Outcome, Result, Summary
 from loadstone.histogram import Histogram, decode
-from loadstone.results.trial_result import Series
+from loadstone.results.trial_result import Scalar, Series
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.trial import Spec
 
@@ -21,14 +21,19 @@ COMPOSED = "READ-MODIFY-WRITE"
 ZIPFIAN_THETA = 0.99
 
 
-def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
-    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase."""
+def figures(result: Result, memory_max: int, prefix: str = "", window_ns: int = 0) -> Iterator[Value]:
+    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase.
+
+    The engine's time ends with its last operation. With a rate that can be long before the end of the window: one
+    operation every two seconds is not the thousands a second that its own time would come to.
+    """
     summary = result.summary
-    seconds = summary.measured_ns / 1e9
+    measured_ns = max(summary.measured_ns, window_ns)
+    seconds = measured_ns / 1e9
     done = summary.operations - summary.failed
     if seconds > 0:
         yield Value(f"{prefix}throughput", done / seconds, "op/s", summary.operations)
-    yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
+    yield Value(f"{prefix}runtime", float(measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
     yield Value(f"{prefix}errors", summary.failed + summary.in_flight, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
@@ -114,6 +119,16 @@ def statuses(summary: Summary) -> dict[str, dict[str, int]]:
         counts = found.setdefault(outcome.operation, {})
         counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
     return found
+
+
+def load(spec: Spec) -> dict[str, Scalar]:
+    """What was to be done, as facts: the records there are, and how often which operation comes."""
+    workload = spec["workload"]
+    mix = sorted(workload.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
+    total = sum(share for _, share in mix)
+    shares = [f"{share / total * 100:.3g} % {name.replace('_', '-')}" for name, share in mix if share and total]
+    facts = {"records": workload.get("records"), "mix": ", ".join(shares)}
+    return {name: value for name, value in facts.items() if value}
 
 
 class Course:

@@ -12,6 +12,8 @@ from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
 WORDS = 400
+# Bytes that hold so many characters in any case.
+TAIL_BYTES = 4 * WORDS
 
 
 class HookError(LoadstoneError):
@@ -26,20 +28,28 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
     """
     environment = {**os.environ, **{f"LOADSTONE_{name.upper()}": str(value) for name, value in variables.items()}}
     for command in commands:
-        with log.open("a+") as out:
-            out.write(f"$ {command}\n")
+        # In bytes: a hook may say anything.
+        with log.open("ab+") as out:
+            out.write(f"$ {command}\n".encode(errors="replace"))
             out.flush()
             start = out.tell()
-            # A group of its own, so that what it started can be ended with it.
-            process = subprocess.Popen(
-                command,
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env=environment,
-                process_group=0,
-            )
+            try:
+                # A group of its own, so that what it started can be ended with it.
+                process = subprocess.Popen(
+                    command,
+                    shell=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    env=environment,
+                    process_group=0,
+                )
+            except (OSError, ValueError) as error:
+                # Characters that no command can hold, or more of them than the kernel takes.
+                raise HookError(
+                    f"the hook `{command[:WORDS]}` ({when}) cannot be run: {error}",
+                    "look at it and at the values of the dimensions, which are in its environment",
+                ) from error
             try:
                 status = process.wait(timeout)
             except BaseException as error:
@@ -51,8 +61,8 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
                         "make it faster, or give the experiment a longer `timeout`",
                     ) from None
                 raise
-            out.seek(start)
-            said = out.read()[-WORDS:].strip()
+            out.seek(max(start, out.seek(0, os.SEEK_END) - TAIL_BYTES))
+            said = out.read().decode(errors="replace")[-WORDS:].strip()
         if status:
             raise HookError(
                 f"the hook `{command}` ({when}) failed with exit status {status}",

@@ -14,7 +14,7 @@ from loadstone.event import Interval, Ready, Result, Summary
 from loadstone.lab.figures import Course
 from loadstone.progress import Display, Phase
 from loadstone.results import hlog
-from loadstone.results.trial_result import Series
+from loadstone.results.trial_result import Loop, Series
 from loadstone.trial import EngineError, Spec, Trial
 
 
@@ -37,6 +37,17 @@ class Finished:
     series: Series
     # The engine's largest resident memory at the end of any interval, B.
     memory_max: int
+
+    @property
+    def loop(self) -> Loop:
+        """Whether operations were due at times of their own; also without a `rate`, as by the property `rate.ramp`."""
+        return "open" if self.spec["pace"]["mode"] == "open" else "closed"
+
+    @property
+    def window_ns(self) -> int:
+        """The window that was asked for, 0 for a number of operations or one that ended early."""
+        seconds = self.spec["until"].get("seconds") or 0
+        return round(seconds * 1e9) if self.result.summary.end == "done" else 0
 
 
 def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | None, timeout: float) -> Finished:

@@ -9,6 +9,7 @@ from loadstone.report import wording
 from loadstone.report.comparison import held
 from loadstone.report.table import Align, Column, Entry, Rows, Table
 from loadstone.report.view import View
+from loadstone.results.result_set import variant
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 
@@ -67,6 +68,9 @@ def number(view: View, trial: TrialResult, metric: str) -> Entry:
     found = trial.values.get(metric)
     if found is None:
         return Entry(wording.DASH, tone="muted")
+    cell = view.cell(variant(trial.config), metric)
+    if cell is not None and cell.withheld:
+        return Entry("withheld", tone="muted", aside=cell.withheld)
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
     width = run.relative_width if run else None
     return Entry(

@@ -27,6 +27,8 @@ OWN = {
 }
 # Rows that are held at once.
 BATCH = 100_000
+# The integers of Parquet are below it.
+LONG = 1 << 63
 
 
 def write(results: ResultSet, expression: str, path: Path | None) -> None:
@@ -99,8 +101,15 @@ def table(batch: list[list[Scalar | None]], schema: Any) -> Any:
         column = [row[i] for row in batch]
         if pa.types.is_string(field.type):
             column = [None if value is None else str(value) for value in column]
-        made.append(pa.array(column, field.type))
+        made.append(pa.array([fitting(value, field.type) for value in column], field.type))
     return pa.table(made, schema=schema)
+
+
+def fitting(value: Any, kind: Any) -> Any:
+    """A cell that its column holds; a count beyond 64 bits is nobody's, and none."""
+    import pyarrow as pa
+
+    return None if pa.types.is_int64(kind) and value is not None and not -LONG <= value < LONG else value
 
 
 def arrow_type(found: list[Scalar]) -> Any:
@@ -110,6 +119,9 @@ def arrow_type(found: list[Scalar]) -> Any:
     kinds = {type(value) for value in found}
     if kinds == {bool}:
         return pa.bool_()
-    if kinds == {int}:
+    if kinds == {int} and all(-LONG <= int(value) < LONG for value in found):
         return pa.int64()
+    if kinds <= {int, float} and any(abs(value) >= LONG for value in found if isinstance(value, int)):
+        # Neither type holds it exactly.
+        return pa.string()
     return pa.float64() if kinds <= {int, float} and kinds else pa.string()

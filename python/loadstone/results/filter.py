@@ -27,6 +27,8 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+# Deeper than anybody nests parentheses.
+DEPTH_MAX = 100
 HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 
@@ -36,6 +38,7 @@ class Parser:
 
     text: str
     at: int = 0
+    depth: int = 0
 
     def next(self) -> re.Match[str] | None:
         """The next token, which stays."""
@@ -73,11 +76,14 @@ class Parser:
     def term(self) -> Filter:
         """One term."""
         token = self.take()
-        if token["mark"] == "-":
-            negated = self.term()
-            return lambda names: not negated(names)
-        if token["mark"] == "(":
-            inner = self.alternatives()
+        if token["mark"] in ("-", "("):
+            self.depth += 1
+            if self.depth > DEPTH_MAX:
+                raise self.wrong("it is nested too deeply")
+            inner = self.term() if token["mark"] == "-" else self.alternatives()
+            self.depth -= 1
+            if token["mark"] == "-":
+                return lambda names: not inner(names)
             self.close()
             return inner
         if token["key"] is None:

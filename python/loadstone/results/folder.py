@@ -31,7 +31,7 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.trial_result import Scalar, Series, TrialResult, scalars, text, whole
 
 VERSION = 1
 ROOT = Path("results")
@@ -106,9 +106,13 @@ class Folder:
 
     @cached_property
     def question(self) -> Question:
-        """What was asked."""
-        asked = {name: value for name, value in self.header.get("question", {}).items() if name in KNOWN_IN_QUESTION}
-        return Question(**{**asked, "metrics": tuple(asked.get("metrics", ()))})
+        """What was asked. Raises LoadstoneError when it is damaged."""
+        try:
+            return Question.from_json(self.header.get("question", {}))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise LoadstoneError(
+                f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
+            ) from error
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -143,7 +147,16 @@ class Folder:
     @property
     def blocks(self) -> list[int]:
         """The blocks that were planned, from 1."""
-        return [document["block"] for document in lines.read(self.path / "plan.jsonl").documents]
+        return [block for block, _ in self._plan()]
+
+    def _plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
+        """Each block's number and its trials with their configs; what is no block is left out."""
+        for document in lines.read(self.path / "plan.jsonl").documents:
+            try:
+                trials = {text(each["trial"]): scalars(each["config"]) for each in document["trials"]}
+                yield whole(document["block"]), trials
+            except (KeyError, TypeError, ValueError):
+                continue
 
     @contextlib.contextmanager
     def trial(self, trial: str) -> Iterator[Path]:
@@ -170,7 +183,7 @@ class Folder:
         """A trial's course over time, None if nobody wrote it down or it is damaged."""
         try:
             return Series.from_json(json.loads((self.path / "trials" / trial / "series.json").read_bytes()))
-        except (OSError, ValueError):
+        except (OSError, TypeError, ValueError, OverflowError):
             return None
 
     def load(self) -> ResultSet:
@@ -181,15 +194,13 @@ class Folder:
         for document in read.documents:
             try:
                 result = TrialResult.from_json(document)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 warnings.append(f"values.jsonl: a line is no trial and left out ({error})")
                 continue
             trials[result.trial] = result
-        planned = {
-            each["trial"]: each["config"]
-            for document in lines.read(self.path / "plan.jsonl").documents
-            for each in document["trials"]
-        }
+        planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
+        if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
+            warnings.append(f"{len(strange)} trials are not those of plan.jsonl, as {strange[0]}: are they of another run?")
         return ResultSet(
             name=self.name,
             trials=sorted(trials.values(), key=lambda trial: (trial.order is None, trial.order or 0)),
@@ -205,7 +216,7 @@ class Folder:
 
     def _text(self, name: str) -> str:
         try:
-            return (self.path / name).read_text()
+            return (self.path / name).read_text(errors="replace")
         except FileNotFoundError:
             return ""
 
@@ -215,9 +226,6 @@ class Folder:
         except ValueError:
             return {}
         return document if isinstance(document, dict) else {}
-
-
-KNOWN_IN_QUESTION = frozenset(Question.__dataclass_fields__)
 
 
 def pretty(document: Mapping[str, Any]) -> bytes:

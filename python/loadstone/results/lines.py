@@ -46,10 +46,15 @@ def read(path: Path) -> Lines:
 def parsed(line: bytes) -> dict[str, Any] | None:
     """A line's document, None if it is damaged."""
     try:
-        document = json.loads(line)
-    except ValueError:
+        document = json.loads(line, parse_constant=refuse)
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def refuse(constant: str) -> float:
+    """NaN and Infinity are no JSON, and no figures."""
+    raise ValueError(f"{constant} is no number")
 
 
 def append(path: Path, document: dict[str, Any]) -> None:

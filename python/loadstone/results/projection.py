@@ -7,7 +7,7 @@ variant, which is said, since it mixes what the experiment kept apart.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.errors import LoadstoneError
@@ -54,13 +54,17 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     table = asked.table or ()
     row = asked.row if asked.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
     name = ",".join(col)
-    trials = [replace(trial, config=regrouped(trial, table, row, col, name)) for trial in kept.trials]
+    trials = [
+        replace(trial, config=regrouped(trial.config, trial.facts, table, row, col, name)) for trial in kept.trials
+    ]
     # Trials that meet in one variant with the same repeat were kept apart by a key that is gone.
     met = {(variant(trial.config), trial.repeat) for trial in trials}
     pooled = len(met) < len(trials)
     warnings = kept.warnings
+    gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
+    if gone and not pooled:
+        warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     if pooled:
-        gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
         warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
         trials = renumbered(trials)
     by_name = name if col else None
@@ -70,7 +74,12 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     )
     # Blocks remain blocks as long as each variant has one trial in each.
     interleaved = kept.interleaved and not pooled
-    made = replace(kept, trials=trials, question=question, planned={}, interleaved=interleaved, warnings=warnings)
+    # What was planned is known by its dimensions only.
+    whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
+    planned = {
+        trial: regrouped(config, {}, table, row, col, name) for trial, config in (kept.planned if whole else {}).items()
+    }
+    made = replace(kept, trials=trials, question=question, planned=planned, interleaved=interleaved, warnings=warnings)
     return Projected(made, table, row, name)
 
 
@@ -101,12 +110,17 @@ def default_column(results: ResultSet) -> list[str]:
 
 
 def regrouped(
-    trial: TrialResult, table: Sequence[str], row: Sequence[str], col: Sequence[str], name: str
+    own: Mapping[str, Scalar],
+    facts: Mapping[str, Scalar],
+    table: Sequence[str],
+    row: Sequence[str],
+    col: Sequence[str],
+    name: str,
 ) -> dict[str, Scalar]:
     """A trial's config with the keys asked for; several columns' keys become one dimension."""
 
     def value(key: str) -> Scalar:
-        return trial.config.get(key, trial.facts.get(key, ""))
+        return own.get(key, facts.get(key, ""))
 
     config = {key: value(key) for key in (*table, *row)}
     if col:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.trial_result import Scalar, Series, TrialResult, mapping, number, optional, scalar, text, whole
 from loadstone.results.value import HIGHER_IS_BETTER, statistic
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
@@ -45,6 +45,27 @@ class Question:
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, document: Any) -> Question:
+        """Reads the question of folder.json; what it does not know it leaves alone.
+
+        Raises TypeError, ValueError or OverflowError when it is none.
+        """
+        found = dict(document)
+        kinds: dict[str, Callable[[Any], Any]] = {
+            "text": text,
+            "by": lambda value: optional(text, value),
+            "baseline": lambda value: optional(scalar, value),
+            "metrics": lambda value: tuple(text(each) for each in value),
+            "at_least": whole,
+            "at_most": lambda value: optional(whole, value),
+            "until": lambda value: optional(number, value),
+            "claims": lambda value: optional(text, value),
+            "verify": bool,
+            "checks": lambda value: mapping(value, lambda each: mapping(each, number)),
+        }
+        return cls(**{name: kind(found[name]) for name, kind in kinds.items() if name in found})
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from loadstone.event import Note
 from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]
+Kind = TypeVar("Kind")
 # An interval shorter than this part of the first is not a whole one.
 WHOLE = 0.9
 
@@ -42,10 +44,16 @@ class Series:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
-        """Reads series.json. Raises ValueError when a field is missing."""
+        """Reads series.json. Raises TypeError, ValueError or OverflowError when it is none."""
         if missing := [name for name in SERIES_FIELDS if name not in document]:
             raise ValueError(f"a series without {missing[0]}")
-        return cls(**{name: tuple(document[name]) for name in SERIES_FIELDS})
+        made = cls(**{name: tuple(optional(number, each) for each in document[name]) for name in SERIES_FIELDS})
+        plain = (made.start_seconds, made.length_seconds, made.throughput)
+        if any(None in column or len(column) != len(made.throughput) for column in plain):
+            raise ValueError("a series with holes")
+        if any(len(column) not in (0, len(made.throughput)) for column in (made.p50_ns, made.p99_ns, made.failed)):
+            raise ValueError("a series whose columns are of different lengths")
+        return made
 
 
 SERIES_FIELDS = tuple(Series.__dataclass_fields__)
@@ -110,22 +118,72 @@ class TrialResult:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
-        """Reads a line of values.jsonl. Raises KeyError, TypeError or ValueError when it is none."""
-        values = [Value(each["metric"], each["value"], each["unit"], each["n"]) for each in line["values"]]
+        """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
+        values = [
+            Value(text(each["metric"]), number(each["value"]), text(each["unit"]), whole(each["n"]))
+            for each in line["values"]
+        ]
         return cls(
-            trial=line["trial"],
-            config=dict(line["config"]),
-            repeat=line["repeat"],
+            trial=text(line["trial"]),
+            config=scalars(line["config"]),
+            repeat=whole(line["repeat"]),
             values={value.metric: value for value in values},
-            clients=line.get("clients"),
+            clients=optional(whole, line.get("clients")),
             loop=line.get("loop"),
-            facts=dict(line.get("facts", {})),
-            statuses=line.get("statuses", {}),
-            end=line.get("end", "done"),
-            notes=tuple(Note(note["name"], note["message"], note["hint"]) for note in line.get("notes", ())),
-            order=line.get("order"),
-            start_unix_ns=line.get("start_unix_ns"),
+            facts=scalars(line.get("facts", {})),
+            statuses={name: mapping(counts, whole) for name, counts in mapping(line.get("statuses", {}), dict).items()},
+            end=text(line.get("end", "done")),
+            notes=tuple(
+                Note(text(note["name"]), text(note["message"]), text(note["hint"])) for note in line.get("notes", ())
+            ),
+            order=optional(whole, line.get("order")),
+            start_unix_ns=optional(whole, line.get("start_unix_ns")),
         )
+
+
+def text(value: Any) -> str:
+    """A text. Raises TypeError when it is something else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is no text")
+    return value
+
+
+def number(value: Any) -> float:
+    """A finite number, as it is. Raises TypeError or OverflowError when it is something else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"{value!r:.40} is no number")
+    return value
+
+
+def whole(value: Any) -> int:
+    """A whole number. Raises TypeError when it is something else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r:.40} is no whole number")
+    return value
+
+
+def optional(kind: Callable[[Any], Kind], value: Any) -> Kind | None:
+    """A value of a kind, or none."""
+    return None if value is None else kind(value)
+
+
+def mapping(value: Any, kind: Callable[[Any], Kind]) -> dict[str, Kind]:
+    """A mapping of texts to values of a kind. Raises TypeError or ValueError when it is something else."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r:.40} is no mapping")
+    return {name: kind(each) for name, each in value.items()}
+
+
+def scalars(value: Any) -> dict[str, Scalar]:
+    """A mapping of texts to single values. Raises TypeError when it is something else."""
+    return mapping(value, scalar)
+
+
+def scalar(value: Any) -> Scalar:
+    """A single value. Raises TypeError when it is something else."""
+    if not isinstance(value, str | int | float | bool):
+        raise TypeError(f"{value!r:.40} is no single value")
+    return value
 
 
 def values(*given: Value) -> dict[str, Value]:

@@ -48,7 +48,8 @@ def order_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
     n = ordered.shape[-1]
     rank, _ = median_rank(n, level)
     # NumPy's median would sort once more; the rule of stopping asks at every block.
-    middle = (ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2
+    # Halves first: the sum of two large figures can be beyond all numbers.
+    middle = ordered[..., (n - 1) // 2] / 2 + ordered[..., n // 2] / 2
     return Interval(middle, ordered[..., rank - 1], ordered[..., n - rank])
 
 

@@ -56,9 +56,15 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
 
 
 def each_ns(trial: TrialResult) -> float | None:
-    """The time of one client for one operation, with what lies between two of them, ns."""
+    """The time of one client for one operation, with what lies between two of them, ns.
+
+    Of clients that are more than the processors only as many are at work: the others' wait for their turn is no work
+    of the store, and our share would look the smaller the more they are.
+    """
     users, runtime, count = clients(trial), trial.value("runtime"), operations(trial)
-    return None if not users or not runtime or not count else runtime * users / count
+    if not users or not runtime or not count:
+        return None
+    return runtime * min(users, trial.fact("cpus") or users) / count
 
 
 def networked(trial: TrialResult) -> bool:

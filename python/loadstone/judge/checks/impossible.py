@@ -9,7 +9,7 @@ from statistics import fmean
 
 from loadstone import units
 from loadstone.judge import words
-from loadstone.judge.figures import family, moved, rank, seconds
+from loadstone.judge.figures import ALL, failed, family, moved, rank, seconds
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -149,7 +149,8 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
             if low.value > high.value * (1 + rounding):
                 yield f"{said(low)}, above {said(high)}"
                 break
-        if name in means:
+        # The mean of all is that of failures as well, and the extremes are those of what ended well.
+        if name in means and not (ALL in name.split(".") and failed(trial, "load." * name.startswith("load."))):
             yield from outside(means[name], ladder, rounding)
 
 

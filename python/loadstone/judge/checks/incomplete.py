@@ -33,6 +33,13 @@ def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[F
         yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
+def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+    """No trial at all, or none with a figure: that is not valid, whatever it was to be."""
+    if not any(trial.values for trial in trials):
+        message = "no trial has a figure" if trials else "there is no trial"
+        yield Finding(NAME, Severity.INVALID, message, RESUME, tuple(trial.trial for trial in trials))
+
+
 def counterparts(lonely: Sequence[str], variants: int) -> Iterator[Finding]:
     """Variants without anything to be compared with, by name, though others have: a hole, planned or not."""
     if lonely:

@@ -13,7 +13,7 @@ NAME = "interference"
 SHARES = {
     "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a host of your own"),
     "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are quiet"),
-    "io.others": ("other processes moved {share} of the devices' bytes", "end them, or use a device of your own"),
+    "io.others": ("other processes kept the disks busy for {share} of the time", "use a device of your own"),
 }
 
 

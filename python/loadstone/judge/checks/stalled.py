@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone import units
+from loadstone.judge.checks import too_few_samples
 from loadstone.judge.figures import ALL
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -17,7 +18,7 @@ P999 = ".p99.9"
 def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
     """The longest run of intervals in which no operation ended, well or badly."""
     start, length = longest_silence(series)
-    tail = p999_ns(trial)
+    tail = p999_ns(trial, settings)
     percentiles = settings.threshold(NAME, "percentiles")
     if length < settings.threshold(NAME, "seconds") or length == 0 or (tail and length * 1e9 < percentiles * tail):
         return
@@ -48,9 +49,12 @@ def longest_silence(series: Series) -> tuple[float, float]:
     return best
 
 
-def p999_ns(trial: TrialResult) -> float | None:
-    """The p99.9 of all operations, else that of the slowest kind."""
-    if (found := trial.value(f"{ALL}{P999}")) is not None:
-        return found
-    every = (v.value for m, v in trial.values.items() if m.endswith(P999) and not m.startswith("load."))
-    return max(every, default=None)
+def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
+    """The p99.9 of all operations, else that of the slowest kind; of too few operations it is the stall itself."""
+    beyond = settings.threshold(too_few_samples.NAME, "beyond")
+    known = {
+        metric: value.value
+        for metric, value in trial.values.items()
+        if metric.endswith(P999) and not metric.startswith("load.") and not too_few_samples.few(value.n, metric, beyond)
+    }
+    return known.get(f"{ALL}{P999}", max(known.values(), default=None))

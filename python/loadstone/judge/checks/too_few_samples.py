@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.judge.figures import BESIDE, family, percentile
+from loadstone.judge.figures import ALL, BESIDE, family, percentile
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -39,7 +39,8 @@ def asked(metric: str, settings: Settings) -> bool:
     if settings.metrics:
         return metric in settings.metrics
     operation = family(metric)[0]
-    return not operation.startswith("load.") and operation not in BESIDE
+    # Neither the load's, nor service times beside response times; the operations say what `all` would say.
+    return "." not in operation and operation not in BESIDE | {ALL}
 
 
 def too_few(n: int) -> str:
