@@ -175,7 +175,7 @@ CASES = [
         "page-cache",
         "claimed, but nobody measured",
         experiment(given(without=("device.read",)), question=asking(claims="device")),
-        NOTE,
+        INVALID,
         "the results are claimed to be the device's, but its bytes were not measured",
     ),
     Case("not-steady", "level", experiment()),

@@ -222,6 +222,13 @@ CASES = [
     ),
     Case(
         "incomplete",
+        "a metric",
+        experiment(question=asking(metrics=("throughput", "read.p98"))),
+        NOTE,
+        "asked for and not measured: read.p98",
+    ),
+    Case(
+        "incomplete",
         "a trial that failed",
         experiment(ended("failed", "failed", "the disk is full")),
         INVALID,

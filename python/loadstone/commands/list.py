@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     for name in ("name", "folder", "trials", "question"):
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
     for folder in folders:
-        done = {line.get("trial") for line in lines.read(folder.path / "values.jsonl").documents}
+        done = {str(line.get("trial")) for line in lines.read(folder.path / "values.jsonl").documents}
         table.add_row(folder.name, str(folder.path), f"{len(done):,}", folder.question.text)
     Console(highlight=False, markup=False, emoji=False).print(table)
     return 0

@@ -90,6 +90,8 @@ def whole(results: ResultSet, variants: Variants, found: Sequence[Match]) -> Ite
     yield from missing_points(missing_trials(results), variants, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
     yield from incomplete.counterparts([variant_name(key) for key in lonely(variants, found)], len(variants))
+    if results.trials:
+        yield from incomplete.metrics(results.question.metrics, results.metrics)
     by, wanted = results.compared, results.question.baseline
     if by is not None and wanted is not None and results.trials:
         yield from incomplete.baseline(by, wanted, baseline(results, by))

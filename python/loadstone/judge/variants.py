@@ -16,10 +16,12 @@ def judge_variant(
     trials: Sequence[TrialResult], headline: Cell | None, missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
     """Findings on a variant, given the cell that the question's interval is about and the planned trials that miss."""
-    found = [*too_few_samples.check(trials, settings), *impossible.mean(trials, settings)]
+    # A trial that came to nothing is no repeat.
+    ended = [trial for trial in trials if trial.values]
+    found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings)]
     found += generator_limited.driver(trials, settings)
     if headline is not None:
-        found += noisy.check(trials, headline.estimate, headline.metric, settings)
+        found += noisy.check(ended, headline.estimate, headline.metric, settings)
     if missing and not (headline and narrow(headline, settings)):
         found += incomplete.repeats(trials, missing)
     return tuple(found)

@@ -42,4 +42,7 @@ def listed(items: Sequence[str], most: int = 3) -> str:
 
 def fact(name: str, value: Scalar) -> str:
     """A fact's value; sizes, which may be texts of an engine, scaled."""
-    return units.size(float(value)) if name.endswith("_bytes") else str(value)
+    try:
+        return units.size(float(value)) if name.endswith("_bytes") else str(value)
+    except (ValueError, OverflowError):
+        return str(value)

@@ -12,7 +12,7 @@ from loadstone.lab import spec as specs
 from loadstone.lab.conduct import Conductor
 from loadstone.lab.data import DataSpaces
 from loadstone.progress import Display, Whole
-from loadstone.results.environment import fingerprint
+from loadstone.results.environment import environment, fingerprint
 from loadstone.results.folder import Folder
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics import stopping
@@ -46,13 +46,15 @@ class Run:
         self.done = {trial.trial: trial for trial in self.folder.load().trials if trial.end == "done"}
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
-        facts = fingerprint(self.folder.load().environment)
+        # A run that is resumed may be on another host, or kernel, than it began on.
+        facts = fingerprint(environment())
         whole = Whole(self.folder.name, repeats.at_least * len(self.plan.variants), len(self.done), self.seconds_each)
         self.shown.plan(whole)
         with DataSpaces(self.folder.identity) as spaces:
             conductor = Conductor(self.experiment, spaces, self.shown, facts)
             for number, block in enumerate(self.plan.blocks(), 1):
-                if number > repeats.at_least and (reason := self.enough()):
+                # A block that was begun is ended first: a lost trial of it would leave its variant invalid.
+                if number > repeats.at_least and number not in planned and (reason := self.enough()):
                     return reason
                 if number not in planned:
                     self.folder.plan(number, {each.trial: each.variant.config for each in block})

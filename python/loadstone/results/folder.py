@@ -200,7 +200,7 @@ class Folder:
             trials[result.trial] = result
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
-            warnings.append(f"{len(strange)} trials are not those of plan.jsonl, as {strange[0]}: are they of another run?")
+            warnings.append(f"{len(strange)} trials are not plan.jsonl's, as {strange[0]}: are they of another run?")
         return ResultSet(
             name=self.name,
             trials=sorted(trials.values(), key=lambda trial: (trial.order is None, trial.order or 0)),

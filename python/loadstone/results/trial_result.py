@@ -47,7 +47,10 @@ class Series:
         """Reads series.json. Raises TypeError, ValueError or OverflowError when it is none."""
         if missing := [name for name in SERIES_FIELDS if name not in document]:
             raise ValueError(f"a series without {missing[0]}")
-        made = cls(**{name: tuple(optional(number, each) for each in document[name]) for name in SERIES_FIELDS})
+        columns: dict[str, Any] = {
+            name: tuple(optional(number, each) for each in document[name]) for name in SERIES_FIELDS
+        }
+        made = cls(**columns)
         plain = (made.start_seconds, made.length_seconds, made.throughput)
         if any(None in column or len(column) != len(made.throughput) for column in plain):
             raise ValueError("a series with holes")
@@ -96,7 +99,7 @@ class TrialResult:
         found = self.facts.get(name)
         try:
             return None if found is None or isinstance(found, bool) else float(found)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
 
     def to_json(self) -> dict[str, Any]:
@@ -119,10 +122,7 @@ class TrialResult:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
         """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
-        values = [
-            Value(text(each["metric"]), number(each["value"]), text(each["unit"]), whole(each["n"]))
-            for each in line["values"]
-        ]
+        values = [figure(each["metric"], each["value"], each["unit"], each["n"]) for each in line["values"]]
         return cls(
             trial=text(line["trial"]),
             config=scalars(line["config"]),
@@ -139,6 +139,15 @@ class TrialResult:
             order=optional(whole, line.get("order")),
             start_unix_ns=optional(whole, line.get("start_unix_ns")),
         )
+
+
+def figure(metric: Any, value: Any, unit: Any, n: Any) -> Value:
+    """A figure of a file. Raises TypeError or OverflowError when it is none."""
+    # In one: there are a million of them in a large experiment.
+    kinds = (type(metric), type(unit), type(n)) == (str, str, int) and type(value) in (int, float)
+    if not kinds or not math.isfinite(value):
+        raise TypeError(f"{metric!r:.40} is no figure")
+    return Value(metric, value, unit, n)
 
 
 def text(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from loadstone.judge import words
 from loadstone.judge.finding import Finding, Severity
@@ -45,6 +45,14 @@ def counterparts(lonely: Sequence[str], variants: int) -> Iterator[Finding]:
     if lonely:
         message = f"{len(lonely)} of {variants} variants have no counterpart to compare with: {words.listed(lonely)}"
         yield Finding(NAME, Severity.NOTE, message, "measure the other side of these points, too")
+
+
+def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
+    """Metrics that the question asks for and no trial has: without a word they would just not be there."""
+    if missing := [metric for metric in asked if metric not in measured]:
+        message = f"asked for and not measured: {words.listed(missing)}"
+        hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
+        yield Finding(NAME, Severity.NOTE, message, hint)
 
 
 def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     if read is None:
         if claimed:
             message = "the results are claimed to be the device's, but its bytes were not measured"
-            yield Finding(NAME, Severity.NOTE, message, "run where the host can be observed", here)
+            yield Finding(NAME, severity, message, "run where the host can be observed", here)
         return
     share = read / returned
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):

@@ -43,6 +43,9 @@ def said(fact: str, values: list[Scalar]) -> str:
 def differ(fact: str, theirs: list[Scalar], ours: list[Scalar], settings: Settings) -> bool:
     """Whether the sides differ; of memory a little is the kernel's and varies with it."""
     if fact == "memory_bytes":
-        sizes = [float(value) for value in (*theirs, *ours)]
+        try:
+            sizes = [float(value) for value in (*theirs, *ours)]
+        except (ValueError, OverflowError):
+            return set(theirs) != set(ours)
         return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
     return set(theirs) != set(ours)
