@@ -20,6 +20,7 @@ INTERVAL_MS = 1000
 # Short windows get more intervals: the course of a window of fewer than this many says little.
 INTERVALS_MIN = 20
 INTERVAL_MS_MIN = 100
+DOOR_SECONDS = 86_400
 
 
 def door(variant: Variant, phase: Literal["load", "run"]) -> Spec:
@@ -29,6 +30,9 @@ def door(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     command = [engine.find(), "ycsb", phase, variant.store, "-P", str(variant.workload_file), "--print-spec"]
     for name, value in properties.items():
         command += ["-p", f"{name}={value}"]
+    if phase == "run":
+        # A file need not say when to end: here `measure` does, and the door wants to hear of an end.
+        command += ["-p", f"maxexecutiontime={DOOR_SECONDS}"]
     command += ["-threads", str(variant.clients)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:

@@ -14,6 +14,8 @@ from loadstone.results.trial_result import Scalar, TrialResult
 NAME = "unlike-load"
 # Within an experiment only what is compared can make these differ, and that is what was asked.
 FACTS = {"records": "records", "mix": "operations"}
+# A count from here on is shown as it was written: it may be no float at all.
+MANY = 10**10
 
 
 def check(pair: Pair, _: Settings) -> Iterator[Finding]:
@@ -77,4 +79,9 @@ def kinds(trials: Sequence[TrialResult]) -> dict[str, set[str]]:
 
 def said(values: Sequence[Scalar]) -> str:
     """What a side says, the first few."""
-    return words.listed([words.number(each) if isinstance(each, float | int) else each for each in values])
+    return words.listed([each if isinstance(each, str) else f"{each:,.10g}" for each in map(plain, values)])
+
+
+def plain(value: Scalar) -> Scalar:
+    """A number that can be shown, else its text."""
+    return float(value) if isinstance(value, float | int) and abs(value) < MANY else str(value)

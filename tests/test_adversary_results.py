@@ -1,0 +1,235 @@
+"""Results that are damaged, empty, mixed up or beyond all numbers: no traceback, and nothing false."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from judge_support import asking, experiment, facts
+from lab_support import command, environment, loadstone
+from loadstone.commands.check import main as check
+from loadstone.commands.export import main as export
+from loadstone.commands.list import main as list_all
+from loadstone.commands.show import main as show
+from loadstone.errors import LoadstoneError
+from loadstone.event import Note
+from loadstone.judge.finding import Verdict
+from loadstone.judge.judge import judge
+from loadstone.results.filter import parse
+from loadstone.results.folder import Folder
+from loadstone.results.projection import Projection, project
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.union import union
+from loadstone.results.value import Value
+from results_support import matrix, trial
+
+WRONG: tuple[Any, ...] = (None, -1, "x", "", [], {}, [1], {"a": [1]}, True, 10**400)
+SERIES = Series((0.0, 1.0), (1.0, 1.0), (9.0, 8.0), (1.0, None), (2.0, None), (0, 1))
+CSV = "variant,repeat,clients,metric,unit,value,n\n"
+
+
+def folder(path: Path) -> Path:
+    """A folder with two trials, everything optional in them, and its plan."""
+    made = Folder.create(
+        path / "results/made/1",
+        "made",
+        Question("?", "system", "a", ("throughput",), 1, 2, 0.1, "device", True, {"noisy": {}}),
+        interleaved=True,
+    )
+    made.plan(1, {f"t-{system}": {"system": system} for system in "ab"})
+    for order, system in enumerate("ab"):
+        more: dict[str, Any] = {
+            "clients": 2,
+            "loop": "closed",
+            "facts": {"memory_bytes": 10**9, "cpus": 2, "durability": "os"},
+            "statuses": {"READ": {"OK": 1000}},
+            "notes": (Note("odd", "something", "see there"),),
+        }
+        result = trial(f"t-{system}", {"system": system}, 1000.0, order=order, start_unix_ns=1, **more)
+        with made.trial(result.trial) as files:
+            (files / "series.json").write_text(json.dumps(SERIES.to_json()))
+        made.append(result)
+    return made.path
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every part of a document."""
+    yield path
+    for key, part in document.items() if isinstance(document, dict) else enumerate(document[:2]):
+        if isinstance(part, dict | list):
+            yield from places(part, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def damaged(document: Any, path: tuple[Any, ...], part: Any) -> Any:
+    """The document with another part; `...` takes it out."""
+    if not path:
+        return part
+    made = copy.deepcopy(document)
+    inner = made
+    for key in path[:-1]:
+        inner = inner[key]
+    if part is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = part
+    return made
+
+
+@pytest.mark.parametrize("name", ["values.jsonl", "plan.jsonl", "folder.json", "trials/t-a/series.json"])
+def test_no_damage_to_a_file_ends_in_a_traceback(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder(tmp_path)
+    first, *rest = (path / name).read_text().splitlines() if name.endswith("l") else [(path / name).read_text()]
+    document = json.loads(first)
+    commands = [(check, [str(path)]), (show, [str(path), "--json"]), (list_all, ["--results", str(path.parent.parent)])]
+    for number, place in enumerate(places(document)):
+        # Each place gets some of what is wrong, and all of it comes in each file.
+        for part in (..., *(WRONG[(number + each) % len(WRONG)] for each in range(3))):
+            if part is ... and not place:
+                continue
+            (path / name).write_text("\n".join([json.dumps(damaged(document, place, part)), *rest]) + "\n")
+            for run, arguments in commands:
+                assert run(arguments) in (0, 1, 2), (place, part)
+    capsys.readouterr()
+
+
+def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = Question("Is [/dev/sda] [red]fast :x:?", "x", metrics=("throughput",))
+    made = Folder.create(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)
+    for name in ("[/foo]", ":x:"):
+        made.append(trial(f"t{name}", {"x": name, "[/y]": 1}, 1000.0))
+    for run, arguments in ((list_all, ["--results", str(tmp_path)]), (show, [str(made.path)])):
+        assert run(arguments) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert question.text in said
+        assert all(name in said for name in (("[/b] :x:",) if run is list_all else ("[/foo]", " :x: ", "[/y]")))
+
+
+def test_what_is_no_text_does_not_hide_the_results(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "experiment.yaml").write_bytes(b"question: \xff")
+    assert Folder(path).load().experiment == "question: \ufffd"
+
+
+def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder(tmp_path)
+    (path / "values.jsonl").unlink()
+    (path / "plan.jsonl").unlink()
+    assert check([str(path)]) == 1
+    assert "there is no trial" in capsys.readouterr().out
+    assert judge(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
+
+
+def test_an_answer_of_one_figure_says_when_it_is_not_to_be_trusted() -> None:
+    results = experiment(facts(file_system="tmpfs"))
+    one = replace(results, trials=[each for each in results.trials if each.config["system"] == "lmdb"])
+    assert judge(one).answer.endswith(", n=6)")
+    claimed = replace(one, question=asking(claims="device"))
+    assert judge(claimed).answer.endswith(", n=6, invalid)")
+
+
+def test_sides_with_other_clients_are_no_valid_comparison() -> None:
+    rates = [1000.0 + each for each in range(7)]
+    one, eight = (
+        matrix({(name,): [factor * each for each in rates]}, ("variant",), name=name)
+        for name, factor in (("old", 1), ("new", 8))
+    )
+    sets = [
+        replace(each, trials=[replace(trial, clients=clients) for trial in each.trials])
+        for each, clients in ((one, 1), (eight, 8))
+    ]
+    judgement = judge(union(sets))
+    assert [each.verdict for each in judgement.comparisons] == [Verdict.SUSPECT] * len(judgement.comparisons)
+    assert "old and new had unlike loads: clients 1 against 8" in [each.message for each in judgement.findings]
+    assert [each.severity.name for each in judge(union([one, eight])).findings] == ["NOTE"]
+
+
+def test_a_dimension_that_is_left_out_is_named_though_nothing_is_pooled() -> None:
+    rates: dict[tuple[Scalar, ...], list[float]] = {("a", 1): [1.0] * 6, ("b", 8): [8.0] * 6}
+    results = matrix(rates, ("system", "size"), planned={"gone": {"system": "a", "size": 1}})
+    left = project(results, Projection(row=(), col=("system",))).results
+    assert left.warnings == ("left out size: variants differ in it as well, so a difference may be due to it",)
+    assert left.planned == {}
+    kept = project(results, Projection()).results
+    assert (kept.warnings, kept.planned) == ((), {"gone": {"size": 1, "system": "a"}})
+
+
+def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
+    rows = [
+        f"{name},{repeat},4,throughput,op/s,{value},\n"
+        for name, value in (("a", 0), ("b", 1e308))
+        for repeat in range(1, 8)
+    ]
+    (tmp_path / "zero.csv").write_text(CSV + "".join(rows))
+    text = loadstone(tmp_path, "show", "zero.csv", "--json").stdout
+    document = json.loads(text, parse_constant=pytest.fail)
+    assert document["comparisons"][0]["ratio"] is None
+    assert [cell["value"] for cell in document["cells"]] == [0, 1e308]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("a,1,4,throughput,GB/s,1e305,", "throughput is beyond all numbers in B/s (bad.csv:2)"),
+        (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients is a whole number from 1 up, got"),
+        (f"a,1,4,read.p99,ms,1,{'9' * 30}", "n is a whole number from 0 up, got"),
+        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "a row that is no CSV: field larger than field limit"),
+    ],
+    ids=["value", "clients", "n", "cell"],
+)
+def test_a_table_beyond_all_numbers_is_refused(tmp_path: Path, row: str, said: str, capsys: Any) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text(f"{CSV}{row}\n")
+    assert show([str(file)]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_what_is_imported_is_a_file_and_each_but_once(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text(f"{CSV}a,1,4,throughput,op/s,1,\n")
+    subprocess.run(["mkfifo", tmp_path / "pipe"], check=True)
+    for words, said in (
+        (["one.csv", "./one.csv"], "one.csv is named twice"),
+        (["pipe"], "pipe is no file"),
+        (["."], "cannot read .: Is a directory"),
+    ):
+        assert said in loadstone(tmp_path, "import", *words, code=1, timeout=20).stderr
+
+
+def test_a_number_beyond_64_bits_is_exported_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"throughput": Value("throughput", 1.0, "op/s", 10**30)}
+    dimensions: list[dict[str, Scalar]] = [{"x": 10**400, "y": 1}, {"x": 0.5, "y": 2}]
+    results = ResultSet("big", [TrialResult(f"t{each['y']}", each, 1, values) for each in dimensions])
+    monkeypatch.setattr("loadstone.commands.export.open_results", lambda *_: results)
+    assert export(["big", "-o", str(tmp_path / "x.parquet")]) == 0
+    columns = pq.read_table(tmp_path / "x.parquet").to_pydict()
+    assert columns["x"] == [str(10**400), "0.5"]
+    assert (columns["y"], columns["n"]) == ([1, 2], [None, None])
+
+
+@pytest.mark.parametrize("nested", ["(" * 5000 + "a:b" + ")" * 5000, "-" * 5000 + "a:b"], ids=["parentheses", "minus"])
+def test_a_filter_may_not_be_nested_without_end(nested: str) -> None:
+    with pytest.raises(LoadstoneError, match="it is nested too deeply"):
+        parse(nested)
+    assert parse("-((a:b) (-a:c))")({"a": "c"})
+
+
+def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text(f"{CSV}a,1,4,throughput,op/s,1,\n")
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command("show", "one.csv")],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
