@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.table import terminal
 from loadstone.results import lines
 from loadstone.results.folder import find
 
@@ -27,5 +27,5 @@ def main(arguments: list[str]) -> int:
     for folder in folders:
         done = {str(line.get("trial")) for line in lines.read(folder.path / "values.jsonl").documents}
         table.add_row(folder.name, str(folder.path), f"{len(done):,}", folder.question.text)
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    terminal().print(table)
     return 0

@@ -134,7 +134,8 @@ other. A key is a dotted path, and its value is read as YAML:
   to write. Properties keep the text that you wrote: `rocksdb.version: 10.10` is not 10.1.
 - Stores: {", ".join(f"[{store}](stores/{store}.md)" for store in STORES)}.
 - Properties: [YCSB's](ycsb-properties.md), and those of each store. These have a key of their own, and are refused as
-  properties: {", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items())}. In a workload file they have no effect.
+  properties: {", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items())}.
+  In a workload file they have no effect, but for `target`, which then is the rate.
 - Figures: `throughput`; `<operation>.<statistic>` with `p50` to `p99.99`, `mean`, `min`, `max`, as in `read.p99.9` or
   `all.mean`; what the host shows, as `device.written_per_operation`. `load.` before one is the load's.
 - A mistake ends the command before anything runs. All of them are shown at once, each with its line and what to write.
