@@ -133,7 +133,10 @@ def test_the_law_is_gunthers() -> None:
 
 def test_a_figure_has_no_more_panels_and_lines_than_can_be_read() -> None:
     found = figures(report_support.large(400))
-    assert {len(each.panels) for each in found.values()} == {12}
+    # Each of many metrics has a panel in each context: more of them, but not of one metric.
+    panels = {name: len(each.panels) for name, each in found.items()}
+    assert 12 < panels.pop("headline") <= intervals.HEADLINES_MAX
+    assert set(panels.values()) == {12}
     lines = [row for number in range(12) for row in rows(found["throughput-over-time"], number) if "trial" in row]
     assert len(lines) == 60
     assert "12 of 40 panels are drawn" in found["throughput-over-time"].caption
