@@ -26,7 +26,8 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     if "change" in found.reasons and found.change_at is not None:
         verb = "rises" if found.change_share > 0 else "falls"
         at = series.start_seconds[found.change_at]
-        parts.append(f"{verb} by {words.percent(abs(found.change_share))} at {at:.3g} s")
+        share = of_before(found.change_share, found.change_at / len(rates))
+        parts.append(f"{verb} by {words.percent(abs(share))} at {at:.3g} s")
     hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
     yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
 
@@ -44,6 +45,12 @@ def of_start(trend: float) -> float:
     """A trend as a share of where it starts, given as a share of the mean: from 1.5 to 0.5 it falls by two thirds."""
     start = 1 - trend / 2
     return trend / start if start > 0 else trend
+
+
+def of_before(step: float, part: float) -> float:
+    """A step as a share of the level before it, given as a share of the mean; it comes after `part` of the window."""
+    before = 1 - step * (1 - part)
+    return step / before if before > 0 else step
 
 
 def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
