@@ -230,7 +230,6 @@ class Bars:
     """Three bars, the experiment's, the trial's and the phase's, below the lines of what is done."""
 
     def __init__(self, console: Console) -> None:
-        self._phase: Phase | None = None
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
             PhaseColumn("name", style="bold"),
@@ -272,7 +271,6 @@ class Bars:
     def begin(self, phase: Phase) -> None:
         """Puts the phase's bar in the place of the last one's."""
         self._drop(1)
-        self._phase = phase
         self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))
 
     def _drop(self, kept: int) -> None:

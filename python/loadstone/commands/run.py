@@ -153,7 +153,6 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> boo
 
 def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
     """Judges the folder, prints the tables and writes the report; returns whether something was left undone."""
-
     from loadstone.commands import table
     from loadstone.commands.reading import projected_of
     from loadstone.judge.judge import judge

@@ -16,6 +16,7 @@ from rich.text import Text
 from loadstone import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
+from loadstone.report import wording
 from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
@@ -180,23 +181,17 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 def spread(cell: Cell, run: Estimate | None) -> str:
     """The interval's larger side in percent; of a single run what it knows of itself, else nothing."""
-    if (side := larger_side(cell.estimate)) is not None:
+    if (side := cell.estimate.larger_side) is not None:
         return f" ±{units.share(side)}"
-    if cell.estimate.n == 1 and run is not None and (side := larger_side(run)) is not None:
+    if cell.estimate.n == 1 and run is not None and (side := run.larger_side) is not None:
         return f" (±{units.share(side)} within the run)"
     return ""
-
-
-def larger_side(estimate: Estimate) -> float | None:
-    """How far the further end of an interval is from the figure, as a share of it."""
-    if estimate.low is None or estimate.high is None or not estimate.value:
-        return None
-    return max(estimate.high - estimate.value, estimate.value - estimate.low) / abs(estimate.value)
 
 
 def change(comparison: Comparison) -> Text:
     """What a contender is to the baseline, with p and n; `~` without evidence."""
     n = f"n={comparison.ratio.n}"
+    p = wording.chance(comparison) or "p=?"
     ratio = units.times(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
@@ -204,17 +199,11 @@ def change(comparison: Comparison) -> Text:
         case "refused":
             return Text("refused: invalid", style="bold red")
         case "none":
-            return Text(f"~ {probability(comparison)} {n}", style="dim")
+            return Text(f"~ {p} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"
     low, high = comparison.ratio.low, comparison.ratio.high
     interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
-    return Text(f"{ratio}{interval} {probability(comparison)} {n}", style=style)
-
-
-def probability(comparison: Comparison) -> str:
-    """The p after correction."""
-    p = comparison.p_adjusted if comparison.p_adjusted is not None else comparison.p
-    return "p=?" if p is None else "p<0.001" if p < 0.001 else f"p={p:.3f}"
+    return Text(f"{ratio}{interval} {p} {n}", style=style)
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:

@@ -52,7 +52,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     comparisons = compare(found, metrics, cells, held, interleaved=results.interleaved, rank_invalid=rank_invalid)
     counted = variants if rank_invalid else valid(variants, trials)
     curves = list(knees(counted))
-    overall = tuple(whole(results, variants, found))
+    overall = tuple(whole(results, variants, found, missing))
     worst = verdict([*overall, *(each for key in variants for each in held[key])])
     return Judgement(
         results=results,
@@ -83,11 +83,13 @@ def valid(
     }
 
 
-def whole(results: ResultSet, variants: Variants, found: Sequence[Match]) -> Iterator[Finding]:
+def whole(
+    results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
+) -> Iterator[Finding]:
     """Findings on the whole: on what is missing, and those on pairs, which their comparisons hold as well."""
     yield from incomplete.nothing(results.trials)
     planned = len({variant(config) for config in results.planned.values()})
-    yield from missing_points(missing_trials(results), variants, planned)
+    yield from missing_points(missing, variants, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
     yield from incomplete.counterparts([variant_name(key) for key in lonely(variants, found)], len(variants))
     if results.trials:

@@ -50,10 +50,8 @@ def interval(estimate: Estimate, unit: str) -> str:
 
 def half_width(estimate: Estimate) -> str:
     """The larger side of an interval as a share of the figure, in benchstat's manner: ± 2 %."""
-    if estimate.low is None or estimate.high is None or not estimate.value:
-        return ""
-    side = max(estimate.high - estimate.value, estimate.value - estimate.low) / abs(estimate.value)
-    return f"± {side * 100:.{0 if side >= 0.0995 else 1}f} %"
+    side = estimate.larger_side
+    return "" if side is None else f"± {side * 100:.{0 if side >= 0.0995 else 1}f} %"
 
 
 def ratio(estimate: Estimate) -> tuple[str, str]:

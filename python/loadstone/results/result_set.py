@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ class ResultSet:
     # What had to be left out while reading, for the user.
     warnings: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:
         """Each dimension with its values in the order in which they are first seen."""
         found: dict[str, dict[Scalar, None]] = {}
@@ -99,7 +100,7 @@ class ResultSet:
                 found.setdefault(name, {})[value] = None
         return {name: list(values) for name, values in found.items()}
 
-    @property
+    @cached_property
     def variants(self) -> dict[tuple[tuple[str, Scalar], ...], list[TrialResult]]:
         """The trials of each variant by its config as sorted pairs, in the order of first sight, repeats in theirs."""
         found: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
@@ -107,7 +108,7 @@ class ResultSet:
             found.setdefault(variant(trial.config), []).append(trial)
         return {key: sorted(trials, key=lambda trial: trial.repeat) for key, trials in found.items()}
 
-    @property
+    @cached_property
     def metrics(self) -> list[str]:
         """Every metric that any trial has, in the order of first sight."""
         return list(dict.fromkeys(metric for trial in self.trials for metric in trial.values))

@@ -29,3 +29,10 @@ class Estimate:
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / abs(self.value)
+
+    @property
+    def larger_side(self) -> float | None:
+        """How far the further end of the interval is from the figure, as a share of it. None without interval."""
+        if self.low is None or self.high is None or not self.value:
+            return None
+        return max(self.high - self.value, self.value - self.low) / abs(self.value)
