@@ -147,6 +147,9 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Bytes that the engine read from and wrote to devices while measuring, as the kernel counts them.
     pub device_bytes: [u64; 2],
+    /// What garbage collectors within the engine's process did while measuring; absent where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections: Vec<Collection>,
     /// Seconds the store took to become idle afterwards, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
@@ -154,6 +157,17 @@ pub struct Summary {
     pub outcomes: Vec<Outcome>,
     /// First words of each kind of failure, by `OPERATION STATUS`.
     pub words: BTreeMap<String, String>,
+}
+
+/// What a garbage collector within the engine's process did while measuring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Collection {
+    /// Its name, as the JVM gives it.
+    pub collector: String,
+    /// How often it ran.
+    pub count: u64,
+    /// What that took, ms.
+    pub time_ms: u64,
 }
 
 /// A histogram in the standard form: HDR V2, zlib, base64.

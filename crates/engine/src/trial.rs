@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use loadstone_load::Workload;
 use loadstone_load::pace::Pace;
-use loadstone_stores::{Options, Promise, Store};
+use loadstone_stores::{Collections, Options, Promise, Store};
 
 use crate::clock::{Clock, Monotonic, unix_ns};
 use crate::course::{Acks, Course};
@@ -116,8 +116,10 @@ pub struct Closed<'a> {
     pub driver_ns: f64,
     /// How long the store took to become idle, if asked for.
     pub settle: Option<Duration>,
-    /// Whether the store is driven by threads (embedded) or by executors.
+    /// Whether the store works within this process.
     pub embedded: bool,
+    /// What garbage collectors of this process did while measuring.
+    pub collections: Vec<Collections>,
     /// Whether a rate was set.
     pub open: bool,
 }
@@ -180,7 +182,7 @@ pub fn run<S: Store, W: Workload + 'static>(
     observer.ready(&Opened { spec, promise: &promise, clients, driver_ns, connect: connecting.elapsed() });
     let operations = operations.map(|n| spec.segment.share(n));
     let mut conductor = Conductor { spec, operations, course: &course, pace: pace.as_deref(), crew, driver_ns };
-    let (end, all_home) = conductor.conduct(controls, observer, &*keep, S::DRIVE == loadstone_stores::Drive::Thread);
+    let (end, all_home) = conductor.conduct(controls, observer, &*keep);
     if all_home {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
         // What stopped a trial is told, not what closing the store then ran into.
@@ -211,7 +213,6 @@ impl Conductor<'_> {
         controls: &Receiver<Control>,
         observer: &mut dyn Observer,
         store: &S,
-        embedded: bool,
     ) -> (End, bool) {
         let clock = Monotonic;
         let mut end = None;
@@ -231,6 +232,7 @@ impl Conductor<'_> {
         if end.is_none() && measure_ns > start_ns {
             end = self.warm_up(start_ns, measure_ns, controls);
         }
+        let collections = store.collections();
         let (cpu, device) = (usage::cpu_ns(), usage::device_bytes());
         let start_unix_ns = unix_ns().saturating_sub(clock.now_ns().saturating_sub(measure_ns));
         let end_ns = self.spec.until.seconds.map(|s| measure_ns.saturating_add(seconds_ns(s)));
@@ -290,7 +292,8 @@ impl Conductor<'_> {
             device_bytes: device,
             driver_ns: self.driver_ns,
             settle,
-            embedded,
+            embedded: !store.networked(),
+            collections: since(store.collections(), &collections),
             open: self.pace.is_some(),
         });
         (end, all_home)
@@ -368,6 +371,17 @@ impl Conductor<'_> {
         let last = due_until(end_ns.min(now)).min(first.saturating_add(self.operations.unwrap_or(u64::MAX)));
         last.saturating_sub(self.course.claimed().max(first))
     }
+}
+
+/// What each collector did after `before`.
+fn since(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
+    for own in &mut now {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == own.collector) {
+            own.count = own.count.saturating_sub(earlier.count);
+            own.time_ms = own.time_ms.saturating_sub(earlier.time_ms);
+        }
+    }
+    now
 }
 
 fn seconds_ns(seconds: f64) -> u64 {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::dispatch;
 use crate::error::EngineError;
-use crate::event::{Event, Interval, Ready, Summary, encode, outcomes};
+use crate::event::{Collection, Event, Interval, Ready, Summary, encode, outcomes};
 use crate::notes;
 use crate::spec::TrialSpec;
 use crate::tape::{Readings, Totals, Waits, merge, since};
@@ -239,6 +239,11 @@ pub fn summary(closed: &Closed<'_>) -> Summary {
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,
+        collections: closed
+            .collections
+            .iter()
+            .map(|own| Collection { collector: own.collector.clone(), count: own.count, time_ms: own.time_ms })
+            .collect(),
         settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
         outcomes: outcomes(&service, &response),
         words,

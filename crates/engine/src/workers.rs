@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use loadstone_load::Workload;
 use loadstone_load::pace::Pace;
-use loadstone_stores::{Drive, Store, StoreError};
+use loadstone_stores::{Drive, Session, Store, StoreError};
 
 use crate::alarm::Alarm;
 use crate::client::{Common, InsertPolicy, drive};
@@ -25,6 +25,8 @@ use crate::tape::Tape;
 const STACK_BYTES: usize = 512 << 10;
 /// With up to this many clients, a store that does not care gets threads.
 const THREADS_MAX: u64 = 64;
+/// How many clients of an executor connect at once: fewer than any server's backlog, more than its round trips take.
+const CONNECTING_MAX: usize = 64;
 
 /// Everything the workers need.
 #[derive(Debug)]
@@ -227,7 +229,7 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
         let Self { job, tape, gate, working, connected, .. } = self;
-        let session = job.store.session();
+        let session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
         let told = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
         let (Ok(mut session), Ok(())) = (session, told) else { return };
@@ -253,16 +255,13 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
         };
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
-            let mut sessions = Vec::with_capacity(clients as usize);
-            for _ in 0..clients {
-                match job.store.session() {
-                    Ok(session) => sessions.push(session),
-                    Err(error) => {
-                        let _ = connected.send(Err(error));
-                        return;
-                    }
+            let sessions = match connect(&*job.store, clients as usize).await {
+                Ok(sessions) => sessions,
+                Err(error) => {
+                    let _ = connected.send(Err(error));
+                    return;
                 }
-            }
+            };
             let (alarm, ringing) = match Alarm::new() {
                 Ok(made) => made,
                 Err(error) => {
@@ -293,6 +292,23 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
         drop(job);
         drop(working);
     }
+}
+
+/// Connects an executor's clients, some at a time. The first failure is the error.
+async fn connect<S: Store>(store: &S, clients: usize) -> Result<Vec<S::Session>, StoreError> {
+    let mut sessions = Vec::with_capacity(clients);
+    while sessions.len() < clients {
+        let mut connecting = Vec::new();
+        for _ in 0..CONNECTING_MAX.min(clients - sessions.len()) {
+            let mut session = store.session()?;
+            connecting.push(tokio::task::spawn_local(async move { session.connect().await.map(|()| session) }));
+        }
+        for session in connecting {
+            let joined = session.await;
+            sessions.push(joined.map_err(|error| StoreError::failed(format!("a client could not connect: {error}")))??);
+        }
+    }
+    Ok(sessions)
 }
 
 /// Runs a future whose parts are always ready. A store that says its calls block and then waits is a defect of that

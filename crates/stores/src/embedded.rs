@@ -3,7 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 use loadstone_load::Status;
 
@@ -92,19 +93,43 @@ impl Engine {
 /// Remembers that the device was full. Some engines refuse every write after a failed one with words that do not say
 /// why; those operations fail for the first one's reason, and are counted with it.
 #[derive(Debug, Default)]
-pub struct Space(AtomicBool);
+pub struct Space(AtomicU8);
+
+const UNKNOWN: u8 = 0;
+const FULL: u8 = 1;
+const OTHER: u8 = 2;
+/// How long a failure that follows another waits for that one's words: they come from a client that is just returning
+/// from its own call. Where they come from a thread of the engine itself, nobody ever says them.
+const WORDS_MAX: Duration = Duration::from_secs(1);
 
 impl Space {
     /// A failure with the engine's words; `follows` says that they only refer to an earlier one.
     pub fn failure(&self, words: String, follows: bool) -> Failure {
-        if follows && self.0.load(Ordering::Relaxed) {
-            return Failure::new(Status::NoSpace, format!("{words} (the device was full)"));
+        if follows {
+            return match self.cause() {
+                FULL => Failure::new(Status::NoSpace, format!("{words} (the device was full)")),
+                _ => Failure::from_text(words),
+            };
         }
         let failure = Failure::from_text(words);
         if failure.status == Status::NoSpace {
-            self.0.store(true, Ordering::Relaxed);
+            self.0.store(FULL, Ordering::Relaxed);
+        } else {
+            let _ = self.0.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
         }
         failure
+    }
+
+    fn cause(&self) -> u8 {
+        let waiting = Instant::now();
+        while self.0.load(Ordering::Relaxed) == UNKNOWN {
+            if waiting.elapsed() > WORDS_MAX {
+                let _ = self.0.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -175,9 +200,25 @@ mod tests {
     #[test]
     fn what_follows_a_full_device_is_counted_with_it() {
         let space = Space::default();
-        assert_eq!(space.failure("poisoned".into(), true).status, Status::Error);
         assert_eq!(space.failure("No space left on device".into(), false).status, Status::NoSpace);
         assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
         assert_eq!(space.failure("other".into(), false).status, Status::Error);
+        assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
+
+        let space = Space::default();
+        assert_eq!(space.failure("poisoned".into(), true).status, Status::Error, "nobody says why");
+        assert_eq!(space.failure("No space left on device".into(), false).status, Status::NoSpace);
+        assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
+    }
+
+    #[test]
+    fn what_follows_waits_for_the_words_of_the_first() {
+        let space = Space::default();
+        std::thread::scope(|threads| {
+            let follower = threads.spawn(|| space.failure("poisoned".into(), true).status);
+            std::thread::sleep(Duration::from_millis(20));
+            space.failure("No space left on device".into(), false);
+            assert_eq!(follower.join().unwrap(), Status::NoSpace);
+        });
     }
 }

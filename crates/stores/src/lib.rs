@@ -21,4 +21,4 @@ pub mod session;
 pub use error::{Failure, StoreError};
 pub use options::{Durability, Options};
 pub use promise::Promise;
-pub use session::{Drive, Rows, Session, Store};
+pub use session::{Collections, Drive, Rows, Session, Store};

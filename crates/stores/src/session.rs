@@ -32,7 +32,8 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// What it promises.
     fn promise(&self) -> Promise;
 
-    /// A session, made on the thread that will use it.
+    /// A session, made on the thread that will use it (on an executor: within its runtime). It connects when it is told
+    /// to.
     fn session(&self) -> Result<Self::Session, StoreError>;
 
     /// Waits until it is idle: buffers written, compactions done. Called outside the measured window.
@@ -40,6 +41,27 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     /// Closes it cleanly. Sessions are gone by then.
     fn close(self) -> Result<(), StoreError>;
+
+    /// Whether operations cross a network: then the engine's processors must not be what limits them.
+    fn networked(&self) -> bool {
+        matches!(Self::DRIVE, Drive::Task)
+    }
+
+    /// What garbage collectors within this process have done since it began; empty where there is none.
+    fn collections(&self) -> Vec<Collections> {
+        Vec::new()
+    }
+}
+
+/// What a garbage collector within this process has done since it began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collections {
+    /// Its name, as the JVM gives it: `G1 Young Generation`.
+    pub collector: String,
+    /// Collections.
+    pub count: u64,
+    /// What they took, ms.
+    pub time_ms: u64,
 }
 
 /// One client's way to a store. Keys are bytes, rows are fields with names.
@@ -48,6 +70,11 @@ pub trait Store: Send + Sync + Sized + 'static {
 ///
 /// [`last_error`]: Session::last_error
 pub trait Session {
+    /// Connects. Called once, before any clock runs, and before any other method.
+    fn connect(&mut self) -> impl Future<Output = Result<(), StoreError>> {
+        std::future::ready(Ok(()))
+    }
+
     /// Reads one record into `row` (cleared first).
     fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status>;
 

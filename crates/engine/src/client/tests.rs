@@ -125,6 +125,7 @@ impl Simulated {
             driver_ns: 0.0,
             settle: None,
             embedded: true,
+            collections: Vec::new(),
             open,
         })
     }

@@ -68,8 +68,8 @@ fn a_report_of_hdrhistogram_and_raw_is_ycsbs_to_the_letter() {
     steps.extend(ok(Kind::Cleanup, &[(1_795_253_383_663, 1)]));
     let reporting = Reporting { raw_file: Some("raw.txt".to_owned()), ..reporting(sinks.clone()) };
     let found = metrics(&tape(&sinks, &steps), &reporting);
-    let overall = Overall { measured_ns: 263_000_000, succeeded: 10 };
-    let report = render(&lines(overall, &found, &reporting), Exporter::Text);
+    let overall = Overall { measured_ns: 263_000_000, succeeded: 10, ..Overall::default() };
+    let report = render(&lines(&overall, &found, &reporting), Exporter::Text);
     let ours = raw_announcement(&found, &reporting) + &report;
     assert_eq!(ours, include_str!("../../../fixtures/ycsb/raw2.out"));
     assert_eq!(raw_text(&found, &reporting), include_str!("../../../fixtures/ycsb/raw.txt"));
@@ -107,7 +107,10 @@ fn where_every_operation_failed_the_kind_is_listed_with_nothing_in_it() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
     let found = metrics(&tape(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
-    let text = render(&lines(Overall { measured_ns: 1_000_000_000, succeeded: 0 }, &found, &reporting), Exporter::Text);
+    let text = render(
+        &lines(&Overall { measured_ns: 1_000_000_000, succeeded: 0, ..Overall::default() }, &found, &reporting),
+        Exporter::Text,
+    );
     for line in [
         "[READ], Operations, 0",
         "[READ], AverageLatency(us), NaN",
@@ -128,7 +131,10 @@ fn percentiles_are_those_of_javas_library() {
     let mut reporting = reporting(sinks.to_vec());
     reporting.percentiles = vec![50.0, 95.0, 99.0, 99.9];
     let found = metrics(&tape(&sinks, &steps), &reporting);
-    let text = render(&lines(Overall { measured_ns: 1, succeeded: 1 }, &found, &reporting), Exporter::Text);
+    let text = render(
+        &lines(&Overall { measured_ns: 1, succeeded: 1, ..Overall::default() }, &found, &reporting),
+        Exporter::Text,
+    );
     for line in [
         "[READ], AverageLatency(us), 5000.898",
         "[READ], MaxLatency(us), 10007",
@@ -146,7 +152,7 @@ fn json_is_laid_out_as_jackson_does_it() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
     let found = metrics(&tape(&sinks, &ok(Kind::Read, &[(1_000, 5)])), &reporting);
-    let all = lines(Overall { measured_ns: 197_000_000, succeeded: 10 }, &found, &reporting);
+    let all = lines(&Overall { measured_ns: 197_000_000, succeeded: 10, ..Overall::default() }, &found, &reporting);
     let array = render(&all, Exporter::JsonArray);
     assert!(array.starts_with(
         "[ {\n  \"metric\" : \"OVERALL\",\n  \"measurement\" : \"RunTime(ms)\",\n  \"value\" : 197\n}, {\n"

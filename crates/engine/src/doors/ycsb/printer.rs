@@ -161,8 +161,12 @@ impl Observer for Printer<'_> {
         if !raw.is_empty() {
             self.trouble = self.export.raw(&raw).err().or(self.trouble.take());
         }
-        let overall = Overall { measured_ns: closed.measured_ns, succeeded: closed.moment.totals.succeeded };
-        let lines = report::lines(overall, &metrics, self.reporting);
+        let overall = Overall {
+            measured_ns: closed.measured_ns,
+            succeeded: closed.moment.totals.succeeded,
+            collections: closed.collections.clone(),
+        };
+        let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
         self.trouble = self.export.report(&text).err().or(self.trouble.take());
         for note in notes::of(closed) {

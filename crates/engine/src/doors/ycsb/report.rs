@@ -1,6 +1,7 @@
 //! YCSB's final report: `[READ], Operations, 99830`, or the same as JSON.
 
 use loadstone_load::meter::Reading;
+use loadstone_stores::Collections;
 
 use super::config::{Exporter, Reporting};
 use super::measure::{Buckets, Measure, Metric, Moments, Raw, Series};
@@ -27,16 +28,18 @@ pub struct Line {
 }
 
 /// The whole run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overall {
     /// Length of the measured window, ns.
     pub measured_ns: u64,
     /// Operations that ended well.
     pub succeeded: u64,
+    /// What garbage collectors of this process did meanwhile.
+    pub collections: Vec<Collections>,
 }
 
 /// The report's lines.
-pub fn lines(overall: Overall, metrics: &[Metric], reporting: &Reporting) -> Vec<Line> {
+pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Vec<Line> {
     let mut out = Vec::new();
     let mut line = |metric: &str, measurement: &str, value: Value| {
         out.push(Line { metric: metric.to_owned(), measurement: measurement.to_owned(), value });
@@ -45,15 +48,17 @@ pub fn lines(overall: Overall, metrics: &[Metric], reporting: &Reporting) -> Vec
     line("OVERALL", "RunTime(ms)", Value::Whole(ms.round() as i64));
     let rate = overall.succeeded as f64 * 1e9 / overall.measured_ns as f64;
     line("OVERALL", "Throughput(ops/sec)", Value::Real(rate));
-    // There is no collector, and scripts look for these lines.
-    for collector in ["G1_Young_Generation", "G1_Old_Generation"] {
-        line(&format!("TOTAL_GCS_{collector}"), "Count", Value::Whole(0));
-        line(&format!("TOTAL_GC_TIME_{collector}"), "Time(ms)", Value::Whole(0));
-        line(&format!("TOTAL_GC_TIME_%_{collector}"), "Time(%)", Value::Real(0.0));
+    let share = |time_ms: u64| Value::Real(100.0 * time_ms as f64 / ms);
+    for own in &collectors(overall) {
+        let name = own.collector.replace(' ', "_");
+        line(&format!("TOTAL_GCS_{name}"), "Count", Value::Whole(own.count as i64));
+        line(&format!("TOTAL_GC_TIME_{name}"), "Time(ms)", Value::Whole(own.time_ms as i64));
+        line(&format!("TOTAL_GC_TIME_%_{name}"), "Time(%)", share(own.time_ms));
     }
-    line("TOTAL_GCs", "Count", Value::Whole(0));
-    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(0));
-    line("TOTAL_GC_TIME_%", "Time(%)", Value::Real(0.0));
+    let total = |part: fn(&Collections) -> u64| overall.collections.iter().map(part).sum::<u64>();
+    line("TOTAL_GCs", "Count", Value::Whole(total(|own| own.count) as i64));
+    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(total(|own| own.time_ms) as i64));
+    line("TOTAL_GC_TIME_%", "Time(%)", share(total(|own| own.time_ms)));
     for metric in metrics {
         for (at, measure) in metric.measures.iter().enumerate() {
             let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
@@ -71,6 +76,16 @@ pub fn lines(overall: Overall, metrics: &[Metric], reporting: &Reporting) -> Vec
         }
     }
     out
+}
+
+/// The collectors to report: where there is none, those of a JVM's default, because scripts look for these lines.
+fn collectors(overall: &Overall) -> Vec<Collections> {
+    if !overall.collections.is_empty() {
+        return overall.collections.clone();
+    }
+    ["G1 Young Generation", "G1 Old Generation"]
+        .map(|name| Collections { collector: name.to_owned(), count: 0, time_ms: 0 })
+        .into()
 }
 
 /// The prefix of a metric's name in a combined measurement type.

@@ -4,13 +4,12 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Options, Rows, Session, Store};
+use loadstone_stores::{Options, Rows, Session, Store, StoreError};
 
 use crate::dispatch::{self, Visitor};
 use crate::error::EngineError;
 use crate::output::{err, out};
 use crate::spec::TrialSpec;
-use crate::workers::block_on;
 
 const HELP: &str = "\
 Commands:
@@ -57,7 +56,14 @@ impl Visitor for Shell<'_> {
             create: true,
             clients: 1,
         })?;
-        let mut session = store.session()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
+        let tasks = tokio::task::LocalSet::new();
+        let mut session = tasks.block_on(&runtime, async {
+            let mut session = store.session()?;
+            session.connect().await?;
+            Ok::<_, StoreError>(session)
+        })?;
         let mut next = Next::Quit;
         let stdin = std::io::stdin();
         err("> ");
@@ -76,7 +82,7 @@ impl Visitor for Shell<'_> {
                 },
                 Some(_) => {
                     let start = Instant::now();
-                    out(&answer(&mut session, &words));
+                    out(&tasks.block_on(&runtime, answer(&mut session, &words)));
                     out(&format!("{} ms\n", start.elapsed().as_millis()));
                 }
             }
@@ -88,16 +94,16 @@ impl Visitor for Shell<'_> {
     }
 }
 
-fn answer<S: Session>(session: &mut S, words: &[&str]) -> String {
+async fn answer<S: Session>(session: &mut S, words: &[&str]) -> String {
     let key = words.get(1).map(|key| key.as_bytes());
     let (mut row, mut rows) = (Row::default(), Rows::default());
     let from = if words[0] == "scan" { 3 } else { 2 };
     let names: Vec<String> = words.iter().skip(from).map(|&name| name.to_owned()).collect();
     let wanted = if names.is_empty() { Wanted::All } else { Wanted::Names(&names) };
     let status = match (words[0], key) {
-        ("read", Some(key)) => block_on(session.read(key, wanted, &mut row)),
+        ("read", Some(key)) => session.read(key, wanted, &mut row).await,
         ("scan", Some(key)) => match words.get(2).and_then(|count| count.parse().ok()) {
-            Some(count) => block_on(session.scan(key, count, wanted, &mut rows)),
+            Some(count) => session.scan(key, count, wanted, &mut rows).await,
             None => return "error: scan takes a key and a number of records\n".to_owned(),
         },
         ("insert" | "update", Some(key)) => {
@@ -107,15 +113,12 @@ fn answer<S: Session>(session: &mut S, words: &[&str]) -> String {
                     None => return format!("error: \"{word}\" is not NAME=VALUE\n"),
                 }
             }
-            let status = if words[0] == "insert" {
-                block_on(session.insert(key, &row))
-            } else {
-                block_on(session.update(key, &row))
-            };
+            let status =
+                if words[0] == "insert" { session.insert(key, &row).await } else { session.update(key, &row).await };
             row.clear();
             status
         }
-        ("delete", Some(key)) => block_on(session.delete(key)),
+        ("delete", Some(key)) => session.delete(key).await,
         ("read" | "scan" | "insert" | "update" | "delete", None) => {
             return format!("error: {} takes a key\n", words[0]);
         }

@@ -1,0 +1,49 @@
+//! What every networked store must do, case by case, on real servers.
+//!
+//! `tests/test_stores_networked.py` starts each server and runs the cases of its store; a case by hand wants the store's
+//! properties in the variable of its line below, with spaces between. A new store is one line in the list.
+
+mod opening;
+mod records;
+mod subject;
+
+/// Makes a module per store with a test per case.
+macro_rules! conformance {
+    ($($name:ident: $store:ty, $variable:literal, [$($ability:ident),*];)*) => {
+        $(
+            mod $name {
+                use crate::subject::Subject;
+                const SUBJECT: Subject = Subject {
+                    variable: $variable,
+                    $($ability: true,)*
+                    ..Subject::NONE
+                };
+                cases! { $store;
+                    records: reading_a_missing_key_finds_nothing, deleting_a_missing_key_succeeds,
+                        what_is_inserted_is_read, one_field_is_read_alone, named_fields_are_read_alone,
+                        an_update_keeps_the_other_fields, an_insert_over_a_record_is_read_or_refused,
+                        a_deleted_record_is_gone, scans_find_what_is_there, scans_are_in_byte_order,
+                        empty_values_are_kept, large_values_are_kept, values_are_text_of_any_language,
+                        values_are_bytes, keys_with_signs_are_kept, impossible_keys_are_answers,
+                        clients_do_not_disturb_each_other, many_clients_share_an_executor;
+                    opening: the_promise_says_what_it_is, a_port_where_nobody_listens_is_refused,
+                        a_host_that_does_not_exist_is_refused, records_outlive_the_connection;
+                }
+            }
+        )*
+    };
+}
+
+macro_rules! cases {
+    ($store:ty; $($module:ident: $($case:ident),*;)*) => {
+        $($(
+            #[test]
+            #[ignore = "needs a server: tests/test_stores_networked.py starts it"]
+            fn $case() {
+                crate::$module::$case::<$store>(&SUBJECT, stringify!($case));
+            }
+        )*)*
+    };
+}
+
+conformance! {}

@@ -1,0 +1,64 @@
+//! Cases on opening and closing.
+
+use loadstone_load::{Status, Wanted};
+use loadstone_stores::{Store, StoreError};
+
+use crate::subject::{Subject, Sync, row};
+
+pub fn the_promise_says_what_it_is<S: Store>(subject: &Subject, case: &str) {
+    let opened = subject.open::<S>(case);
+    let promise = opened.store.promise();
+    assert!(!promise.how.is_empty());
+    assert!(promise.facts.iter().any(|(name, value)| name == "version" && !value.is_empty()), "{promise:?}");
+    assert!(opened.store.networked());
+    opened.store.settle().expect("it settles");
+    opened.close();
+}
+
+pub fn records_outlive_the_connection<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let key = opened.key("1");
+    assert_eq!(opened.session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
+    opened.close();
+    let mut options = subject.options();
+    options.create = false;
+    let store = S::open(&options).expect("it is there");
+    let mut session = Sync::connect(&store).expect("a session");
+    assert_eq!(session.get(&key, Wanted::One(b"field0")), (Status::Ok, row(&[("field0", "kept")])));
+}
+
+/// Opens it with another value in every property that holds an address.
+fn opened_at<S: Store>(subject: &Subject, host: &str, port: &str) -> Result<S, StoreError> {
+    let mut options = subject.options();
+    let names: Vec<String> = options.properties.keys().cloned().collect();
+    for name in names {
+        let value = options.properties.get_mut(&name).expect("a name of its own");
+        if name.ends_with("url") {
+            let (scheme, rest) = value.split_once("://").expect("a URL");
+            let (_, path) = rest.split_once('/').expect("a path");
+            *value = format!("{scheme}://{host}:{port}/{path}");
+        } else if name.ends_with("hosts") || name.ends_with("host") {
+            host.clone_into(value);
+        } else if name.ends_with("port") {
+            port.clone_into(value);
+        }
+    }
+    let store = S::open(&options)?;
+    Sync::connect(&store)?;
+    Ok(store)
+}
+
+fn refused<S: Store>(subject: &Subject, host: &str, port: &str) {
+    let error = opened_at::<S>(subject, host, port).err().expect("nobody is there");
+    assert!(!error.usage, "the command is right, the world is not ready");
+    assert!(error.message.contains(host), "{error}");
+    assert!(!error.hint.unwrap_or_default().is_empty());
+}
+
+pub fn a_port_where_nobody_listens_is_refused<S: Store>(subject: &Subject, _case: &str) {
+    refused::<S>(subject, "127.0.0.1", "1");
+}
+
+pub fn a_host_that_does_not_exist_is_refused<S: Store>(subject: &Subject, _case: &str) {
+    refused::<S>(subject, "no-such-host.invalid", "6379");
+}

@@ -1,0 +1,251 @@
+//! Cases on one open store.
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::{Session, Store};
+
+use crate::subject::{Subject, Sync, fields, row, runtime, whole};
+
+const THREE: [(&str, &str); 3] = [("field0", "a"), ("field1", "bb"), ("field2", "ccc")];
+
+pub fn reading_a_missing_key_finds_nothing<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    assert_eq!(opened.session.get(&opened.key("nobody"), Wanted::All), (Status::NotFound, Row::default()));
+    let update = opened.session.change(&opened.key("nobody"), &row(&THREE));
+    if subject.tells_missing {
+        assert_eq!(update, Status::NotFound);
+        assert_eq!(opened.session.get(&opened.key("nobody"), Wanted::All).0, Status::NotFound);
+    } else {
+        assert_eq!(update, Status::Ok, "an upsert");
+    }
+}
+
+pub fn deleting_a_missing_key_succeeds<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    assert_eq!(opened.session.remove(&opened.key("nobody")), Status::Ok);
+}
+
+pub fn what_is_inserted_is_read<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.words());
+    let (status, read) = opened.session.get(&opened.key("1"), Wanted::All);
+    assert_eq!((status, fields(&read)), (Status::Ok, whole(subject, &THREE)));
+    for other in ["", "10", "1 "] {
+        assert_eq!(opened.session.get(&opened.key(other), Wanted::All).0, Status::NotFound);
+    }
+}
+
+pub fn one_field_is_read_alone<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    opened.session.put(&opened.key("1"), &row(&THREE));
+    let (status, read) = opened.session.get(&opened.key("1"), Wanted::One(b"field1"));
+    assert_eq!((status, read), (Status::Ok, row(&[("field1", "bb")])));
+}
+
+pub fn named_fields_are_read_alone<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    opened.session.put(&opened.key("1"), &row(&THREE));
+    let names = ["field2".to_owned(), "field0".to_owned()];
+    let (status, read) = opened.session.get(&opened.key("1"), Wanted::Names(&names));
+    assert_eq!((status, fields(&read)), (Status::Ok, fields(&row(&[("field0", "a"), ("field2", "ccc")]))));
+}
+
+pub fn an_update_keeps_the_other_fields<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let key = opened.key("1");
+    opened.session.put(&key, &row(&THREE));
+    assert_eq!(opened.session.change(&key, &row(&[("field1", "changed")])), Status::Ok);
+    assert_eq!(opened.session.change(&key, &row(&[("field7", "added"), ("field0", "A")])), Status::Ok);
+    let expected = whole(subject, &[("field0", "A"), ("field1", "changed"), ("field2", "ccc"), ("field7", "added")]);
+    assert_eq!(fields(&opened.session.get(&key, Wanted::All).1), expected);
+}
+
+pub fn an_insert_over_a_record_is_read_or_refused<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let key = opened.key("1");
+    opened.session.put(&key, &row(&THREE));
+    let again = opened.session.put(&key, &row(&[("field1", "again")]));
+    let read = fields(&opened.session.get(&key, Wanted::All).1);
+    if subject.refuses_second {
+        assert_eq!(again, Status::UnexpectedState);
+        assert!(!opened.session.words().is_empty());
+        assert_eq!(read, whole(subject, &THREE));
+    } else {
+        assert_eq!(again, Status::Ok);
+        assert_eq!(read.get("field1").map(Vec::as_slice), Some(&b"again"[..]));
+    }
+}
+
+pub fn a_deleted_record_is_gone<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let (one, two) = (opened.key("1"), opened.key("2"));
+    opened.session.put(&one, &row(&THREE));
+    opened.session.put(&two, &row(&THREE));
+    assert_eq!(opened.session.remove(&one), Status::Ok);
+    assert_eq!(opened.session.get(&one, Wanted::All).0, Status::NotFound);
+    assert_eq!(opened.session.get(&two, Wanted::All).0, Status::Ok);
+    assert_eq!(opened.session.put(&one, &row(&THREE)), Status::Ok);
+    assert_eq!(fields(&opened.session.get(&one, Wanted::All).1), whole(subject, &THREE));
+}
+
+/// Whatever the order, a scan from a record that is there finds it first, and as many as were asked for if there are.
+pub fn scans_find_what_is_there<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let keys: Vec<Vec<u8>> = (0..20).map(|n| opened.key(&format!("{n:02}"))).collect();
+    for key in &keys {
+        opened.session.put(key, &row(&THREE));
+    }
+    let (status, found) = opened.session.list(&keys[0], 5);
+    if !subject.scans {
+        assert_eq!(status, Status::NotImplemented);
+        return;
+    }
+    assert_eq!(status, Status::Ok, "{}", opened.session.words());
+    assert_eq!(found.first().map(|(key, _)| key), Some(&keys[0]));
+    assert!(found.len() <= 5);
+    for (key, row) in found.iter().filter(|(key, _)| keys.contains(key)) {
+        assert_eq!(fields(row), whole(subject, &THREE), "{}", String::from_utf8_lossy(key));
+    }
+}
+
+pub fn scans_are_in_byte_order<S: Store>(subject: &Subject, case: &str) {
+    if !subject.ordered {
+        return;
+    }
+    let mut opened = subject.open::<S>(case);
+    let keys: Vec<Vec<u8>> = ["1", "10", "11", "2", "20", "9"].iter().map(|name| opened.key(name)).collect();
+    for at in [3, 0, 5, 1, 4, 2] {
+        opened.session.put(&keys[at], &row(&[("field0", &at.to_string())]));
+    }
+    let (status, found) = opened.session.list(&keys[1], 4);
+    assert_eq!(status, Status::Ok);
+    assert_eq!(found.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), keys[1..5]);
+    for (at, (_, row)) in found.iter().enumerate() {
+        assert_eq!(row.get(b"field0"), Some((at + 1).to_string().as_bytes()), "the row belongs to its key");
+    }
+}
+
+pub fn empty_values_are_kept<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let blank = [("field0", ""), ("field1", "x"), ("field2", "")];
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&blank)), Status::Ok);
+    assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &blank));
+}
+
+pub fn large_values_are_kept<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let key = opened.key("1");
+    for len in [5_000, 1_000_000] {
+        let text: String = (0..len).map(|n| char::from(b' ' + ((n * n) >> 7) as u8 % 95)).collect();
+        opened.session.remove(&key);
+        assert_eq!(opened.session.put(&key, &row(&[("field0", &text)])), Status::Ok, "{}", opened.session.words());
+        let (status, read) = opened.session.get(&key, Wanted::One(b"field0"));
+        assert_eq!(status, Status::Ok);
+        assert!(read.get(b"field0") == Some(text.as_bytes()), "{len} bytes");
+    }
+}
+
+pub fn values_are_text_of_any_language<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let odd = [("field0", "größe 名前"), ("field1", "'\"\\;--\r\n\t${}%"), ("field2", "{\"a\": [1]}")];
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&odd)), Status::Ok, "{}", opened.session.words());
+    assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &odd));
+    assert_eq!(opened.session.change(&opened.key("1"), &row(&odd[1..2])), Status::Ok);
+    assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &odd));
+}
+
+pub fn values_are_bytes<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    let mut odd = Row::default();
+    odd.push(b"field0", b"\xff\xfe\0tail");
+    let put = opened.session.put(&opened.key("1"), &odd);
+    if subject.bytes {
+        assert_eq!(put, Status::Ok, "{}", opened.session.words());
+        assert_eq!(opened.session.get(&opened.key("1"), Wanted::One(b"field0")), (Status::Ok, odd));
+    } else {
+        assert!(matches!(put, Status::BadRequest | Status::Error), "{put:?}");
+        assert!(!opened.session.words().is_empty());
+    }
+    assert_eq!(opened.session.put(&opened.key("2"), &row(&THREE)), Status::Ok, "it works on");
+}
+
+pub fn keys_with_signs_are_kept<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    for name in ["'; DROP TABLE usertable; --", "two words", "größe", "a\r\nb", "\"\\{}"] {
+        let key = opened.key(name);
+        assert_eq!(opened.session.put(&key, &row(&[("field0", name)])), Status::Ok, "{name}");
+        let (status, read) = opened.session.get(&key, Wanted::One(b"field0"));
+        assert_eq!((status, read), (Status::Ok, row(&[("field0", name)])));
+    }
+}
+
+/// Systems differ in the keys they take. What they do not take is an answer with words, and the client works on.
+pub fn impossible_keys_are_answers<S: Store>(subject: &Subject, case: &str) {
+    let mut opened = subject.open::<S>(case);
+    for key in [vec![], vec![b'k'; 70_000], b"\xff\xfe".to_vec()] {
+        opened.session.remove(&key);
+        let put = opened.session.put(&key, &row(&THREE));
+        if put == Status::Ok {
+            assert_eq!(fields(&opened.session.get(&key, Wanted::All).1), whole(subject, &THREE));
+            assert_eq!(opened.session.remove(&key), Status::Ok);
+        } else {
+            assert!(matches!(put, Status::BadRequest | Status::Error), "{put:?}");
+            assert!(!opened.session.words().is_empty());
+        }
+    }
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.words());
+}
+
+pub fn clients_do_not_disturb_each_other<S: Store>(subject: &Subject, case: &str) {
+    const CLIENTS: usize = 4;
+    let opened = subject.open::<S>(case);
+    std::thread::scope(|threads| {
+        for client in 0..CLIENTS {
+            let opened = &opened.store;
+            let key = move |n: usize| format!("{case}-{client}-{n:04}").into_bytes();
+            threads.spawn(move || {
+                let mut session = Sync::connect(opened).expect("a session on its own thread");
+                for n in 0..100 {
+                    let text = n.to_string();
+                    session.remove(&key(n));
+                    assert_eq!(session.put(&key(n), &row(&[("field0", &text), ("field1", "new")])), Status::Ok);
+                    assert_eq!(session.change(&key(n), &row(&[("field1", "old")])), Status::Ok);
+                    let read = session.get(&key(n), Wanted::All).1;
+                    assert_eq!(fields(&read), whole(subject, &[("field0", &text), ("field1", "old")]));
+                }
+            });
+        }
+    });
+    opened.close();
+}
+
+/// As the engine drives them: many clients on one thread, each with one operation in flight.
+pub fn many_clients_share_an_executor<S: Store>(subject: &Subject, case: &str) {
+    const CLIENTS: usize = 50;
+    let opened = subject.open::<S>(case);
+    let runtime = runtime();
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let mut clients = Vec::new();
+        for client in 0..CLIENTS {
+            let mut session = opened.store.session().expect("a session");
+            let keys: Vec<Vec<u8>> = (0..20).map(|n| opened.key(&format!("{client}-{n}"))).collect();
+            clients.push(tokio::task::spawn_local(async move {
+                session.connect().await.expect("a connection");
+                let mut read = Row::default();
+                for (n, key) in keys.iter().enumerate() {
+                    let text = format!("{client} {n}");
+                    assert_eq!(session.insert(key, &row(&[("field0", &text)])).await, Status::Ok);
+                    assert_eq!(session.read(key, Wanted::One(b"field0"), &mut read).await, Status::Ok);
+                    assert_eq!(read.get(b"field0"), Some(text.as_bytes()));
+                }
+                session.cleanup().await;
+            }));
+        }
+        for client in clients {
+            client.await.expect("no client fails");
+        }
+    });
+    drop(tasks);
+    drop(runtime);
+    opened.close();
+}

@@ -1,0 +1,172 @@
+//! A store under test, on a server that somebody else started.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+
+/// A line of the list of stores: where it is, and what it can do.
+pub struct Subject {
+    /// The environment variable with its properties: `redis.host=127.0.0.1 redis.port=6379`.
+    pub variable: &'static str,
+    /// Scans are in byte order of the keys.
+    pub ordered: bool,
+    /// It can scan at all.
+    pub scans: bool,
+    /// Values may be any bytes, not text only.
+    pub bytes: bool,
+    /// A record that is not there can be told when it is updated.
+    pub tells_missing: bool,
+    /// An insert over a record is refused, as in SQL.
+    pub refuses_second: bool,
+    /// A record without a value in a field comes back with an empty one.
+    pub pads: bool,
+}
+
+impl Subject {
+    /// One that can do nothing of the kind.
+    pub const NONE: Self = Self {
+        variable: "",
+        ordered: false,
+        scans: false,
+        bytes: false,
+        tells_missing: false,
+        refuses_second: false,
+        pads: false,
+    };
+
+    /// How it is opened.
+    pub fn options(&self) -> Options {
+        let text = std::env::var(self.variable).unwrap_or_else(|_| panic!("{} is not set", self.variable));
+        let properties: BTreeMap<String, String> = text
+            .split_whitespace()
+            .map(|pair| pair.split_once('=').expect("NAME=VALUE"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
+    }
+
+    /// An open store and one connected client.
+    pub fn open<S: Store>(&self, case: &str) -> Opened<S> {
+        Opened::new(S::open(&self.options()).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint)), case)
+    }
+}
+
+/// An open store, one client, and keys that no other case uses.
+pub struct Opened<S: Store> {
+    pub session: Sync<S::Session>,
+    pub store: S,
+    prefix: String,
+}
+
+impl<S: Store> Opened<S> {
+    fn new(store: S, case: &str) -> Self {
+        static CASES: AtomicU64 = AtomicU64::new(0);
+        let number = CASES.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("{case}-{}-{number}-", std::process::id());
+        Self { session: Sync::connect(&store).expect("a session"), store, prefix }
+    }
+
+    /// A key of this case.
+    pub fn key(&self, name: &str) -> Vec<u8> {
+        format!("{}{name}", self.prefix).into_bytes()
+    }
+
+    /// Closes it as the engine does: sessions first.
+    pub fn close(self) {
+        drop(self.session);
+        self.store.close().expect("a clean close");
+    }
+}
+
+/// A session with an executor of its own, and calls that wait.
+pub struct Sync<S> {
+    // Dropped before the runtime it lives on.
+    session: S,
+    tasks: LocalSet,
+    runtime: Runtime,
+}
+
+impl<S: Session> Sync<S> {
+    /// Connects.
+    pub fn connect<T: Store<Session = S>>(store: &T) -> Result<Self, StoreError> {
+        let runtime = runtime();
+        let tasks = LocalSet::new();
+        let session = tasks.block_on(&runtime, async {
+            let mut session = store.session()?;
+            session.connect().await?;
+            Ok(session)
+        })?;
+        Ok(Self { session, tasks, runtime })
+    }
+
+    fn wait<'a, F: Future>(&'a mut self, call: impl FnOnce(&'a mut S) -> F) -> F::Output {
+        self.tasks.block_on(&self.runtime, call(&mut self.session))
+    }
+
+    pub fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row) {
+        let mut row = row(&[("left over", "from before")]);
+        let status = self.wait(|session| session.read(key, wanted, &mut row));
+        (status, row)
+    }
+
+    pub fn put(&mut self, key: &[u8], row: &Row) -> Status {
+        self.wait(|session| session.insert(key, row))
+    }
+
+    pub fn change(&mut self, key: &[u8], row: &Row) -> Status {
+        self.wait(|session| session.update(key, row))
+    }
+
+    pub fn remove(&mut self, key: &[u8]) -> Status {
+        self.wait(|session| session.delete(key))
+    }
+
+    pub fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
+        let mut rows = Rows::default();
+        rows.push(b"left over");
+        let status = self.wait(|session| session.scan(from, count, Wanted::All, &mut rows));
+        (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
+    }
+
+    /// The words of the last failure.
+    pub fn words(&mut self) -> String {
+        self.session.last_error().unwrap_or_default()
+    }
+}
+
+/// What an executor of the engine has.
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().expect("an executor")
+}
+
+/// A row of these fields.
+pub fn row(fields: &[(&str, &str)]) -> Row {
+    let mut row = Row::default();
+    for (name, value) in fields {
+        row.push(name.as_bytes(), value.as_bytes());
+    }
+    row
+}
+
+/// A record as it comes back: all ten fields of the table where it pads, in the order of their names.
+pub fn whole(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+    let mut all: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    if subject.pads {
+        all.extend((0..10).map(|n| (format!("field{n}"), Vec::new())));
+    }
+    all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())));
+    all
+}
+
+/// The fields of a record, whatever their order.
+pub fn fields(row: &Row) -> BTreeMap<String, Vec<u8>> {
+    row.fields()
+        .map(|field| field.expect("a row of ours"))
+        .map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), value.to_vec()))
+        .collect()
+}
