@@ -47,6 +47,11 @@ pub trait Store: Send + Sync + Sized + 'static {
         matches!(Self::DRIVE, Drive::Task)
     }
 
+    /// Connections that this many clients open, each of which takes a file descriptor of this process.
+    fn connections(&self, _clients: u64) -> u64 {
+        0
+    }
+
     /// What garbage collectors within this process have done since it began; empty where there is none.
     fn collections(&self) -> Vec<Collections> {
         Vec::new()
