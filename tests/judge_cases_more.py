@@ -105,6 +105,13 @@ CASES = [
     ),
     Case(
         "unlike-promises",
+        "another number of copies",
+        experiment(both(facts(replication=3), rocksdb(facts(replication=1)))),
+        INVALID,
+        "rocksdb keeps replication 1, lmdb 3",
+    ),
+    Case(
+        "unlike-promises",
         "another consistency",
         experiment(both(facts(consistency="QUORUM"), rocksdb(facts(consistency="ONE")))),
         INVALID,
@@ -192,6 +199,14 @@ CASES = [
         experiment(ended("lease")),
         INVALID,
         "the engine stopped by itself, as it heard no more from the lab",
+    ),
+    Case("server-died", "all there", experiment()),
+    Case(
+        "server-died",
+        "one of the system's",
+        experiment(told("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
+        INVALID,
+        "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial",
     ),
     Case("incomplete", "all there", experiment(planned=planned(6, "rocksdb", "lmdb"))),
     Case(

@@ -74,13 +74,15 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
     from loadstone.experiment.plan import plan
     from loadstone.lab import conduct
     from loadstone.lab.data import DataSpaces
+    from loadstone.lab.servers import RunServers
     from loadstone.progress import PlainLines
 
     monkeypatch.setattr(conduct, "LEAVING_SECONDS", 0.1)
     loaded = load(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])
     (planned, *_), *_ = plan(loaded.experiment).blocks()
     with DataSpaces("test") as spaces:
-        conductor = conduct.Conductor(loaded.experiment, spaces, PlainLines.__new__(PlainLines), {})
+        shown = PlainLines.__new__(PlainLines)
+        conductor = conduct.Conductor(loaded.experiment, spaces, shown, {}, RunServers("test"))
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
             raise KeyboardInterrupt

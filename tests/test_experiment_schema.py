@@ -27,6 +27,13 @@ WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
 FENCED = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
+# What must stand beside a key that is about servers.
+SERVERS: dict[str, dict[str, Any]] = {
+    "start": {"start": {"system": "hbase"}},
+    "attach": {"attach": {"hosts": ["10.0.0.1"], "status": "true"}},
+    "fresh": {},
+    "table": {},
+}
 VALIDATOR = Draft202012Validator(schema.schema())
 
 
@@ -77,7 +84,7 @@ def test_examples_of_the_page_are_sound(tmp_path: Path, text: str) -> None:
 
 
 def test_the_page_has_examples() -> None:
-    assert len(FENCED) == 3
+    assert len(FENCED) == 4
 
 
 @pytest.mark.parametrize(
@@ -89,6 +96,10 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
     model = dict(PARTS).get(title, Experiment)
     path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
     base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
+    if {*path} & SERVERS.keys():
+        path[1] = "served"
+        words = SERVERS["attach" if "attach" in path else "start"]
+        base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else words)}
     for example in model.model_fields[key].examples or []:
         value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
         document = copy.deepcopy(base)
@@ -118,6 +129,11 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
         "vary: {letter: [[a]]}",
         "load: {reuse: true}",
         "rate: 0",
+        "find: {over: threads}",
+        "find: {max: latency}",
+        "find: {from: 0}",
+        "find: {such_that: [p99 < 10ms]}",
+        "find: throughput",
         "hooks: {before: echo}",
         "systems: {a: {store: rockdb}}",
         "systems: [rockdb]",
@@ -140,6 +156,8 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
         "repeats: 6",
         "systems: {lmdb: null}",
         "vary: {clients: 4}",
+        "find: {}",
+        "find: {max: throughput, such_that: p99 < 10ms, over: rate, from: 0.5, to: 1000}",
         "vary: {clients: [1, 2]}",
         "vary: {zip: {clients: [1, 2], rate: [1, 2.5]}}",
         "scales: {small: {workload: {properties: {recordcount: 1}}, repeats: 6, vary: {system: [lmdb]}}}",

@@ -10,7 +10,8 @@ from loadstone.errors import LoadstoneError
 
 # The engine's subcommands that a user types; it parses their arguments itself.
 ENGINE_COMMANDS = {
-    "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data",
+    "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
+    " with --search clients, how much it holds",
     "trial": "one trial: its spec on standard input, its events on standard output",
 }
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
@@ -23,6 +24,8 @@ LAB_COMMANDS = {
     "report": "write report.html and report.md anew",
     "import": "results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "the table of values as CSV or Parquet",
+    "doctor": "whether this machine is fit to measure on, and what to do about it",
+    "systems": "servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "importing"}
 
@@ -41,6 +44,9 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         return bad_usage("a command is missing", "`loadstone --help` lists the commands")
     command, rest = arguments[0], arguments[1:]
+    if command == "ycsb" and any(word == "--search" or word.startswith("--search=") for word in rest):
+        # Many trials, so it is the lab's.
+        return run_command("search", rest)
     if command in ENGINE_COMMANDS:
         engine.replace_process(arguments)
     if command in LAB_COMMANDS:

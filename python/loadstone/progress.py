@@ -143,7 +143,15 @@ class Steps:
     """How far one trial is, in the shape of a phase: its steps are of unlike length, so each has its share."""
 
     # What a trial goes through, with the share of it that is done when that begins.
-    SHARES: ClassVar = {"prepare": 0.0, "load": 0.05, "copy": 0.1, "flush": 0.35, "measure": 0.4, "tear down": 0.95}
+    SHARES: ClassVar = {
+        "prepare": 0.0,
+        "servers": 0.01,
+        "load": 0.05,
+        "copy": 0.1,
+        "flush": 0.35,
+        "measure": 0.4,
+        "tear down": 0.95,
+    }
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -12,6 +12,7 @@ from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.results.projection import Projected, Projection, project
 from loadstone.results.result_set import ResultSet
+from loadstone.search.probe import Probe
 
 
 def projection(options: argparse.Namespace) -> Projection:
@@ -89,6 +90,24 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "verdict": str(each.verdict),
             }
             for each in judgement.comparisons
+        ],
+        "searches": [
+            {
+                "variant": dict(each.context),
+                "over": each.rule.over,
+                "such_that": each.rule.objective and each.rule.objective.text,
+                "kind": each.outcome and each.outcome.kind,
+                "load": each.outcome and each.outcome.load,
+                "low": each.outcome and each.outcome.low,
+                "high": each.outcome and each.outcome.high,
+                "stopped": each.outcome and each.outcome.stopped,
+                "notes": list(each.outcome.notes) if each.outcome else [],
+                "probes": [
+                    {"load": load, "throughput": Probe(load, samples).throughput, "trials": len(samples)}
+                    for load, samples in sorted(each.samples.items())
+                ],
+            }
+            for each in judgement.searches
         ],
         "findings": [
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -39,14 +40,33 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     options = parser.parse_args(arguments)
 
-    from rich.console import Console
-
     from loadstone.experiment.file import load
-    from loadstone.experiment.plan import plan
 
     loaded = load(options.file, options.scale, options.set)
+    wishes = Wishes(options.file.stem, options.results, options.resume, options.dry_run, not options.no_report)
+    return carry_out(loaded, wishes)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a command line says beside the experiment."""
+
+    # What its results are called, and where they are.
+    name: str
+    results: Path
+    resume: bool = False
+    dry_run: bool = False
+    report: bool = True
+
+
+def carry_out(loaded: Loaded, wishes: Wishes) -> int:
+    """Runs an experiment from its plan to its report; returns the exit status."""
+    from rich.console import Console
+
+    from loadstone.experiment.plan import plan
+
     planned = plan(loaded.experiment)
-    if options.dry_run:
+    if wishes.dry_run:
         from loadstone.experiment.description import describe
 
         print(describe(planned, loaded.warnings))
@@ -54,18 +74,18 @@ def main(arguments: list[str]) -> int:
     talk = Console(stderr=True, emoji=False)
     for warning in loaded.warnings:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
-    folder = resumed(loaded, planned, options.file.stem, options.results) if options.resume else None
+    folder = resumed(loaded, planned, wishes.name, wishes.results) if wishes.resume else None
     if folder is None:
         from loadstone.lab.run import preflight
 
         preflight(planned)
-        folder = created(loaded, planned, options.file.stem, options.results)
+        folder = created(loaded, planned, wishes.name, wishes.results)
     talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
     for each in ENDING:
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, leave)
     failed = conduct(loaded, planned, folder, talk)
-    return int(finish(folder, talk, report=not options.no_report) or failed)
+    return int(finish(folder, talk, report=wishes.report) or failed)
 
 
 def leave(number: int, _: FrameType | None) -> NoReturn:
@@ -86,7 +106,8 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         new_path(root, name),
         name,
         loaded.experiment.question_for_judge(),
-        interleaved=True,
+        # What comes next in a search is not drawn: repeats of two loads are no blocks.
+        interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,
         environment=environment(),
         seed=loaded.experiment.seed,
@@ -126,17 +147,21 @@ def digests(planned: Plan) -> dict[str, str]:
 
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:
     """Runs what is missing; returns whether any trial came to nothing. What is done is kept, however this ends."""
-    from loadstone.experiment.forecast import estimate
+    from loadstone.experiment.forecast import estimate, rule_of
+    from loadstone.lab.find import Find
     from loadstone.lab.run import Run
     from loadstone.progress import display
 
     with folder.locked():
         for said in folder.repair():
             talk.print(said, markup=False, highlight=False)
-        trials = len(planned.variants) * loaded.experiment.repeats.at_least
+        rule = rule_of(planned)
+        each = rule.probes_most * rule.at_most if rule else loaded.experiment.repeats.at_least
+        trials = len(planned.variants) * each
         try:
             with display(talk) as shown:
-                run = Run(loaded.experiment, planned, folder, shown, estimate(planned)[1] / max(trials, 1))
+                kind = Run if loaded.experiment.find is None else Find
+                run = kind(loaded.experiment, planned, folder, shown, estimate(planned)[1] / max(trials, 1))
                 reason = run.go()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
@@ -148,6 +173,9 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> boo
                 )
             raise
     talk.print(reason, markup=False, highlight=False)
+    if loaded.experiment.find is not None:
+        # A load that a system cannot bear is an answer; that there is none is judged where the answer is.
+        return False
     return any(trial.end != "done" for trial in folder.load().trials)
 
 
@@ -170,4 +198,4 @@ def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
         for path in write(judgement, folder.path):
             if path.suffix == ".html":
                 talk.print(f"report: {path}", style="bold", highlight=False, markup=False, soft_wrap=True)
-    return False
+    return any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)

@@ -14,6 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone import units
+from loadstone.commands.probes import searched
+from loadstone.commands.servers import servers
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.report import wording
@@ -36,10 +38,15 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(results.question.text, style="bold"), soft_wrap=True)
     if judgement.answer:
         console.print(Text(judgement.answer), soft_wrap=True)
-    for metric in results.headline_metrics:
+    for each in judgement.searches:
+        for renderable in searched(each):
+            console.print(renderable, soft_wrap=True)
+    for metric in () if judgement.searches else results.headline_metrics:
         for part in parts(judgement, projected.table, metric):
             made = metric_table(judgement, projected, metric, part, lambda table: needed(console, table), console.width)
             console.print(made)
+    for used in servers(judgement):
+        console.print(used)
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for renderable in findings(judgement):

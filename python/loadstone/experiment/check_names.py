@@ -112,6 +112,7 @@ def check_named(context: Context, each: Template, word: str) -> None:
         known.remove("rate")
     if each.command:
         known += AT_RUN_TIME
+    known += each.later
     if word in known:
         return
     context.shaped.lost.add(each.path)
@@ -160,29 +161,32 @@ def check_compare(context: Context) -> None:
 
 def check_metrics(context: Context) -> None:
     """The figures' names have the right shape, and their percentile is kept."""
+    for i, metric in enumerate(context.experiment.compare.metrics):
+        if context.knows("compare", "metrics", i):
+            check_metric(context, ("compare", "metrics", i), metric)
+
+
+def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
+    """A figure's name has the right shape, and its percentile is kept."""
     from loadstone.results.value import PERCENTILES, statistic
 
-    for i, metric in enumerate(context.experiment.compare.metrics):
-        path = ("compare", "metrics", i)
-        if not context.knows(*path):
-            continue
-        last = statistic(metric)
-        bare = metric.removeprefix("load.")
-        operation = bare.removesuffix(f".{last}").partition(".")[0]
-        if not METRIC.fullmatch(metric):
-            context.wrong(path, f'"{metric}" is no name of a figure', "write throughput, read.p99 or load.insert.mean")
-        elif re.fullmatch(r"p[0-9.]+", last):
-            if last not in PERCENTILES:
-                hint = suggestion(last, list(PERCENTILES), "those kept are")
-                context.wrong(path, f"the percentile {last} is not kept", hint)
-            elif bare == last:
-                context.wrong(path, f'"{metric}" is the percentile of nothing', f"write read.{last} or all.{last}")
-            else:
-                check_operation(context, path, metric, operation)
-        elif last in STATISTICS and bare != last:
+    last = statistic(metric)
+    bare = metric.removeprefix("load.")
+    operation = bare.removesuffix(f".{last}").partition(".")[0]
+    if not METRIC.fullmatch(metric):
+        context.wrong(path, f'"{metric}" is no name of a figure', "write throughput, read.p99 or load.insert.mean")
+    elif re.fullmatch(r"p[0-9.]+", last):
+        if last not in PERCENTILES:
+            hint = suggestion(last, list(PERCENTILES), "those kept are")
+            context.wrong(path, f"the percentile {last} is not kept", hint)
+        elif bare == last:
+            context.wrong(path, f'"{metric}" is the percentile of nothing', f"write read.{last} or all.{last}")
+        else:
             check_operation(context, path, metric, operation)
-        elif "." not in bare and bare not in SINGLE and (guess := near(bare, SINGLE)):
-            context.wrong(path, f'there is no figure "{bare}"', f'did you mean "{guess}"?')
+    elif last in STATISTICS and bare != last:
+        check_operation(context, path, metric, operation)
+    elif "." not in bare and bare not in SINGLE and (guess := near(bare, SINGLE)):
+        context.wrong(path, f'there is no figure "{bare}"', f'did you mean "{guess}"?')
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from loadstone.experiment import points, template
 from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import Experiment
+from loadstone.experiment.model import ATTACH_COMMANDS, Experiment, System
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import Shaped
 
@@ -19,6 +19,8 @@ ACTING = ("system", "clients", "rate", "durability", "arrival")
 GIVEN = (*ACTING, "store")
 # What only commands may name: it is known when the trial runs.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
+# What the commands of `attach` may name.
+OF_SERVERS = ("host", "port", "table")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Template:
     text: str
     system: str | None = None
     command: bool = False
+    # What else it may name: known when it is used.
+    later: tuple[str, ...] = ()
 
 
 @dataclass
@@ -86,6 +90,7 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
     for system, each in experiment.systems.items():
         for name, text in each.properties.items():
             yield Template(("systems", system, "properties", name), text, system)
+        yield from server_templates(system, each)
         for when in ("before", "after"):
             for i, text in enumerate(getattr(each.hooks, when)):
                 yield Template(("systems", system, "hooks", when, i), text, system, command=True)
@@ -94,6 +99,23 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
             yield Template(("hooks", when, i), text, command=True)
     if experiment.directory is not None:
         yield Template(("directory",), experiment.directory)
+
+
+def server_templates(name: str, system: System) -> Iterator[Template]:
+    """Those of a system's servers."""
+    path = ("systems", name)
+    for at, each in ((("start",), system.start), (("start", "over"), system.start and system.start.over)):
+        if each is not None and each.nodes is not None:
+            yield Template((*path, *at, "nodes"), each.nodes, name)
+        for key, text in each.settings.items() if each is not None else ():
+            yield Template((*path, *at, "settings", key), text, name)
+    if system.attach is not None:
+        for i, text in enumerate(system.attach.hosts):
+            yield Template((*path, "attach", "hosts", i), text, name)
+        for key in ATTACH_COMMANDS:
+            yield Template((*path, "attach", key), getattr(system.attach, key), name, later=OF_SERVERS)
+    for key, text in system.table.items():
+        yield Template((*path, "table", key), text, name)
 
 
 def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadstone import units
-from loadstone.experiment.forecast import assumptions, estimate, space, span
+from loadstone.experiment.forecast import assumptions, estimate, rule_of, space, span, starts
+from loadstone.experiment.known import NETWORKED
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.quantity import written
+from loadstone.experiment.servers import Asked, Attached
 from loadstone.experiment.template import spoken
 from loadstone.results.result_set import DEFAULT_METRICS
+from loadstone.search.sentence import asked
 
 if TYPE_CHECKING:
     from loadstone.experiment.plan import Plan
@@ -26,6 +30,7 @@ def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     lines += [
         f"trials     {trials(plan)}",
         f"each       {each(plan)}",
+        *(f"servers    {each}" for each in servers(plan)),
         f"compared   {compared(plan)}",
         f"order      random within each repeat, seed {experiment.seed}; first {first(plan)}",
         f"time       {span(*estimate(plan))}, if a system {assumptions(plan)}",
@@ -41,6 +46,9 @@ def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
 def trials(plan: Plan) -> str:
     """How many there are."""
     repeats = plan.experiment.repeats
+    if (rule := rule_of(plan)) is not None:
+        count = f"{len(plan.variants):,} search{'es' if len(plan.variants) != 1 else ''} for {asked(rule)}"
+        return f"{count}: at most {rule.probes_most} probes of {rule.at_least} to {rule.at_most} trials each"
     count = f"{len(plan.variants):,} variant{'s' if len(plan.variants) != 1 else ''}"
     if repeats.until is None or plan.trials_most == plan.trials_least:
         return f"{count} × {repeats.at_least} repeats = {plan.trials_least:,} trials"
@@ -55,7 +63,10 @@ def each(plan: Plan) -> str:
     experiment, measure = plan.experiment, plan.experiment.measure
     steps = ["load", "settle"] if measure.settle else ["load"]
     if experiment.load.reuse:
-        steps = ["copy what was loaded"]
+        networked = {variant.store in NETWORKED for variant in plan.variants}
+        steps = ["copy what was loaded"] if False in networked else []
+        steps += ["use the table that was loaded"] if True in networked else []
+        steps = [" or ".join(steps)]
     if measure.warmup:
         steps.append(f"warm up {written(measure.warmup)}")
     amount = f"{measure.operations:,} operations" if measure.duration is None else written(measure.duration)
@@ -63,6 +74,27 @@ def each(plan: Plan) -> str:
     if measure.verify:
         steps[-1] += ", verifying every read"
     return ", ".join(steps)
+
+
+def servers(plan: Plan) -> list[str]:
+    """Which servers there are, a line each, and how often those of ours are started."""
+    least = Counter(map(words, starts(plan, plan.experiment.repeats.at_least)))
+    found = [f"{name}, started {times(count)}" for name, count in least.items()]
+    own = dict.fromkeys(
+        each.servers.how for each in plan.variants if each.servers and isinstance(each.servers.how, Attached)
+    )
+    return [*found, *(f"your own at {', '.join(each.hosts)}" for each in own)]
+
+
+def words(start: Asked) -> str:
+    """Servers in words: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
+    nodes = f"{start.nodes} node{'s' if start.nodes != 1 else ''}"
+    return ", ".join([start.system, nodes, *(f"{key}={value}" for key, value in start.settings.items())])
+
+
+def times(count: int) -> str:
+    """How often."""
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def compared(plan: Plan) -> str:

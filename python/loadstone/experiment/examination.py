@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.experiment import check_names, check_vary, check_workload
+from loadstone.experiment import check_find, check_names, check_servers, check_vary, check_workload
 from loadstone.experiment.context import Context
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, Experiment
@@ -37,10 +37,12 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
     if context.knows("vary"):
         check_vary.check_use(context, used)
     check_workload.check(context)
+    check_servers.check(context)
     check_names.check_compare(context)
     check_names.check_metrics(context)
     check_names.check_thresholds(context)
     check_measure(context)
+    check_find.check(context)
     check_repeats(context)
     check_pace(context)
     check_directory(context)
@@ -72,18 +74,24 @@ def check_repeats(context: Context) -> None:
     elif repeats.at_most < repeats.at_least:
         message = f"repeats.at_most is {repeats.at_most}, fewer than at_least, {repeats.at_least}"
         context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
-    elif repeats.at_most > repeats.at_least and repeats.until is None and context.knows("repeats"):
+    elif repeats.at_most > repeats.at_least and repeats.until is None and useless(context):
         message = "repeats.at_most has no effect without `until`"
         context.warn(("repeats", "at_most"), message, "say how narrow the interval shall be: `until: 5%`")
-    if repeats.at_least < REPEATS_MIN:
+    if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
         message = f"{repeats.at_least} repeats allow no claim, whatever they show"
         context.warn(("repeats",), message, f"the least for a claim is {REPEATS_MIN}")
+
+
+def useless(context: Context) -> bool:
+    """Whether `at_most` is the file's own word, and nothing asks for more repeats than the least."""
+    return context.knows("repeats") and context.experiment.find is None
 
 
 def check_pace(context: Context) -> None:
     """Due times need a rate."""
     experiment = context.experiment
-    has_rate = experiment.rate is not None or "rate" in context.dimensions
+    searched = experiment.find is not None and experiment.find.over == "rate"
+    has_rate = experiment.rate is not None or "rate" in context.dimensions or searched
     moves = {"rate.ramp", "rate.steps"} & experiment.workload.properties.keys()
     if not has_rate and not moves and (experiment.arrival != "uniform" or "arrival" in context.dimensions):
         context.warn(("arrival",), "arrival has no effect in a closed loop", "give a `rate`")

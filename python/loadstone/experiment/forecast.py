@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadstone.experiment.known import NETWORKED
+from loadstone.experiment.servers import Asked, Started
+from loadstone.search import request
+
 if TYPE_CHECKING:
     from loadstone.experiment.plan import Plan, Variant
+    from loadstone.search.rule import Rule
 
 # Each the fast and the slow guess.
 LOAD_BYTES_PER_SECOND = (200e6, 50e6)
@@ -20,9 +26,16 @@ OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
 # Starting two engines, opening and closing the store, flushing the file system, settling.
 BESIDE_SECONDS = (0.7, 3.0)
+# Until servers serve, and their end before; those that are not named here run in Java.
+START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
+START_SECONDS_JAVA = (15.0, 120.0)
+# Starts depend on the order of trials; this many repeats tell how many there are in more.
+START_BLOCKS = 20
 # A log-structured store keeps old and new files while it compacts, beside its logs.
 SPACE_FACTOR, SPACE_BESIDE_BYTES = 4, 200_000_000
 KEPT_FACTOR = 2
+# A search sees at least this many loads.
+PROBES_LEAST = 3
 LENGTHS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
 
@@ -47,10 +60,16 @@ Seen = dict[tuple[Path, int], Data]
 def estimate(plan: Plan) -> tuple[float, float]:
     """Seconds that the whole takes, from a fast system that needs no extra repeats to a slow one that needs all."""
     repeats = plan.experiment.repeats
-    return (
-        seconds(plan, repeats.at_least, 0),
-        seconds(plan, repeats.at_most or repeats.at_least, 1),
-    )
+    least, most = repeats.at_least, repeats.at_most or repeats.at_least
+    if (rule := rule_of(plan)) is not None:
+        least, most = least * PROBES_LEAST, most * rule.probes_most
+    return seconds(plan, least, 0), seconds(plan, most, 1)
+
+
+def rule_of(plan: Plan) -> Rule | None:
+    """What is searched for."""
+    find, repeats = plan.experiment.find, plan.experiment.repeats
+    return None if find is None else request.rule(find.model_dump(), repeats.at_least, repeats.at_most)
 
 
 def assumptions(plan: Plan) -> str:
@@ -66,6 +85,9 @@ def assumptions(plan: Plan) -> str:
     if plan.experiment.measure.operations is not None:
         fast, slow = OPERATIONS_PER_SECOND
         said.append(f"does {slow:,.0f} to {fast:,.0f} op/s unless a rate is set")
+    if systems := sorted({start.system for start in starts(plan, 1)}):
+        fast, slow = (min(start_seconds(each, 0) for each in systems), max(start_seconds(each, 1) for each in systems))
+        said.append(f"starts in {fast:g} to {slow:g} s")
     fast, slow = BESIDE_SECONDS
     return ", ".join([*said, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
 
@@ -86,12 +108,40 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
         if not plan.experiment.load.reuse:
             each += writing
         else:
-            each += data.size / COPY_BYTES_PER_SECOND[slow]
+            each += 0.0 if variant.store in NETWORKED else data.size / COPY_BYTES_PER_SECOND[slow]
             if variant.load_key not in loaded:
                 loaded.add(variant.load_key)
                 total += writing
         total += each * repeats
-    return total
+    drawn = min(repeats, START_BLOCKS)
+    return total + sum(start_seconds(start.system, slow) for start in starts(plan, drawn)) * repeats / drawn
+
+
+def starts(plan: Plan, repeats: int) -> list[Asked]:
+    """Every start of a system, in its order: one serves the next trials as long as these want the same."""
+    found: list[Asked] = []
+    if not any(variant.servers for variant in plan.variants):
+        return found
+    up: tuple[Asked, ...] = ()
+    for _, block in zip(range(repeats), plan.blocks(), strict=False):
+        for trial in block:
+            servers = trial.variant.servers
+            wanted = servers.how.asked if servers and isinstance(servers.how, Started) else ()
+            anew = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
+            found += wanted if anew else wanted[shared(up, wanted) :]
+            up = wanted
+    return found
+
+
+def shared(up: Sequence[Asked], wanted: Sequence[Asked]) -> int:
+    """How many of the systems that are up serve the next trial as well: the first ones that are equal."""
+    same = (before == after for before, after in zip(up, wanted, strict=False))
+    return sum(1 for _ in itertools.takewhile(bool, same))
+
+
+def start_seconds(system: str, slow: int) -> float:
+    """How long a system takes to be up."""
+    return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
 
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:

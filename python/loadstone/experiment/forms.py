@@ -13,7 +13,7 @@ LONG = ("matrix", "zip", "include", "exclude")
 # What replaces each other: the layer above decides.
 ALTERNATIVES: dict[Path, tuple[str, ...]] = {("measure",): ("duration", "operations")}
 # Mappings with names of the user's, or names with points in them, which `--set` takes as a whole.
-OPEN = ("properties", "matrix", "zip")
+OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
 
 
@@ -24,8 +24,8 @@ def write_out(tree: Table) -> Table:
 
 def write_out_key(key: str, value: Node) -> Node:
     """One key's value in its long form."""
-    if key == "systems" and isinstance(value, Items):
-        return listed_systems(value)
+    if key == "systems":
+        return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
     if key == "vary" and isinstance(value, Table):
         if not any(name in LONG for name in value.entries):
             value = Table({"matrix": value}, {"matrix": value.place}, value.place)
@@ -48,6 +48,20 @@ def listed_systems(value: Items) -> Node:
         found.entries[each.value] = Table({}, {}, each.place)
         found.keys[each.value] = each.place
     return found
+
+
+def started_by_name(value: Node) -> Node:
+    """Systems whose servers are named by a text alone: `start: redis`."""
+    if not isinstance(value, Table):
+        return value
+    found: dict[str, Node] = {}
+    for name, each in value.entries.items():
+        found[name] = each
+        start = each.entries.get("start") if isinstance(each, Table) else None
+        if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
+            long = Table({"system": start}, {"system": start.place}, start.place)
+            found[name] = Table({**each.entries, "start": long}, each.keys, each.place)
+    return Table(found, value.keys, value.place)
 
 
 def dimensions(value: Node) -> Node:
@@ -132,7 +146,7 @@ def path_of(tree: Table, name: str) -> Path:
     node: Node | None = tree
     while rest:
         key = rest.partition(".")[0]
-        if path and path[-1] in OPEN:
+        if path and path[-1] in OPEN and path[:-1] != ("systems",):
             key = rest
         elif path == ("vary",):
             # `vary.system` is short for `vary.matrix.system`, in the short form and in the long one.

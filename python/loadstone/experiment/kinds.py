@@ -98,6 +98,13 @@ def rate(value: Any) -> float:
     return float(value)
 
 
+def bound(value: Any) -> int | float:
+    """A load where a search begins or ends."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        refuse(f"must be a number above 0, got {shown(value)}", "write clients, or operations per second, as digits")
+    return int(value) if value == int(value) else value
+
+
 def length(above: bool) -> PlainValidator:
     """A length of time in seconds; `above` 0, or 0 as well."""
 
@@ -164,6 +171,7 @@ Count = Annotated[int, whole(1), schema("integer", minimum=1)]
 Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
 Number = Annotated[float, PlainValidator(number), schema("number")]
 Rate = Annotated[float, PlainValidator(rate), schema("number", exclusiveMinimum=0)]
+Bound = Annotated[int | float, PlainValidator(bound), schema("number", exclusiveMinimum=0)]
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
 )
@@ -183,5 +191,11 @@ Durability = Annotated[
     Literal["none", "os", "device"], one_of(*DURABILITIES), WithJsonSchema({"enum": [*DURABILITIES]})
 ]
 Arrival = Annotated[Literal["uniform", "poisson"], one_of(*ARRIVALS), WithJsonSchema({"enum": [*ARRIVALS]})]
-Reuse = Annotated[Literal[False, "copy"], one_of(False, "copy"), WithJsonSchema({"enum": [False, "copy"]})]
+REUSES: tuple[Literal[False], Literal["copy"], Literal["shared"]] = (False, "copy", "shared")
+Reuse = Annotated[Literal[False, "copy", "shared"], one_of(*REUSES), WithJsonSchema({"enum": [*REUSES]})]
+FRESH: tuple[Literal["system"], Literal["table"], Literal["none"]] = ("system", "table", "none")
+Fresh = Annotated[Literal["system", "table", "none"], one_of(*FRESH), WithJsonSchema({"enum": [*FRESH]})]
+RAISED: tuple[Literal["clients"], Literal["rate"]] = ("clients", "rate")
+Raised = Annotated[Literal["clients", "rate"], one_of(*RAISED), WithJsonSchema({"enum": [*RAISED]})]
+Most = Annotated[Literal["throughput"], one_of("throughput"), WithJsonSchema({"enum": ["throughput"]})]
 Claim = Annotated[Literal["device"], one_of("device"), WithJsonSchema({"enum": ["device"]})]

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from loadstone.experiment.kinds import (
     Arrival,
+    Bound,
     Claim,
     Count,
     Durability,
+    Fresh,
     Length,
     LengthOrNone,
+    Most,
     Natural,
     Number,
     Property,
+    Raised,
     Rate,
     Reuse,
     Share,
@@ -38,6 +42,8 @@ REPEATS_LEAST = 2
 AT_LEAST_HINT = "one trial shows no spread, and a claim takes 6"
 DURATION_SECONDS = 10.0
 AT_MOST_FACTOR = 3
+# The keys of `attach` that are commands.
+ATTACH_COMMANDS = ("status", "restart", "kill", "fresh")
 
 
 class Part(BaseModel):
@@ -61,6 +67,71 @@ class Hooks(Part):
     )
 
 
+class Over(Part):
+    """The servers that those of the system work on."""
+
+    nodes: Property | None = Field(
+        default=None, description="How many nodes. Default: that system's own number.", examples=[3]
+    )
+    settings: dict[str, Property] = Field(
+        default={},
+        description="What `loadstone systems up` takes as `--set` for it.",
+        examples=[{"replication": 3}],
+    )
+
+
+class Start(Part):
+    """Servers that the lab starts, and takes down at the end. A text alone is its `system`."""
+
+    system: Text = Field(
+        default="", description="One of `loadstone systems`. Default: the store's own.", examples=["redis"]
+    )
+    nodes: Property | None = Field(
+        default=None, description="How many nodes. Default: the system's own number.", examples=[3]
+    )
+    settings: dict[str, Property] = Field(
+        default={},
+        description="What `loadstone systems up` takes as `--set`.",
+        examples=[{"heap": "2g"}],
+    )
+    over: Over | None = Field(
+        default=None,
+        description="The system below, `hdfs` for `hbase`, which is started with it. Default: with more than one"
+        " node of HBase, and no `hbase.rootdir` among its settings.",
+        examples=[{"nodes": 3}],
+    )
+    keep: Truth = Field(default=False, description="Leave the servers up at the end of the run.")
+
+
+class Attach(Part):
+    """Servers of your own. A command is run for each host, with `{host}` for its name."""
+
+    hosts: tuple[Text, ...] = Field(
+        default=(), description="Where they are; at least one.", examples=[["10.0.0.1", "10.0.0.2"]]
+    )
+    port: Count | None = Field(default=None, description="Their port. Default: the store's own.", examples=[9042])
+    status: Text = Field(
+        default="",
+        description="Exit status 0 where the server works; asked before and after each trial.",
+        examples=["ssh {host} systemctl is-active cassandra"],
+    )
+    restart: Text = Field(
+        default="",
+        description="Starts a server again that `status` found dead before a trial.",
+        examples=["ssh {host} sudo systemctl restart cassandra"],
+    )
+    kill: Text = Field(
+        default="",
+        description="Ends a server at once, for faults. No trial does so by itself.",
+        examples=["ssh {host} sudo pkill -9 -f CassandraDaemon"],
+    )
+    fresh: Text = Field(
+        default="",
+        description="Makes the table `{table}` anew, without records; run once, with the first host as `{host}`.",
+        examples=["redis-cli -h {host} flushall"],
+    )
+
+
 class System(Part):
     """How a system is reached."""
 
@@ -76,6 +147,20 @@ class System(Part):
         default=Hooks(),
         description="Commands for this system's trials only, inside of the experiment's own.",
         examples=[{"before": ["echo {directory}"]}],
+    )
+    start: Start | None = Field(default=None, description=str(Start.__doc__), examples=[{"system": "redis"}])
+    attach: Attach | None = Field(default=None, description=str(Attach.__doc__), examples=[{"hosts": ["10.0.0.1"]}])
+    fresh: Fresh | None = Field(
+        default=None,
+        description="What each load begins with: `system`, new servers without data; `table`, a new table on the"
+        " servers that are up; `none`, what is there. Default: `table` where the system can, else `system`; `none`"
+        " for servers of your own that have no command `fresh`.",
+        examples=["table"],
+    )
+    table: dict[str, Property] = Field(
+        default={},
+        description="How a fresh table is made: options of the system's own.",
+        examples=[{"family": "cf", "splits": 200}],
     )
 
 
@@ -146,7 +231,8 @@ class Load(Part):
     reuse: Reuse = Field(
         default=False,
         description="false: each trial loads a fresh store. copy: data are loaded once for each system and kind of"
-        " data, and each trial works on a copy.",
+        " data, and each trial works on a copy; a table on servers is not copied but used again, so the workload must"
+        " not change it. shared: trials use what is on the servers as the trials before have left it.",
         examples=["copy"],
     )
 
@@ -187,6 +273,48 @@ class Compare(Part):
     )
 
 
+class Search(Part):
+    """The load at which the systems saturate, searched for instead of varied."""
+
+    max: Most = Field(default="throughput", description="What more load is to bring.", examples=["throughput"])
+    such_that: Text | None = Field(
+        default=None,
+        description="What must hold, as `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`: the highest load that meets"
+        " it is searched for. Without it: the knee, the smallest load from which on a doubling brings less than 5 %.",
+        examples=["p99 < 10ms"],
+    )
+    over: Raised = Field(
+        default="clients", description="What is raised: clients in a closed loop, or the rate.", examples=["rate"]
+    )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Where the search begins, and how far it goes; those of an experiment that was examined."""
+        first, last = (float(getattr(self, key)) for key in ("from", "to"))
+        return first, last
+
+
+if TYPE_CHECKING:
+    Find = Search
+else:
+    # Python keeps the word `from` to itself.
+    Find = create_model(
+        "Find",
+        __base__=Search,
+        __doc__=Search.__doc__,
+        **{
+            "from": (
+                Bound | None,
+                Field(default=None, description="The first load. Default: 1 client, or 1000 a second.", examples=[4]),
+            ),
+            "to": (
+                Bound | None,
+                Field(default=None, description="The last. Default: 1024 clients, or 1000000 a second.", examples=[64]),
+            ),
+        },
+    )
+
+
 class Experiment(Part):
     """An experiment: a question, and how to answer it."""
 
@@ -211,6 +339,7 @@ class Experiment(Part):
     )
     arrival: Arrival = Field(default="uniform", description="The spacing of due times at a rate.", examples=["poisson"])
     vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
+    find: Find | None = Field(default=None, description=str(Search.__doc__), examples=[{"such_that": "p99 < 10ms"}])
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
@@ -256,4 +385,5 @@ class Experiment(Part):
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
+            find=self.find.model_dump(mode="json") if self.find else None,
         )

@@ -19,6 +19,7 @@ from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.known import OF_A_RUN
 from loadstone.experiment.model import Experiment, Hooks
 from loadstone.experiment.points import dimensions, points
+from loadstone.experiment.servers import Servers, servers
 
 Arrival = Literal["uniform", "poisson"]
 Durability = Literal["none", "os", "device"]
@@ -49,6 +50,8 @@ class Variant:
     load_key: str
     # Its part of a trial's name.
     slug: str
+    # None where there are none, or none that the file names.
+    servers: Servers | None = None
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
@@ -126,8 +129,17 @@ def plan(experiment: Experiment) -> Plan:
     """The plan of an experiment as `load` gives it. Raises OSError when its workload files are gone since."""
     found = points(experiment.vary)
     varied = [name for name, values in dimensions(experiment.vary).items() if len(values) > 1] or ["system"]
+    if (find := experiment.find) is not None:
+        # What is searched has one variant for each search, at its first load; `Builder` makes those of other loads.
+        varied.append(find.over)
+        found = [{**point, find.over: scalar_of(find.bounds[0])} for point in found]
     builder = Builder(experiment, varied)
     return Plan(experiment, tuple(builder.variant(point) for point in found))
+
+
+def scalar_of(load: float) -> int | float:
+    """A load as it stands in a config."""
+    return int(load) if load.is_integer() else load
 
 
 class Builder:
@@ -159,6 +171,8 @@ class Builder:
         own = {key: render(text) for key, text in system.properties.items()}
         directory = render(experiment.directory or ".")
         loaded = {key: text for key, text in {**self._file(file), **given}.items() if key not in OF_A_RUN}
+        wanted = servers(system, names, {**self._file(file), **given}, render)
+        at = [] if wanted is None else [wanted.key]
         clients = names["clients"]
         assert isinstance(clients, int), "that of the file and those varied were checked"
         return Variant(
@@ -175,8 +189,9 @@ class Builder:
             directory=Path(directory),
             hooks_before=before,
             hooks_after=after,
-            load_key=digest(system.store, own, durability, loaded, directory, before, after, experiment.seed),
+            load_key=digest(system.store, own, durability, loaded, directory, before, after, experiment.seed, *at),
             slug=order.slug(point, self._varied),
+            servers=wanted,
         )
 
     def _hooks(

@@ -8,12 +8,16 @@ from pydantic import BaseModel
 
 from loadstone.experiment.known import KEYS, STORES
 from loadstone.experiment.model import (
+    Attach,
     Compare,
     Experiment,
+    Find,
     Hooks,
     Load,
     Measure,
+    Over,
     Repeats,
+    Start,
     System,
     Vary,
     Workload,
@@ -23,8 +27,12 @@ from loadstone.experiment.shape import flow
 
 PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("systems.NAME", System),
+    ("systems.NAME.start", Start),
+    ("systems.NAME.start.over", Over),
+    ("systems.NAME.attach", Attach),
     ("workload", Workload),
     ("vary", Vary),
+    ("find", Find),
     ("measure", Measure),
     ("load", Load),
     ("repeats", Repeats),
@@ -106,6 +114,27 @@ workload:
 Without `system` among the dimensions, all systems of the file are tried. `zip` moves lists together, `exclude` leaves
 out every variant that has the values it names, and `include` adds variants that name every dimension.
 
+## Searching for a load
+
+`find` searches for the load at which the systems saturate, with a search for each variant of the other dimensions: in
+[finding saturation](../guides/finding-saturation.md). An objective compares figures with bounds: `p99` is that of all
+operations, `errors` a number or with `%` a share of the operations, and `and` stands between several. The default of
+`repeats` is then 3 for each load, and twice that where they disagree.
+
+```yaml
+systems: [rocksdb, lmdb]
+workload: ../workloads/workloadb
+find: {{such_that: p99 < 10ms and errors == 0, to: 256}}
+measure: {{warmup: 1s, duration: 5s}}
+```
+
+## Servers
+
+`start` names servers that the lab starts, observes and takes down, `attach` servers that are there: in
+[measuring servers](../guides/measuring-servers.md). They are up, with the table that the load begins with, before the
+first command of `hooks`. At most one system's servers are up at a time: those of other systems and settings end before.
+Commands of `attach` also know `{{host}}`, `{{port}}` and `{{table}}`.
+
 ## Templates
 
 `{{name}}` stands for the value of a dimension, or of `system`, `store`, `clients`, `durability`, `arrival`, `rate`.
@@ -116,7 +145,8 @@ they are: quote them in a command if they may hold blanks. In YAML, a value that
 
 The experiment's commands come before those of the system, and after them at the end. Variants whose systems, data and
 commands are equal load equal data, which `load: {{reuse: copy}}` makes use of: dimensions that only shape the run
-(clients, rate, the mix of operations) share what was loaded.
+(clients, rate, the mix of operations) share what was loaded. On servers, equal servers and tables belong to it, and
+what is loaded stays until a trial with other data comes in between.
 
 ## Scales and settings
 

@@ -11,6 +11,8 @@ from loadstone.experiment.quantity import written
 from loadstone.experiment.word import resolved as meaning
 from loadstone.experiment.word import twofold
 
+# Keys of a system that mean nothing where it has no servers.
+OF_SERVERS = ("start", "attach", "fresh", "table")
 HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
@@ -34,6 +36,12 @@ Dumper.add_representer(str, represent_text)
 def document(experiment: Experiment) -> dict[str, Any]:
     """The experiment as plain values, as they stand in a file."""
     found = experiment.model_dump(mode="json")
+    for system in found["systems"].values():
+        for key in OF_SERVERS:
+            if not system[key]:
+                del system[key]
+    # What is searched over has no value of its own.
+    del found["find" if experiment.find is None else experiment.find.over]
     found["measure"] = lengths(found["measure"], experiment.measure)
     if experiment.timeout is not None:
         found["timeout"] = written(experiment.timeout)

@@ -55,7 +55,10 @@ def short_forms(keys: Schema, parts: Schema) -> None:
         }
         keys[name]["anyOf"] = [short, long]
     parts["System"]["type"] = ["object", "null"]
+    parts["System"]["properties"]["start"]["anyOf"].insert(0, {"type": "string"})
     parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": [*STORES]}
+    parts["Attach"]["required"] = ["hosts"]
+    parts["Attach"]["properties"]["hosts"]["minItems"] = 1
     for name in ("matrix", "zip"):
         values = parts["Vary"]["properties"][name]["additionalProperties"]
         parts["Vary"]["properties"][name]["additionalProperties"] = {"anyOf": [values, values["items"]]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 import typing
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ ROUNDS = 10
 REPLACEMENT = "-"
 # The last digit of a version is lost in a number: 7.10 is 7.1.
 ZERO_AT_END = re.compile(r"[-+]?[0-9]*\.[0-9]+0")
+# Mappings whose values are texts as they are written.
+TEXTS = ("properties", "settings", "table")
 WHOLE_FILE: dict[str, Any] = {"systems": {"none": {}}, "workload": {"file": "-"}}
 
 
@@ -103,7 +106,7 @@ class Plainer:
         if isinstance(node.value, Unclear):
             self.lost.add(path)
             return REPLACEMENT if isinstance(path[-1], int) else None
-        if len(path) >= 2 and path[-2] == "properties" and isinstance(node.value, int | float | str):
+        if len(path) >= 2 and path[-2] in TEXTS and isinstance(node.value, int | float | str):
             return node.value if isinstance(node.value, bool) else node.text
         if path[:1] in (("vary",), ("compare",)) and isinstance(node.value, float) and ZERO_AT_END.fullmatch(node.text):
             message = f"`{node.text}` is the number {node.value}"
@@ -211,12 +214,18 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
     for part in path:
         if isinstance(at, type) and issubclass(at, BaseModel):
             found = at.model_fields.get(str(part))
-            at = found.annotation if found else None
+            at = present(found.annotation) if found else None
         elif typing.get_origin(at) is dict:
             at = typing.get_args(at)[1]
         else:
             return None
     return at if isinstance(at, type) and issubclass(at, BaseModel) else None
+
+
+def present(annotation: Any) -> Any:
+    """What a key that need not be there holds when it is."""
+    kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
+    return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
 
 
 def allowed_keys(path: Path) -> list[str]:

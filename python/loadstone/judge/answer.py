@@ -10,9 +10,10 @@ from loadstone.judge import words
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.judgement import Cell, Comparison, Knee, VariantKey
+from loadstone.judge.judgement import Cell, Comparison, Knee, Search, VariantKey
 from loadstone.results.result_set import variant_name
 from loadstone.results.value import THROUGHPUT
+from loadstone.search.sentence import sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # More comparisons than this are not told in a clause each.
@@ -42,6 +43,18 @@ def answer(
     if knees:
         return "; ".join(map(bend, knees[:CLAUSES_MAX]))
     return single(cells, metric, worst)
+
+
+def searched(searches: Sequence[Search]) -> str:
+    """Of searches, each in a clause; empty without any."""
+    shared = set.intersection(*(set(each.context) for each in searches)) if searches else set()
+    said = []
+    for each in searches[:TOLD_MAX]:
+        name = variant_name(tuple(pair for pair in each.context if pair not in shared))
+        found = sentence(each.outcome) if each.outcome else "the search is not at its end: go on with --resume"
+        said.append(f"{name}: {found}" if len(searches) > 1 else found)
+    more = len(searches) - TOLD_MAX
+    return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
 
 
 def clause(comparison: Comparison) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadstone.judge.answer import answer
+from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import incomplete
 from loadstone.judge.compare import compare
@@ -12,6 +12,7 @@ from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, lonely, matches
+from loadstone.judge.searches import searches
 from loadstone.judge.settings import Settings
 from loadstone.judge.trials import judge_trial
 from loadstone.judge.variants import judge_variant, missing_points, missing_trials
@@ -52,6 +53,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     comparisons = compare(found, metrics, cells, held, interleaved=results.interleaved, rank_invalid=rank_invalid)
     counted = variants if rank_invalid else valid(variants, trials)
     curves = list(knees(counted))
+    found_loads = searches(results.question, results.trials, trials, settings)
     overall = tuple(whole(results, variants, found, missing))
     worst = verdict([*overall, *(each for key in variants for each in held[key])])
     return Judgement(
@@ -62,8 +64,9 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         cells=cells,
         comparisons=comparisons,
         knees=curves,
+        searches=found_loads,
         findings=overall,
-        answer=answer(comparisons, curves, cells, main, worst),
+        answer=searched(found_loads) or answer(comparisons, curves, cells, main, worst),
         notes={"knees": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
     )
 

@@ -10,6 +10,9 @@ from loadstone.judge.finding import Finding, Verdict, verdict
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
+from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Sample
+from loadstone.search.rule import Rule
 from loadstone.statistics.estimate import Estimate
 
 VariantKey = tuple[tuple[str, Scalar], ...]
@@ -81,6 +84,24 @@ class Knee:
 
 
 @dataclass(frozen=True)
+class Search:
+    """One search: that of a variant, whose load was searched for."""
+
+    # The dimensions without the one that was searched over.
+    context: VariantKey
+    rule: Rule
+    # Each load's samples, the trials' in their order.
+    samples: Mapping[float, Sequence[Sample]]
+    # What it came to, or the load that still needs a trial.
+    end: Outcome | float
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What it came to; None while it is under way."""
+        return self.end if isinstance(self.end, Outcome) else None
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The whole of it."""
 
@@ -93,6 +114,8 @@ class Judgement:
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
     knees: Sequence[Knee] = ()
+    # What was searched for; empty where nothing was.
+    searches: Sequence[Search] = ()
     # About the whole: unlike hosts between variants, missing points.
     findings: tuple[Finding, ...] = ()
     # The answer in one sentence.

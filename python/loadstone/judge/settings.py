@@ -10,10 +10,10 @@ values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of th
 `wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure whose n is 0 rests on
 nobody knows how many operations.
 
-Facts: `durability`, `consistency`, `replication_acknowledged` (promises, as kept); `file_system`; `networked` (yes or
-no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`, `device_write_bps`,
-`network_bps` (B/s, of one node); `bandwidth_of` (node, or cluster for the sum of the nodes'); `profile` of the engine's
-build; `jvm_compiling` (share of the window).
+Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (promises, as kept); `file_system`;
+`networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,
+`device_write_bps`, `network_bps` (B/s, of one node); `bandwidth_of` (node, or cluster for the sum of the nodes');
+`profile` of the engine's build; `jvm_compiling` (share of the window).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "interference": {"share": 0.05},
     "unverified": {},
     "lost-segment": {},
+    "server-died": {},
     "incomplete": {},
     "impossible": {"speed": 1, "rounding": 0.01},
     "between-runs": {},

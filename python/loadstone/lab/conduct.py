@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadstone.event import Note
+from loadstone.experiment.known import NETWORKED, WITHOUT_FILES
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import PlannedTrial
 from loadstone.lab import data, figures, hooks, phase
 from loadstone.lab import spec as specs
 from loadstone.lab.phase import Finished
+from loadstone.lab.servers import At, RunServers, ServersError, completed
 from loadstone.lab.watch import Watch
 from loadstone.progress import Display
 from loadstone.results.trial_result import Scalar, TrialResult, values
@@ -40,6 +42,7 @@ class Conductor:
     shown: Display
     # What holds for every trial: the hosts' fingerprint.
     facts: Mapping[str, Scalar]
+    servers: RunServers
 
     def conduct(self, planned: PlannedTrial, files: Path) -> TrialResult:
         """Runs a trial and writes its files below `files`.
@@ -47,44 +50,56 @@ class Conductor:
         An engine that ends without a result, or a hook that fails, makes a result that says so. Raises LoadstoneError
         when what every trial needs is not there.
         """
-        variant = planned.variant
         start = time.time_ns()
-        space = self.spaces.at(variant.directory)
+        space = self.spaces.at(planned.variant.directory)
         directory = space.fresh()
+        at: At | None = None
         try:
+            self.shown.step("servers")
+            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
+            planned = replace(planned, variant=completed(planned.variant, at))
             with self._hooked(planned, directory, files):
-                load = self._load(planned, directory, files)
-                run, watched, where = self._run(planned, directory, files)
+                load = self._load(planned, directory, files, at)
+                run, watched, where = self._run(planned, directory, files, at)
         except EngineError as error:
             end = "lost" if error.status < 0 else "failed"
             note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
-            return self._result(planned, {}, start, end=end, notes=(note,))
-        except hooks.HookError as error:
-            note = Note("hook", str(error.args[0]), error.hint)
-            return self._result(planned, {}, start, end="failed", notes=(note,))
+            return self._result(planned, {}, start, end=end, notes=(*died(at), note))
+        except (hooks.HookError, ServersError) as error:
+            note = Note("hook" if isinstance(error, hooks.HookError) else "servers", str(error.args[0]), error.hint)
+            return self._result(planned, {}, start, end="failed", notes=(*died(at), note))
         finally:
             data.remove(directory)
         self.shown.step("tear down")
+        variant = planned.variant
         summary = run.result.summary
         measured = [*(figures.figures(load.result, load.memory_max, "load.") if load else ())]
         window_ns = run.window_ns if run.loop == "open" else 0
         measured += [*figures.figures(run.result, run.memory_max, window_ns=window_ns), *watched]
-        if variant.store not in data.WITHOUT_FILES:
+        if variant.store not in data.WITHOUT_DATA:
             measured += figures.payload(load.spec, load.result) if load else ()
             measured += figures.payload(run.spec, run.result)
+        networked = variant.store in NETWORKED
+        if networked:
+            measured += engine_share(measured, self.facts.get("cpus"))
+        told = at.facts() if at else {}
         facts = {
+            **told,
             **run.result.ready.facts,
             **where,
             "store": run.result.ready.store,
-            "durability": run.result.ready.durability,
+            # What servers keep, they know best.
+            "durability": told.get("durability", run.result.ready.durability),
             "how": run.result.ready.how,
             "engine": run.result.ready.engine,
             "profile": summary.profile,
-            # Every store that there is works within the engine's process.
-            "networked": "no",
+            "networked": "yes" if networked else "no",
             **figures.load(run.spec),
         }
-        notes = list(run.result.notes)
+        notes = [*died(at), *run.result.notes]
+        if at is not None:
+            measured += at.values()
+            at.write(files / "servers.json")
         if summary.reason:
             notes.append(Note("incomplete", f"it ended early: {summary.reason}", "the words are the store's"))
         (files / "series.json").write_text(json.dumps(run.series.to_json()) + "\n")
@@ -131,15 +146,18 @@ class Conductor:
             raise
         hooks.run(variant.after(names), "after", names, log, timeout)
 
-    def _load(self, planned: PlannedTrial, directory: Path, files: Path) -> Finished | None:
-        """Loads, or copies what was loaded for another trial; None when the store needs no data."""
+    def _load(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Finished | None:
+        """Loads, or copies what was loaded for another trial; None when the store needs no data, or has them."""
         variant = planned.variant
-        if variant.store in data.WITHOUT_FILES:
+        if variant.store in data.WITHOUT_DATA or (at is not None and not at.loads):
             return None
         settle = self.experiment.measure.settle
-        if not self.experiment.load.reuse:
-            seed = self._seed(planned)
-            return self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
+        reuse = self.experiment.load.reuse
+        if not reuse or variant.store in NETWORKED:
+            seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
+            loaded = self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
+            self.servers.loaded(variant)
+            return loaded
         space = self.spaces.at(variant.directory)
         kept = space.loaded(variant.load_key)
         if not kept.exists():
@@ -163,13 +181,17 @@ class Conductor:
             raise EngineError(f"the load ended early{reason}", "the words are the store's", 1)
         return load
 
-    def _run(self, planned: PlannedTrial, directory: Path, files: Path) -> Measured:
+    def _run(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Measured:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
         spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
         self.shown.step("flush")
-        held = None if planned.variant.store in data.WITHOUT_FILES else directory
-        with Watch(held, files / "observed.jsonl") as watch:
+        held = None if planned.variant.store in WITHOUT_FILES else directory
+        if at is not None:
+            held = at.data
+        with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:
             run = self._phase("run", spec, planned, files, watch)
+        if at is not None:
+            at.end()
         summary = run.result.summary
         return run, list(watch.values(summary.operations + summary.warmup_operations)), watch.facts
 
@@ -187,6 +209,18 @@ class Conductor:
         measure = self.experiment.measure
         own = measure.warmup + (measure.duration or 0)
         return self.experiment.timeout or own + PATIENCE_SECONDS
+
+
+def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
+    """How much of the processors that it may use the engine used: with servers, it may be what limits the load."""
+    used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
+    if used is not None and isinstance(processors, int | float) and processors > 0:
+        yield Value("cpu.engine_share", used / processors, "share", 1)
+
+
+def died(at: At | None) -> list[Note]:
+    """A note for each server that has ended since the trial began."""
+    return [*at.died()] if at else []
 
 
 def amplified(measured: dict[str, Value]) -> dict[str, Value]:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.known import WITHOUT_FILES
 
 PREFIX = "loadstone-"
 # What a store calls its directory, where that is not `<store>.dir`.
 DIRECTORY_PROPERTIES = {"hse": "hse.kvdb_home"}
-# Stores that keep no files of their own.
-WITHOUT_FILES = frozenset({"null", "basic"})
+# Stores that need no data.
+WITHOUT_DATA = frozenset({"null", "basic"})
 
 
 class DataSpace:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from loadstone import units
@@ -11,6 +13,7 @@ from loadstone.experiment.plan import Plan, PlannedTrial
 from loadstone.lab import spec as specs
 from loadstone.lab.conduct import Conductor
 from loadstone.lab.data import DataSpaces
+from loadstone.lab.servers import RunServers, foreseen
 from loadstone.progress import Display, Whole
 from loadstone.results.environment import environment, fingerprint
 from loadstone.results.folder import Folder
@@ -46,12 +49,9 @@ class Run:
         self.done = {trial.trial: trial for trial in self.folder.load().trials if trial.end == "done"}
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
-        # A run that is resumed may be on another host, or kernel, than it began on.
-        facts = fingerprint(environment())
         whole = Whole(self.folder.name, repeats.at_least * len(self.plan.variants), len(self.done), self.seconds_each)
         self.shown.plan(whole)
-        with DataSpaces(self.folder.identity) as spaces:
-            conductor = Conductor(self.experiment, spaces, self.shown, facts)
+        with self.conducting() as conductor:
             for number, block in enumerate(self.plan.blocks(), 1):
                 # A block that was begun is ended first: a lost trial of it would leave its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
@@ -64,6 +64,14 @@ class Run:
                         self.trial(conductor, each)
                         whole.finish()
         return self.enough() or STOPS["at-most"]
+
+    @contextmanager
+    def conducting(self) -> Iterator[Conductor]:
+        """Whoever conducts the trials, with everything that they need, which is tidied up at the end."""
+        # A run that is resumed may be on another host, or kernel, than it began on.
+        facts = fingerprint(environment())
+        with DataSpaces(self.folder.identity) as spaces, RunServers(self.folder.identity) as servers:
+            yield Conductor(self.experiment, spaces, self.shown, facts, servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs a trial and writes it down. Raises LoadstoneError when too many in a row came to nothing."""
@@ -118,7 +126,7 @@ def preflight(plan: Plan) -> None:
     for variant in plan.variants[:CHECKED_MAX]:
         for phase in ("load", "run"):
             try:
-                specs.door(variant, phase)
+                specs.door(foreseen(variant), phase)
             except LoadstoneError as error:
                 complaints.setdefault(str(error), error)
     if complaints:

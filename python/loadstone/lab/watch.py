@@ -14,6 +14,8 @@ from typing import Self
 
 from loadstone.observe.flush import flush
 from loadstone.observe.observer import Observer
+from loadstone.observe.servers import Servers
+from loadstone.observe.summary import SERVER
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
@@ -23,18 +25,27 @@ MEASURE, FLUSH = "measure", "flush"
 class Watch:
     """Looks at the host about once a second."""
 
-    def __init__(self, directory: Path | None, path: Path) -> None:
-        """Watches the host and the device behind `directory`, if data are there; what it sees goes to `path`, too."""
+    def __init__(self, directory: Path | None, path: Path, servers: Servers | None = None) -> None:
+        """Watches the host, the device behind `directory`, if data are there, and `servers`, which are ours.
+
+        What it sees goes to `path`, too.
+        """
         self._directory = directory
-        self._observer = Observer(directory, path=path)
+        self._servers = servers
+        pids = {f"{SERVER}{each.name}": each.pid for each in servers.watched} if servers else {}
+        self._observer = Observer(directory, pids, path=path)
 
     def __enter__(self) -> Self:
         self._flush()
         self._observer.mark(MEASURE)
+        if self._servers is not None:
+            self._servers.begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._observer:
+            if self._servers is not None:
+                self._servers.end()
             if error is None:
                 self._observer.mark(FLUSH)
                 self._flush()
@@ -50,6 +61,8 @@ class Watch:
 
     def look(self) -> object:
         """To be called about once a second."""
+        if self._servers is not None:
+            self._servers.look()
         return self._observer.poll()
 
     @property
@@ -64,6 +77,8 @@ class Watch:
         """What was seen, after the end; `operations` are those of the whole engine, warm-up included."""
         measured = self._observer.summary(MEASURE)
         yield from measured
+        if self._servers is not None:
+            yield from self._servers.values()
         before = {value.metric: value for value in measured}
         after = {value.metric: value.value for value in self._observer.summary(FLUSH)}
         for way in ("read", "written"):

@@ -86,7 +86,9 @@ class Observer:
 
     def mark(self, name: str) -> Sample:
         """Takes a sample with which the phase `name` begins and the one before ends; counts all processes too."""
-        sample = replace(self._look(), mark=name, census=census((pid for pid, _ in self._watched.values()), self._proc))
+        # Before the look: a child of a server that ends in between then counts twice for us, and not for others.
+        counted = census((pid for pid, _ in self._watched.values()), self._proc)
+        sample = replace(self._look(), mark=name, census=counted)
         self._keep(sample)
         self._phase = self._windows[name] = Window.of([sample])
         return sample

@@ -19,6 +19,8 @@ TICKS_MIN = 100
 # The same for one process or device: a tick more or less is 5 % then.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
+# Before the names of servers, and of their figures, which loadstone.observe.servers gives.
+SERVER = "server."
 
 
 def summary(
@@ -144,7 +146,7 @@ def network(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figur
 def processes(window: Window) -> Iterator[Figure]:
     """Each watched process by its name: resident memory at its largest, processors in use, faults that read."""
     for name, usage in window.processes.items():
-        if name == LAB:
+        if name == LAB or name.startswith(SERVER):
             continue
         yield f"{name}.memory_max", usage.memory_max, "B"
         if usage.elapsed_ns >= ELAPSED_NS_MIN:

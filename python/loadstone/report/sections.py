@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, reproduce, trials, wording
+from loadstone.report import comparison, facts, probes, reproduce, servers, trials, wording
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts.figure import Figure
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, warnings
+from loadstone.search.sentence import asked
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ def sections(view: View) -> list[Section]:
         found = [warned(view), environment(view), again(view)]
     else:
         found = [
+            searched(view),
             compared(view),
             scaled(view),
             charted("throughput", "Throughput", intervals.throughput(view)),
@@ -50,6 +52,7 @@ def sections(view: View) -> list[Section]:
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
             devices(view),
+            Section("servers", "Servers", tables=tuple(servers.tables(view))),
             warned(view),
             tabled("promises", "What each promises", "", facts.promises(view)),
             tabled("host", "What the hosts went through", "Median over the trials, and the range.", facts.host(view)),
@@ -58,6 +61,20 @@ def sections(view: View) -> list[Section]:
             every(view),
         ]
     return [section for section in found if section]
+
+
+def searched(view: View) -> Section:
+    """What was searched for, probe by probe."""
+    if not view.judgement.searches:
+        return Section("search", "Search")
+    rule = view.judgement.searches[0].rule
+    lead = [f"Searched for {asked(rule)}; each probe has {rule.at_least} to {rule.at_most} trials."]
+    if rule.objective is None and view.judgement.knees:
+        lead.append(
+            "The knee is where a doubling of the clients stops to pay; the peak of the fitted law, under Scaling, is"
+            " where throughput would be highest."
+        )
+    return Section("search", "Search", tuple(lead), tuple(probes.tables(view)))
 
 
 def compared(view: View) -> Section:

@@ -46,6 +46,8 @@ class Question:
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # What was searched for: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: nothing was.
+    find: Mapping[str, Scalar | None] | None = None
 
     @classmethod
     def from_json(cls, document: Any) -> Question:
@@ -65,6 +67,7 @@ class Question:
             "claims": lambda value: optional(text, value),
             "verify": bool,
             "checks": lambda value: mapping(value, lambda each: mapping(each, number)),
+            "find": lambda value: optional(lambda each: mapping(each, lambda part: optional(scalar, part)), value),
         }
         return cls(**{name: kind(found[name]) for name, kind in kinds.items() if name in found})
 

@@ -61,6 +61,10 @@ QUESTION = fields(
         "claims": {"type": ["string", "null"]},
         "verify": {"type": "boolean"},
         "checks": {"type": "object", "description": "Thresholds that differ from the defaults, by check."},
+        "find": {
+            "type": ["object", "null"],
+            "description": "What was searched for: `such_that`, `over`, `from`, `to`.",
+        },
     },
 )
 FOLDER = fields(

@@ -12,6 +12,7 @@ from loadstone.results.trial_result import Scalar
 NAME = "unlike-promises"
 FACTS = {
     "durability": "durability",
+    "replication": "replication",
     "replication_acknowledged": "replicas acknowledged",
     "consistency": "consistency",
 }

@@ -1,0 +1,249 @@
+"""`loadstone ycsb run STORE … --search clients`: how much load a store holds, from YCSB's own command line.
+
+Its arguments become an experiment with `find`, in memory; running, judging and reporting are those of `loadstone run`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loadstone.commands import run
+from loadstone.commands.parser import UsageError, guarded
+from loadstone.results.folder import ROOT
+
+if TYPE_CHECKING:
+    from loadstone.experiment.file import Loaded
+    from loadstone.trial import Spec
+
+SECONDS, WARMUP_SECONDS = "5", 1.0
+# The search's own options, with what stands for their values in the help.
+VALUES = {
+    "--search": ("clients|rate", "what is raised: clients in a closed loop, or the rate"),
+    "--search-from": ("N", "the first load (1 client, 1000 a second)"),
+    "--search-to": ("N", "the last load (1024 clients, 1000000 a second)"),
+    "--such-that": ("OBJECTIVE", "find the highest load that meets it ('p99 < 10ms'); without it, find the knee"),
+    "--search-seconds": ("S", f"length of each trial's window (maxexecutiontime, else {SECONDS})"),
+    "--results": ("DIR", "where result folders are (results)"),
+}
+FLAGS = {
+    "--resume": "go on with the latest search by the same arguments",
+    "--dry-run": "show the plan and how long it takes; run nothing",
+    "--no-report": "write no report at the end",
+}
+HINT = "`loadstone ycsb run STORE --search clients --help` shows the options"
+# Options of YCSB that say what is printed; the search prints its own.
+PRINTED = {"-s": 0, "-l": 1, "-label": 1}
+# Those that stand for a property.
+STAND_FOR = {"-threads": "threadcount", "-target": "target"}
+
+
+@dataclass
+class Line:
+    """A command line, taken apart."""
+
+    words: list[str]
+    options: dict[str, str] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    # Those of -p and of what stands for one.
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Searches; exit status 1 if there is no answer, 130 after Ctrl-C."""
+    line = parsed(arguments)
+    if "--help" in line.words or "-h" in line.words:
+        print(usage())
+        return 0
+    loaded = experiment(line, spec(line))
+    chosen = {flag: flag in line.options for flag in FLAGS}
+    return run.carry_out(
+        loaded,
+        run.Wishes(
+            name(line),
+            Path(line.options.get("--results", ROOT)),
+            chosen["--resume"],
+            chosen["--dry-run"],
+            not chosen["--no-report"],
+        ),
+    )
+
+
+def parsed(arguments: Sequence[str]) -> Line:
+    """Takes a command line apart. Raises UsageError."""
+    line = Line([])
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        if option in FLAGS and not equals:
+            line.options[option] = "yes"
+        elif option in VALUES:
+            line.options[option] = value if equals else following(word, rest)
+        else:
+            line.words.append(word)
+            if word in ("-P", "-p", *STAND_FOR, *PRINTED):
+                take(line, word, rest)
+            elif word.startswith("-") and word not in ("-h", "--help", "-strict"):
+                hint = "write an experiment file with `find` for what needs it, or leave it out"
+                raise UsageError(f"{word} has no place beside --search", hint)
+    return line
+
+
+def take(line: Line, word: str, rest: list[str]) -> None:
+    """Takes what an option of YCSB's says."""
+    if PRINTED.get(word) == 0:
+        return
+    value = following(word, rest)
+    line.words.append(value)
+    if word == "-P":
+        line.files.append(value)
+    elif word == "-p":
+        key, _, text = value.partition("=")
+        line.properties[key] = text
+    elif word in STAND_FOR:
+        line.properties[STAND_FOR[word]] = value
+
+
+def following(word: str, rest: list[str]) -> str:
+    """The value of an option. Raises UsageError when there is none."""
+    if not rest:
+        raise UsageError(f"{word} needs a value", HINT)
+    return rest.pop(0)
+
+
+def spec(line: Line) -> Spec:
+    """What the engine makes of YCSB's arguments. Raises LoadstoneError with its own words about them."""
+    from loadstone import engine
+    from loadstone.trial import failure
+
+    over = line.options.get("--search")
+    if over not in ("clients", "rate"):
+        raise UsageError(f'--search must be clients or rate, got "{over}"', HINT)
+    if line.words[:1] != ["run"]:
+        raise UsageError("a search needs `ycsb run`", "the records are loaded by the search itself")
+    if not line.files:
+        raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
+    # It wants to hear of an end, which is the search's to say.
+    command = [engine.find(), "ycsb", *line.words, "--print-spec", "-p", "maxexecutiontime=1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        error = failure(done.returncode, done.stderr.splitlines())
+        raise UsageError(str(error.args[0]), error.hint) if done.returncode == UsageError.exit_status else error
+    found: Spec = json.loads(done.stdout)
+    return found
+
+
+def experiment(line: Line, spec: Spec) -> Loaded:
+    """The experiment of a command line. Raises ExperimentError with what is wrong with it."""
+    from loadstone.experiment import resolved
+    from loadstone.experiment.examination import examine
+    from loadstone.experiment.file import ExperimentError, Loaded
+    from loadstone.experiment.forms import write_out
+    from loadstone.experiment.mistake import Place
+    from loadstone.experiment.tree import Table, read_value
+
+    tree, mistakes = read_value(json.dumps(document(line, spec)), Place(0, "ycsb --search"))
+    assert isinstance(tree, Table), "a document is a mapping"
+    examined = examine(write_out(tree), (Path(),))
+    if found := [*mistakes, *examined.mistakes]:
+        raise ExperimentError(found)
+    return Loaded(examined.experiment, tuple(examined.warnings), resolved.text(examined.experiment))
+
+
+def document(line: Line, spec: Spec) -> dict[str, Any]:
+    """The experiment as a file would have it."""
+    from loadstone.experiment.known import ADDRESSES, KEYS, NETWORKED, OF_A_COMMAND, PLACES, STORE_PROPERTIES
+    from loadstone.experiment.properties import read
+    from loadstone.experiment.template import escape
+
+    store, over = spec["store"]["name"], line.options["--search"]
+    first, *others = line.files
+    every = {**read(Path(first)), **merged(others), **line.properties}
+    above = {**merged(others), **line.properties}
+    if over == "clients" and every.get("target", "0") != "0":
+        raise UsageError("--search clients is a closed loop, and there is a target", "leave it out, or --search rate")
+    theirs = {*STORE_PROPERTIES.get(store, ()), *ADDRESSES.get(store, ())}
+    own = {key: text for key, text in every.items() if key in theirs and key not in PLACES}
+    apart = {*KEYS, *OF_A_COMMAND, *PLACES, *theirs}
+    system: dict[str, Any] = {"properties": {key: escape(text) for key, text in own.items()}}
+    if store in NETWORKED:
+        system["attach"] = attached(store, system["properties"])
+    seconds = line.options.get("--search-seconds") or every.get("maxexecutiontime", "0")
+    found: dict[str, Any] = {
+        "question": f"How much load does {store} hold on {Path(first).name}?",
+        "systems": {store: system},
+        "workload": {
+            "file": escape(first),
+            "properties": {key: escape(text) for key, text in above.items() if key not in apart},
+        },
+        "durability": spec["store"]["durability"],
+        "find": find(line.options),
+        "measure": {
+            "warmup": float(every.get("warmuptime") or WARMUP_SECONDS),
+            "duration": f"{SECONDS if seconds == '0' else seconds}s",
+            "verify": every.get("dataintegrity", "false") == "true",
+        },
+        # Records are loaded once, and a trial leaves nothing to the next where that can be helped.
+        "load": {"reuse": "shared" if store in NETWORKED else "copy"},
+    }
+    if over == "rate":
+        found |= {"clients": spec["clients"], "arrival": every.get("arrival", "uniform")}
+    return found
+
+
+def merged(files: Sequence[str]) -> dict[str, str]:
+    """The properties of some files; later ones win."""
+    from loadstone.experiment.properties import read
+
+    return {key: text for file in files for key, text in read(Path(file)).items()}
+
+
+def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:
+    """Where the servers are: what the store's own properties say, which then need not say it."""
+    from loadstone.experiment.known import ADDRESSES
+
+    host, port = ADDRESSES.get(store, ("", ""))
+    found: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
+    if given := properties.pop(port, ""):
+        found["port"] = int(given) if given.isdigit() else given
+    return found
+
+
+def find(options: Mapping[str, str]) -> dict[str, Any]:
+    """What is searched for; bounds that are no numbers are left for the examination to refuse."""
+    found: dict[str, Any] = {"over": options["--search"]}
+    for key, option in (("from", "--search-from"), ("to", "--search-to")):
+        if option in options:
+            text = options[option].replace(",", "").replace("_", "")
+            found[key] = int(text) if text.isdigit() else text
+    if "--such-that" in options:
+        found["such_that"] = options["--such-that"]
+    return found
+
+
+def name(line: Line) -> str:
+    """What its results are called: the same for the same search."""
+    return f"ycsb-{line.words[1]}-{Path(line.files[0]).name}-{line.options['--search']}"
+
+
+def usage() -> str:
+    """The help."""
+    rows = [(f"{option} {value}", what) for option, (value, what) in VALUES.items()]
+    rows += list(FLAGS.items())
+    listed = "\n".join(f"  {option:<26}{what}" for option, what in rows)
+    return f"""\
+usage: loadstone ycsb run STORE -P FILE [YCSB's options] --search clients|rate [options]
+
+Searches for the load at which a store saturates: the knee, or with --such-that the highest load that meets an
+objective. Records are loaded by the search; each probe is a trial in a result folder.
+
+options:
+{listed}
+
+-threads is the number of clients of a search over the rate. `loadstone ycsb --help` has YCSB's own options."""

@@ -1,0 +1,96 @@
+"""Limits on files, threads and mappings. The numbers are the engine's own (crates/engine/src/limits.rs)."""
+
+from __future__ import annotations
+
+from loadstone.doctor.check import Check, Seen, unknown
+from loadstone.doctor.machine import Machine
+
+# What the engine has open beside its connections.
+FILES_BESIDE = 256
+MAPPINGS_PER_THREAD = 8
+# What else runs on a host, and in an engine.
+THREADS_BESIDE = 1000
+# What is proposed is a multiple of this.
+FILES_STEP = 65_536
+PID_MAX = 4_194_304
+LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
+
+
+def open_files(machine: Machine, clients: int) -> Seen:
+    """Each client of a networked store has a connection, and a connection is an open file."""
+    limit, needed = machine.open_files, clients + FILES_BESIDE
+    found = f"{amount(limit.soft)} (hard limit {amount(limit.hard)}); {clients:,} clients need {needed:,}"
+    wish = -(-needed // FILES_STEP) * FILES_STEP
+    if limit.hard is not None and limit.hard < needed:
+        return Seen("fail", found, permanent("nofile", wish))
+    if limit.soft is not None and limit.soft < needed:
+        fits = wish if limit.hard is None else min(wish, limit.hard)
+        return Seen("warn", found, f"ulimit -n {fits}")
+    return Seen("ok", found)
+
+
+def processes(machine: Machine, clients: int) -> Seen:
+    """Each client of an embedded or Java store has a thread, and threads count as processes."""
+    needed = clients + THREADS_BESIDE
+    bounds = {
+        "ulimit -u": machine.processes.soft,
+        "kernel.threads-max": machine.threads_max,
+        "kernel.pid_max": machine.pid_max,
+    }
+    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    if not known:
+        return Seen("ok", "unlimited")
+    name = min(known, key=lambda each: known[each])
+    found = f"{known[name]:,} by {name}; {clients:,} clients in threads need {needed:,}"
+    if known[name] >= needed:
+        return Seen("ok", found)
+    if name == "ulimit -u":
+        hard = machine.processes.hard
+        within = hard is None or hard >= needed
+        return Seen("warn", found, f"ulimit -u {needed}" if within else permanent("nproc", needed))
+    return Seen("warn", found, f"sudo sysctl -w {name}={PID_MAX if name == 'kernel.pid_max' else needed}")
+
+
+def mappings(machine: Machine, clients: int) -> Seen:
+    """The engine refuses more threads than the kernel has mappings for."""
+    if machine.mappings_max is None:
+        return unknown()
+    needed = clients * MAPPINGS_PER_THREAD
+    most = machine.mappings_max // MAPPINGS_PER_THREAD
+    found = f"{machine.mappings_max:,}, so at most {most:,} clients in threads; {clients:,} need {needed:,}"
+    if machine.mappings_max >= needed:
+        return Seen("ok", found)
+    return Seen("warn", found, f"sudo sysctl -w vm.max_map_count={needed}")
+
+
+def permanent(item: str, value: int) -> str:
+    """The command that raises a hard limit, for all who log in afterwards."""
+    # What is said of `*` does not hold for root.
+    return f"printf '%s - {item} {value}\\n' '*' root | sudo tee -a {LIMITS_FILE}   # then log in again"
+
+
+def amount(limit: int | None) -> str:
+    """A limit in words."""
+    return "unlimited" if limit is None else f"{limit:,}"
+
+
+CHECKS = (
+    Check(
+        "open files",
+        f"the hard limit is at least the clients + {FILES_BESIDE}, better the soft limit as well",
+        "a connection is an open file; the engine raises its own soft limit, servers started from this shell may not",
+        open_files,
+    ),
+    Check(
+        "threads",
+        f"room for the clients + {THREADS_BESIDE:,}",
+        "clients of embedded stores and of Java clients have a thread each",
+        processes,
+    ),
+    Check(
+        "memory mappings",
+        f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
+        "a thread takes that many; a process that runs out of them dies, so the engine refuses to start",
+        mappings,
+    ),
+)

@@ -1,0 +1,42 @@
+"""Who accepts connections on this machine, by /proc/net/tcp (proc(5))."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.doctor.machine import Listener
+from loadstone.observe.kernel_file import PROC, names, pids, text, whole
+from loadstone.observe.sockets import inodes
+
+# TCP_LISTEN of the kernel's tcp_states.h.
+LISTENING = "0A"
+
+
+def listeners(proc: Path = PROC) -> tuple[Listener, ...]:
+    """Every port that somebody listens on, by port; one that several processes share is the first one's."""
+    sockets = listening(proc)
+    held = holders(set(sockets), proc) if sockets else {}
+    found = {port: Listener(port, *held.get(inode, ("", None))) for inode, port in sorted(sockets.items())}
+    return tuple(found[port] for port in sorted(found))
+
+
+def listening(proc: Path) -> dict[int, int]:
+    """Ports by the inode of the socket that listens there."""
+    found: dict[int, int] = {}
+    for name in ("tcp", "tcp6"):
+        for line in text(proc / "net" / name).splitlines()[1:]:
+            words = line.split()
+            # Number, own address, other address, state, queues, timer, retransmits, user, timeout, inode.
+            if len(words) > 9 and words[3] == LISTENING and (inode := whole(words[9])):
+                found[inode] = int(words[1].rpartition(":")[2], 16)
+    return found
+
+
+def holders(wanted: set[int], proc: Path) -> dict[int, tuple[str, int]]:
+    """Name and pid of whoever has these sockets, as far as that may be seen."""
+    found: dict[int, tuple[str, int]] = {}
+    for pid in pids(proc):
+        if names(proc / str(pid) / "fd"):
+            for inode in wanted & set(inodes(pid, proc)):
+                found.setdefault(inode, (text(proc / str(pid) / "comm"), pid))
+    return found

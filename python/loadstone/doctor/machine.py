@@ -1,0 +1,74 @@
+"""A machine as the doctor sees it: what was read, before anybody judges it. None is what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of a process; None: none."""
+
+    soft: int | None
+    hard: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Whoever accepts connections at a port; without name and pid where /proc does not tell."""
+
+    port: int
+    name: str = ""
+    pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory that Loadstone writes to, or would make."""
+
+    # `results`, `data`, `state`, `cache`.
+    name: str
+    path: str
+    free_bytes: int | None
+    file_system: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program on PATH (or of JAVA_HOME), with its major version where it is asked for."""
+
+    path: str
+    major: int | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything that the checks look at."""
+
+    architecture: str = "x86_64"
+    open_files: Limit = Limit(None, None)
+    processes: Limit = Limit(None, None)
+    threads_max: int | None = None
+    pid_max: int | None = None
+    mappings_max: int | None = None
+    # First and last of the ports that connections come from.
+    ephemeral_ports: tuple[int, int] | None = None
+    connections_waiting_max: int | None = None
+    handshakes_waiting_max: int | None = None
+    listeners: tuple[Listener, ...] = ()
+    swap_bytes: int | None = None
+    swap_used_bytes: int | None = None
+    swappiness: int | None = None
+    memory_bytes: int | None = None
+    memory_available_bytes: int | None = None
+    # Those of all processors, each once.
+    governors: tuple[str, ...] = ()
+    turbo: bool | None = None
+    # The file that switches it, with what switches it off.
+    turbo_switch: tuple[str, str] = ("", "")
+    huge_pages: str = ""
+    clock_source: str = ""
+    clock_sources: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    programs: Mapping[str, Program] = field(default_factory=dict)

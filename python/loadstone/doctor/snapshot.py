@@ -1,0 +1,131 @@
+"""Takes a snapshot of a machine: reads /proc, /sys, PATH and nothing else; runs no program."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import resource
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from loadstone.doctor.listeners import listeners
+from loadstone.doctor.machine import Limit, Machine, Place, Program
+from loadstone.lab.place import default_directory
+from loadstone.observe.control_group import control_group
+from loadstone.observe.hardware import chosen
+from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
+from loadstone.observe.mount import mount_of
+from loadstone.results.folder import ROOT
+from loadstone.systems.files.cache import cache_root
+from loadstone.systems.running import systems_root
+
+PROGRAMS = ("mvn", "apt-get", "dpkg-deb", "gcc", "cargo")
+JAVA = ("java", "javac")
+# Each switch of turbo with what it reads while turbo is on, and what switches it off.
+TURBO = (("devices/system/cpu/intel_pstate/no_turbo", "0", "1"), ("devices/system/cpu/cpufreq/boost", "1", "0"))
+CLOCK = "devices/system/clocksource/clocksource0"
+VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+
+def snapshot(
+    proc: Path = PROC, sys: Path = SYS, environment: Mapping[str, str] = os.environ, results: Path = ROOT
+) -> Machine:
+    """This machine as it is now."""
+    kernel = proc / "sys"
+    memory = fields(text(proc / "meminfo"))
+    group = control_group(proc)
+    available = [each for each in (memory.get("MemAvailable"), group.memory_available) if each is not None]
+    whole_memory = [each for each in (memory.get("MemTotal"), group.memory_bytes) if each is not None]
+    ports = text(kernel / "net/ipv4/ip_local_port_range").split()
+    turbo, switch = turbo_of(sys)
+    return Machine(
+        architecture=platform.machine(),
+        open_files=limit(resource.RLIMIT_NOFILE),
+        # Root is free of it (setrlimit(2)).
+        processes=Limit(None, None) if os.geteuid() == 0 else limit(resource.RLIMIT_NPROC),
+        threads_max=number(kernel / "kernel/threads-max"),
+        pid_max=number(kernel / "kernel/pid_max"),
+        mappings_max=number(kernel / "vm/max_map_count"),
+        ephemeral_ports=(int(ports[0]), int(ports[1])) if len(ports) == 2 and all(map(str.isdigit, ports)) else None,
+        connections_waiting_max=number(kernel / "net/core/somaxconn"),
+        handshakes_waiting_max=number(kernel / "net/ipv4/tcp_max_syn_backlog"),
+        listeners=listeners(proc),
+        swap_bytes=memory.get("SwapTotal"),
+        swap_used_bytes=memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
+        swappiness=number(kernel / "vm/swappiness"),
+        memory_bytes=min(whole_memory, default=None),
+        memory_available_bytes=min(available, default=None),
+        governors=governors(sys),
+        turbo=turbo,
+        turbo_switch=switch,
+        huge_pages=chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
+        clock_source=text(sys / CLOCK / "current_clocksource"),
+        clock_sources=tuple(text(sys / CLOCK / "available_clocksource").split()),
+        places=places(results, proc),
+        programs=programs(environment),
+    )
+
+
+def limit(which: int) -> Limit:
+    """One of this process's limits."""
+    soft, hard = (None if each == resource.RLIM_INFINITY else each for each in resource.getrlimit(which))
+    return Limit(soft, hard)
+
+
+def governors(sys: Path) -> tuple[str, ...]:
+    """Those of all processors, each once."""
+    top = sys / "devices/system/cpu"
+    found = (text(top / name / "cpufreq/scaling_governor") for name in names(top) if re.fullmatch(r"cpu\d+", name))
+    return tuple(sorted({each for each in found if each}))
+
+
+def turbo_of(sys: Path) -> tuple[bool | None, tuple[str, str]]:
+    """Whether turbo is on, with the file that switches it and what switches it off."""
+    for path, on, off in TURBO:
+        if state := text(sys / path):
+            return state == on, (f"/sys/{path}", off)
+    return None, ("", "")
+
+
+def places(results: Path, proc: Path) -> tuple[Place, ...]:
+    """The directories that are written to, with the room that they have."""
+    named = {"results": results, "data": Path(default_directory()), "state": systems_root(), "cache": cache_root()}
+    found = []
+    for name, path in named.items():
+        mount = mount_of(path, proc)
+        found.append(Place(name, str(path.absolute()), free(path), mount.type if mount else ""))
+    return tuple(found)
+
+
+def free(path: Path) -> int | None:
+    """The bytes that this user may still write below a directory, or below where it would be made."""
+    path = path.absolute()
+    there = next((each for each in (path, *path.parents) if each.exists()), None)
+    try:
+        return None if there is None else shutil.disk_usage(there).free
+    except OSError:
+        return None
+
+
+def programs(environment: Mapping[str, str]) -> dict[str, Program]:
+    """The programs that are there; Java's are those of JAVA_HOME where it is set."""
+    path = environment.get("PATH", os.defpath)
+    home = environment.get("JAVA_HOME")
+    found: dict[str, Program] = {}
+    for name in (*JAVA, *PROGRAMS):
+        java = name in JAVA
+        at = shutil.which(name, path=str(Path(home) / "bin") if java and home else path)
+        # rustup puts cargo where only a login shell looks, and `make` looks there, too.
+        if at is None and name == "cargo":
+            at = shutil.which(name, path=str(Path(environment.get("HOME", "/")) / ".cargo/bin"))
+        if at is not None:
+            found[name] = Program(at, java_major(at) if java else None)
+    return found
+
+
+def java_major(program: str) -> int | None:
+    """The major version of the JDK that a program is of, by the file `release` that every JDK has."""
+    found = VERSION.search(text(Path(program).resolve().parent.parent / "release"))
+    return whole(found[1]) if found else None

@@ -1,0 +1,57 @@
+"""Room on the disks."""
+
+from __future__ import annotations
+
+from loadstone import units
+from loadstone.doctor.check import Check, Seen, unknown
+from loadstone.doctor.machine import Machine
+
+ENOUGH_BYTES, LEAST_BYTES = 10_000_000_000, 1_000_000_000
+# What moves each place elsewhere.
+MOVES = {
+    "results": "loadstone run FILE.yaml --results /large/disk",
+    "data": "export TMPDIR=/large/disk",
+    "state": "export XDG_STATE_HOME=/large/disk",
+    "cache": "export LOADSTONE_CACHE=/large/disk",
+}
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+def room(machine: Machine, _: int) -> Seen:
+    """Every place that is written to has room, and data are on a device."""
+    known = [place for place in machine.places if place.free_bytes is not None]
+    if not known:
+        return unknown()
+    found = ", ".join(f"{place.name} {units.size(place.free_bytes or 0)} free" for place in known)
+    worst = min(known, key=lambda place: place.free_bytes or 0)
+    free = worst.free_bytes or 0
+    if free < ENOUGH_BYTES:
+        return Seen("fail" if free < LEAST_BYTES else "warn", f"{found} ({worst.path})", MOVES[worst.name])
+    return Seen("ok", found)
+
+
+def device(machine: Machine, _: int) -> Seen:
+    """Data in memory have no device to measure."""
+    place = next((place for place in machine.places if place.name == "data"), None)
+    if place is None or not place.file_system:
+        return unknown()
+    found = f"{place.path} on {place.file_system}"
+    if place.file_system in IN_MEMORY:
+        return Seen("warn", found, MOVES["data"])
+    return Seen("ok", found)
+
+
+CHECKS = (
+    Check(
+        "disk space",
+        f"{units.size(ENOUGH_BYTES)} free for results, data, servers' state and cache",
+        "a full disk ends a run, and a nearly full one is slower",
+        room,
+    ),
+    Check(
+        "data device",
+        "the directory for data (`TMPDIR`, else /var/tmp) is on a device",
+        "in tmpfs nothing reaches a device: syncs are free, and the page cache is the store",
+        device,
+    ),
+)

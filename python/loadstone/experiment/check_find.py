@@ -1,0 +1,83 @@
+"""What is searched for: the objective, the bounds, and what would contradict the search."""
+
+from __future__ import annotations
+
+from loadstone.experiment.check_names import check_metric
+from loadstone.experiment.context import Context
+from loadstone.experiment.known import MOVING_RATES
+from loadstone.experiment.model import Search
+from loadstone.search import rule
+from loadstone.search.objective import objective
+from loadstone.search.words import amount
+
+# A search repeats until a decision is sure, so it needs fewer repeats than a comparison, and its own bounds of them.
+FACTOR = rule.AT_MOST // rule.AT_LEAST
+
+
+def check(context: Context) -> None:
+    """Completes `find` and the repeats that go with it."""
+    find = context.experiment.find
+    if find is None:
+        return
+    if context.knows("find", "such_that") and find.such_that is not None:
+        check_objective(context, find.such_that)
+    check_bounds(context, find)
+    check_contradictions(context, find)
+    complete_repeats(context)
+
+
+def check_objective(context: Context, text: str) -> None:
+    """An objective can be read, and its figures are kept."""
+    path = ("find", "such_that")
+    try:
+        found = objective(text)
+    except ValueError as error:
+        message, hint = error.args
+        context.wrong(path, f"find.such_that: {message}", hint)
+        return
+    for term in found.terms:
+        check_metric(context, path, term.metric)
+
+
+def check_bounds(context: Context, find: Search) -> None:
+    """Bounds that are not given are filled in; they leave room for one doubling."""
+    given = {key: getattr(find, key) for key in ("from", "to")}
+    first, last = rule.BOUNDS[find.over]
+    low = first if given["from"] is None else given["from"]
+    high = max(last, low * 2) if given["to"] is None else given["to"]
+    for key, value in given.items():
+        if find.over == "clients" and value is not None and not isinstance(value, int):
+            context.wrong(("find", key), f"find.{key} is {value} clients", "write a whole number")
+    if high < low * 2 and context.knows("find"):
+        message = f"find.to is {amount(high)}, less than twice find.from, {amount(low)}"
+        context.wrong(("find", "to"), message, f"write {amount(low * 2)} or more: a search doubles the load")
+    bounds = {key: int(value) if value == int(value) else value for key, value in (("from", low), ("to", high))}
+    update = {"find": find.model_copy(update=bounds)}
+    context.experiment = context.experiment.model_copy(update=update)
+
+
+def check_contradictions(context: Context, find: Search) -> None:
+    """What is searched over is not varied or set as well."""
+    experiment, over = context.experiment, find.over
+    if over in context.dimensions:
+        context.wrong(("vary",), f"`find` searches over {over}, and vary.{over} varies it", "keep one of them")
+    elif context.given(over):
+        message = f"`{over}` has no effect where `find` searches over it"
+        context.warn((over,), message, f"leave `{over}` out, or write find.from and find.to")
+    if over == "clients" and (experiment.rate is not None or "rate" in context.dimensions):
+        hint = "leave the rate out: the clients work in a closed loop; or write `over: rate`"
+        context.wrong(("find", "over"), "`find` searches over clients, and there is a rate", hint)
+    for key in MOVING_RATES & experiment.workload.properties.keys():
+        context.wrong(("workload", "properties", key), f"{key} and `find` exclude each other", "keep one of them")
+
+
+def complete_repeats(context: Context) -> None:
+    """Repeats by default; an interval of them is not what a search stops at."""
+    repeats = context.experiment.repeats
+    at_least = repeats.at_least if context.given("repeats", "at_least") else rule.AT_LEAST
+    at_most = repeats.at_most or at_least * FACTOR
+    if repeats.until is not None and context.knows("repeats"):
+        hint = "leave it out: a search repeats until each of its decisions is sure"
+        context.warn(("repeats", "until"), "repeats.until has no effect beside `find`", hint)
+    update = {"repeats": repeats.model_copy(update={"at_least": at_least, "at_most": at_most, "until": None})}
+    context.experiment = context.experiment.model_copy(update=update)

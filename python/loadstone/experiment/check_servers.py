@@ -1,0 +1,207 @@
+"""The servers of systems: started or attached to, how they are set, and whether data on them can be used again."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from loadstone.experiment import properties, template
+from loadstone.experiment.check_workload import FILE
+from loadstone.experiment.context import Context, Template, rendered
+from loadstone.experiment.known import ADDRESSES, NETWORKED, OVER, STORES, WITHOUT_FILES
+from loadstone.experiment.mistake import suggestion
+from loadstone.experiment.model import Over, System
+from loadstone.experiment.points import Point
+from loadstone.systems import registry
+from loadstone.systems.system import System as Kind
+
+Keys = tuple[str | int, ...]
+# What changes data, with YCSB's default of each (CoreWorkload).
+CHANGING = {
+    "updateproportion": "0.05",
+    "insertproportion": "0",
+    "readmodifywriteproportion": "0",
+    "deleteproportion": "0",
+}
+
+
+def check(context: Context) -> None:
+    """Every system's servers; defaults are filled in."""
+    systems = {
+        name: completed(context, name, each) if context.knows("systems", name) else each
+        for name, each in context.experiment.systems.items()
+    }
+    context.experiment = context.experiment.model_copy(update={"systems": systems})
+    check_reuse(context)
+
+
+def completed(context: Context, name: str, system: System) -> System:
+    """A system with the defaults of its servers."""
+    path: Keys = ("systems", name)
+    given = [key for key in ("start", "attach") if getattr(system, key) is not None]
+    if not given:
+        for key in ("fresh", "table"):
+            if context.given("systems", name, key):
+                hint = f"write `start: {NETWORKED.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
+                context.wrong((*path, key), f"`{key}` is about servers, and {name} names none", hint)
+        return system
+    if len(given) == 2:
+        context.wrong((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
+        return system
+    if system.store in STORES and system.store not in WITHOUT_FILES:
+        hint = "give the store whose servers these are, as in `store: redis`, or leave the servers out"
+        context.wrong((*path, given[0]), f"{system.store} works within the engine and has no servers", hint)
+        return system
+    return started(context, path, system) if system.start is not None else attached(context, path, system)
+
+
+def started(context: Context, path: Keys, system: System) -> System:
+    """A system that the lab starts."""
+    start = system.start
+    assert start is not None, "the caller has looked"
+    name = start.system or NETWORKED.get(system.store, "")
+    known = list(registry.SYSTEMS)
+    if name not in known:
+        message = f'there is no system "{name}" to start' if name else f"{path[1]} does not say what to start"
+        context.wrong((*path, "start", "system"), message, suggestion(name, known, "write `start:` with one of"))
+        return system
+    kind = registry.system(name)
+    where = (*path, "start")
+    check_asked(context, where, kind, start.nodes, start.settings)
+    nodes = str(kind.nodes[0]) if start.nodes is None else start.nodes
+    over = start.over
+    if over is None and name in OVER and not stands_alone(nodes, start.settings):
+        over = Over()
+    if over is not None and name not in OVER:
+        context.wrong((*where, "over"), f"{name} works on no other system", "leave `over` out")
+        over = None
+    if over is not None:
+        below = registry.system(OVER[name])
+        check_asked(context, (*where, "over"), below, over.nodes, over.settings)
+        over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
+    settings = start.settings
+    if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
+        # One node would do without.
+        settings = {**settings, "mode": "distributed"}
+    able = makes_tables(kind)
+    if system.fresh == "table" and not able:
+        context.wrong((*path, "fresh"), f"{name} cannot make a table anew", "write `fresh: system`")
+    fresh = system.fresh or ("table" if able else "system")
+    if system.table and (fresh != "table" or not able):
+        context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
+    asked = {"system": name, "nodes": nodes, "over": over, "settings": settings}
+    return system.model_copy(update={"start": start.model_copy(update=asked), "fresh": fresh})
+
+
+def stands_alone(nodes: str, settings: Mapping[str, str]) -> bool:
+    """Whether HBase is one process on a local file system, or has its files where the user says."""
+    return "hbase.rootdir" in settings or (nodes == "1" and settings.get("mode") != "distributed")
+
+
+def check_asked(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
+    """The nodes and the settings of a system."""
+    check_nodes(context, path, kind, nodes)
+    names = [setting.name for setting in kind.settings]
+    for key in settings:
+        # Some take all of a kind: `dfs.*`.
+        if not any(fnmatch.fnmatchcase(key, each) for each in names):
+            hint = suggestion(key, names, "it has") if names else "it has none"
+            context.wrong((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
+
+
+def makes_tables(kind: Kind) -> bool:
+    """Whether a system has an answer of its own to `fresh`."""
+    return type(kind).fresh is not Kind.fresh
+
+
+def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:
+    """Every number of nodes that the file comes to."""
+    where = (*path, "nodes")
+    if nodes is None or not context.knows(*where) or (template_of(nodes) and not context.points):
+        return
+    allowed = [str(count) for count in sorted(kind.nodes)]
+    for text in sorted(rendered(context, Template(where, nodes, str(path[1])))):
+        if text not in allowed:
+            listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
+            context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"it can have {listed}")
+
+
+def template_of(text: str) -> bool:
+    """Whether a text names anything."""
+    try:
+        return bool(template.names(text))
+    except ValueError:
+        return True
+
+
+def attached(context: Context, path: Keys, system: System) -> System:
+    """A system that is up already."""
+    attach = system.attach
+    assert attach is not None, "the caller has looked"
+    if not attach.hosts and context.knows(*path, "attach", "hosts"):
+        context.wrong((*path, "attach"), f"{path[1]} names no hosts", "write `attach: {hosts: [10.0.0.1]}`")
+    if system.fresh == "system":
+        hint = "write `fresh: table` with a command `attach: {fresh: …}`, or `fresh: none`"
+        context.wrong((*path, "fresh"), "servers of your own are not made anew", hint)
+    if system.fresh == "table" and not attach.fresh:
+        hint = "write `attach: {fresh: redis-cli -h {host} flushall}` or the like"
+        context.wrong((*path, "fresh"), "nothing says how to make the table anew", hint)
+    if attach.restart and not attach.status:
+        hint = "write `status: ssh {host} systemctl is-active …`"
+        context.wrong((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)
+    if attach.port is not None and system.store not in ADDRESSES:
+        hint = f"give {system.store} its address by its own properties"
+        context.warn((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
+    fresh = system.fresh or ("table" if attach.fresh else "none")
+    if system.table and fresh != "table":
+        context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
+    if fresh == "none" and not context.given(*map(str, path), "fresh") and not context.experiment.load.reuse:
+        hint = "give a command `attach: {fresh: …}`; or write `fresh: none` if that is meant"
+        context.warn((*path, "attach"), "every load goes on top of what the trials before have left", hint)
+    return system.model_copy(update={"fresh": fresh})
+
+
+def check_reuse(context: Context) -> None:
+    """Data on servers can be used again as they are; data in files as a copy."""
+    where: Keys = ("load", "reuse")
+    reuse = context.experiment.load.reuse
+    if not reuse or not context.knows(*where):
+        return
+    stores = {name: each.store for name, each in context.experiment.systems.items()}
+    if reuse == "shared":
+        files = next((name for name, store in stores.items() if store not in WITHOUT_FILES and store in STORES), None)
+        if files is not None:
+            message = f"{files} keeps its data in files, of which each trial has its own"
+            context.wrong(where, message, "write `reuse: copy`")
+        return
+    for point in context.points:
+        system = str(point.get("system"))
+        if stores.get(system) in NETWORKED and (key := next(changing(context, point), None)):
+            message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
+            hint = "leave `reuse` out; or write `reuse: shared` if trials may use what others have changed"
+            context.wrong(where, message, hint)
+            return
+
+
+def changing(context: Context, point: Point) -> Iterator[str]:
+    """The properties by which the workload of a point changes data."""
+    names = context.values(point)
+    workload = context.experiment.workload
+    if not all(context.knows(*each.path) for each in context.templates() if each.path[:1] == ("workload",)):
+        return
+    if not context.knows(*FILE):
+        return
+    try:
+        given = dict(properties.read(Path(template.render(workload.file, names))))
+    except (OSError, KeyError):
+        # Said by whoever looks for the file.
+        return
+    given |= {key: template.render(text, names) for key, text in workload.properties.items()}
+    for key, default in CHANGING.items():
+        try:
+            share = float(given.get(key, default))
+        except ValueError:
+            continue
+        if share > 0:
+            yield key

@@ -1,0 +1,120 @@
+"""Searches: the probes of a result set, judged like all trials, and what they come to.
+
+The outcome is worked out of the trials each time, so that the lab, a table and a report cannot differ; the lab asks
+the same question after each trial to know which load comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from loadstone.judge.checks import errors, generator_limited, too_few_samples
+from loadstone.judge.figures import operations
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judgement import Search, VariantKey
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import Question
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.value import THROUGHPUT
+from loadstone.search import request
+from loadstone.search.explore import look
+from loadstone.search.objective import Objective, Term
+from loadstone.search.probe import INVALID_MIN, Sample
+from loadstone.search.rule import Rule
+
+ERRORS = "errors"
+
+
+def rule(question: Question) -> Rule | None:
+    """What a question searches for, None where it does not, or in words that nobody understands."""
+    if question.find is None:
+        return None
+    try:
+        return request.rule(question.find, question.at_least, question.at_most)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def searches(
+    question: Question,
+    trials: Iterable[TrialResult],
+    findings: Mapping[str, Sequence[Finding]],
+    settings: Settings,
+    contexts: Iterable[VariantKey] = (),
+) -> list[Search]:
+    """Every search, also of `contexts` without a trial; `findings` are the trials' own, by their id."""
+    asked = rule(question)
+    if asked is None:
+        return []
+    found: dict[VariantKey, dict[float, list[TrialResult]]] = {context: {} for context in contexts}
+    for trial in trials:
+        load = trial.config.get(asked.over)
+        if isinstance(load, int | float):
+            found.setdefault(context_of(trial.config, asked.over), {}).setdefault(float(load), []).append(trial)
+    return [search(context, asked, probes, findings, settings) for context, probes in found.items()]
+
+
+def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
+    """A config without what is searched over."""
+    return tuple(sorted((name, value) for name, value in config.items() if name != over))
+
+
+def search(
+    context: VariantKey,
+    asked: Rule,
+    probes: Mapping[float, Sequence[TrialResult]],
+    findings: Mapping[str, Sequence[Finding]],
+    settings: Settings,
+) -> Search:
+    """One search as far as it went."""
+    samples: dict[float, list[Sample]] = {}
+    for load, trials in probes.items():
+        ordered = sorted(trials, key=lambda trial: trial.order or 0)
+        # What only repeats together show, once there are some.
+        together = list(generator_limited.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
+        samples[load] = [sample(trial, [*findings[trial.trial], *together], asked, settings) for trial in ordered]
+    return Search(context, asked, samples, look(asked, samples))
+
+
+def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:
+    """What a trial says of its load."""
+    throughput = trial.value(THROUGHPUT) or 0.0
+    figures: dict[str, float] = {}
+    lacking = ""
+    for term in () if asked.objective is None else asked.objective.terms:
+        value = figure(trial, term)
+        if value is None:
+            lacking = lacking or f"{term.metric} was not measured"
+            continue
+        figures[term.metric] = value
+        kept = trial.values[term.metric]
+        if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
+            lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
+    held = None if asked.objective is None or lacking else asked.objective.holds(figures)
+    reason = invalid(findings, None if held is not False else asked.objective)
+    if asked.over == "clients" and trial.loop == "open":
+        reason = reason or "the loop is open: the workload file sets a rate"
+    if not reason and not throughput:
+        reason = "no operation succeeded"
+    return Sample(throughput, held, reason or lacking, figures)
+
+
+def figure(trial: TrialResult, term: Term) -> float | None:
+    """A figure in the terms of its condition."""
+    value = trial.value(term.metric)
+    if not term.share or value is None:
+        return value
+    every = operations(trial)
+    return value / every if every else None
+
+
+def invalid(findings: Sequence[Finding], failed: Objective | None) -> str:
+    """The first thing that makes a trial invalid: `generator-limited: …`.
+
+    Errors do not where the objective is about them and was `failed`: they are what was asked.
+    """
+    asked = failed is not None and any(term.metric == ERRORS for term in failed.terms)
+    for finding in findings:
+        if finding.severity == Severity.INVALID and not (asked and finding.check == errors.NAME):
+            return f"{finding.check}: {finding.message}"
+    return ""

@@ -1,0 +1,201 @@
+"""Servers under observation: processor, memory, device and network bytes and collections of each, with all it started.
+
+PostgreSQL serves each client with a process of its own, so a server is a tree of processes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadstone.observe.host_counters import TICKS_PER_SECOND
+from loadstone.observe.kernel_file import PROC, text, whole
+from loadstone.observe.process import PAGE_BYTES, bytes_of, stat
+from loadstone.observe.sockets import address
+from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
+from loadstone.observe.traffic import Traffic
+from loadstone.results.value import Value
+
+# Pauses of a virtual machine's collector since a place in its log: how many, their ns, where the log ends.
+Collections = Callable[[Path, int], tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A server to look at."""
+
+    name: str
+    address: str
+    pid: int
+    # What tells it from a later process with its pid.
+    start_ticks: int
+    gc_log: Path | None = None
+
+
+@dataclass(slots=True)
+class Level:
+    """A server at one moment: counters since its processes began, and its memory."""
+
+    cpu_ticks: int
+    memory_bytes: int
+    # None where that may not be read.
+    io: tuple[int, int] | None
+    pids: Sequence[int]
+
+
+@dataclass(slots=True)
+class Use:
+    """What a server has used since the first look."""
+
+    last: Level
+    begun_ns: int
+    elapsed_ns: int = 0
+    cpu_ticks: int = 0
+    memory_max: int = 0
+    read: int | None = 0
+    written: int | None = 0
+    looks: int = 1
+    gc_offset: int = 0
+    gc_count: int = 0
+    gc_pause_ns: int = 0
+
+
+@dataclass
+class Servers:
+    """Looks at servers from `begin` to `end`."""
+
+    watched: Sequence[Watched]
+    collections: Collections | None = None
+    proc: Path = PROC
+    memory_max: int = 0
+    _use: dict[str, Use] = field(default_factory=dict)
+    _traffic: Traffic | None = None
+
+    def begin(self) -> None:
+        """The first look: what was used before does not count."""
+        now = time.monotonic_ns()
+        for each in self.watched:
+            level = self._level(each)
+            if level is not None:
+                use = Use(level, now, memory_max=level.memory_bytes)
+                if each.gc_log is not None and self.collections is not None:
+                    use.gc_offset = size(each.gc_log)
+                self._use[each.name] = use
+        self._traffic = Traffic({each.name: address(each.address) for each in self.watched}, self.proc)
+        self._traffic.look(self._pids())
+        self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
+
+    def look(self, *, last: bool = False) -> None:
+        """To be called about once a second."""
+        now = time.monotonic_ns()
+        total = 0
+        for each in self.watched:
+            use, level = self._use.get(each.name), self._level(each)
+            if use is None or level is None:
+                continue
+            add(use, level, now)
+            total += level.memory_bytes
+        self.memory_max = max(self.memory_max, total)
+        if self._traffic is not None:
+            self._traffic.look(self._pids(), last=last)
+
+    def end(self) -> None:
+        """The last look."""
+        self.look(last=True)
+        for each in self.watched:
+            use = self._use.get(each.name)
+            if use is not None and each.gc_log is not None and self.collections is not None:
+                use.gc_count, use.gc_pause_ns, use.gc_offset = self.collections(each.gc_log, use.gc_offset)
+        if self._traffic is not None:
+            self._traffic.close()
+
+    def values(self) -> Iterator[Value]:
+        """The figures of each server, and of all together."""
+        sums: dict[tuple[str, str], float] = {}
+        looks = max((use.looks for use in self._use.values()), default=0)
+        for name, use in self._use.items():
+            for figure, value, unit in self._figures(name, use):
+                yield Value(f"{SERVER}{name}.{figure}", value, unit, use.looks)
+                sums[figure, unit] = sums.get((figure, unit), 0.0) + value
+        for (figure, unit), value in sums.items():
+            # Each had its largest at another moment.
+            total = self.memory_max if figure == "memory_max" else value
+            yield Value(f"{SERVER}{figure}", total, unit, looks)
+
+    def _figures(self, name: str, use: Use) -> Iterator[tuple[str, float, str]]:
+        if use.elapsed_ns >= ELAPSED_NS_MIN:
+            yield "cpu", use.cpu_ticks / TICKS_PER_SECOND * 1e9 / use.elapsed_ns, "processors"
+        yield "memory_max", use.memory_max, "B"
+        if use.read is not None and use.written is not None:
+            yield "read", use.read, "B"
+            yield "written", use.written, "B"
+        if self._traffic is not None and self._traffic.able:
+            total = self._traffic.totals[name]
+            yield "network.received", total.received, "B"
+            yield "network.sent", total.sent, "B"
+        if self.collections is not None and any(each.name == name and each.gc_log for each in self.watched):
+            yield "gc.count", use.gc_count, "collections"
+            yield "gc.pause", use.gc_pause_ns, "ns"
+
+    def _pids(self) -> Mapping[str, Sequence[int]]:
+        return {name: use.last.pids for name, use in self._use.items()}
+
+    def _level(self, server: Watched) -> Level | None:
+        """The server now; None when it is gone."""
+        root = stat(server.pid, self.proc)
+        if root is None or root.start_ticks != server.start_ticks:
+            return None
+        pids = [server.pid, *descendants(server.pid, self.proc)]
+        ticks, own, shared, io = 0, 0, 0, (0, 0)
+        readable = True
+        for pid in pids:
+            found = root if pid == server.pid else stat(pid, self.proc)
+            if found is None:
+                continue
+            ticks += found.all_ticks
+            resident, common = memory(pid, self.proc)
+            own, shared = own + resident - common, max(shared, common)
+            done = bytes_of(pid, self.proc)
+            readable = readable and (done is not None or pid != server.pid)
+            io = (io[0] + done[0], io[1] + done[1]) if done else io
+        return Level(ticks, own + shared, io if readable else None, pids)
+
+
+def add(use: Use, level: Level, now_ns: int) -> None:
+    """Adds what was used since the last look. A child that ends leaves its counters to the server, once it is asked."""
+    use.cpu_ticks += max(level.cpu_ticks - use.last.cpu_ticks, 0)
+    use.memory_max = max(use.memory_max, level.memory_bytes)
+    if level.io is None or use.last.io is None or use.read is None or use.written is None:
+        use.read = use.written = None
+    else:
+        use.read += max(level.io[0] - use.last.io[0], 0)
+        use.written += max(level.io[1] - use.last.io[1], 0)
+    use.elapsed_ns = now_ns - use.begun_ns
+    use.last = level
+    use.looks += 1
+
+
+def descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
+    """What a process has started, and what those have: as its first thread tells, where the kernel does."""
+    for word in text(proc / f"{pid}/task/{pid}/children").split():
+        child = whole(word)
+        if child is not None:
+            yield child
+            yield from descendants(child, proc)
+
+
+def memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
+    """Resident memory, and how much of it may be shared with others (its files, shared memory), B."""
+    words = [whole(word) for word in text(proc / f"{pid}/statm").split()[1:3]]
+    resident, shared = (*(word or 0 for word in words), 0, 0)[:2]
+    return resident * PAGE_BYTES, min(shared, resident) * PAGE_BYTES
+
+
+def size(path: Path) -> int:
+    """How long a file is; 0 if it is not there yet."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,196 @@
+"""TCP connections of this host with the bytes that they carried, by sock_diag(7): no command, and no rights needed.
+
+The kernel counts no bytes by process. It counts them by connection (tcp_info, since Linux 4.1), says which inode a
+connection is, and tells whoever listens the last counts of one that ends (`ss --events` listens likewise).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from loadstone.observe.kernel_file import PROC, names
+
+# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, netinet/tcp.h.
+NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
+INET_DIAG_INFO = 2
+TCP_DESTROYED = 1 << 0  # SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits of nl_groups
+TCP6_DESTROYED = 1 << 2
+# TIME_WAIT and LISTEN carry nothing; a connection that is not accepted yet (NEW_SYN_RECV) has carried nothing.
+STATES = 0xFFF & ~(1 << 6 | 1 << 10 | 1 << 12)
+HEADER = struct.Struct("=IHHII")
+REQUEST = struct.Struct("=BBBBI48s")
+# family, state, timer, retransmits, ports, addresses, interface, cookie, expires, queues, user, inode.
+DIAG = struct.Struct("=4B2s2s16s16sIQIIIII")
+ATTRIBUTE = struct.Struct("=HH")
+# tcpi_bytes_acked and tcpi_bytes_received.
+BYTES, BYTES_AT = struct.Struct("=QQ"), 120
+RECEIVE_BYTES = 1 << 18
+# The ends of connections between two looks: some thousands of them.
+EVENTS_BYTES = 4 << 20
+MAPPED = bytes(10) + b"\xff\xff"
+
+# An address of four or sixteen bytes, and a port.
+Address = tuple[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One end of a connection; the bytes are since it was made."""
+
+    # What no other connection has had since boot.
+    cookie: int
+    # 0 while no process has it.
+    inode: int
+    local: Address
+    received: int
+    sent: int
+
+
+class Sockets:
+    """Asks for connections. What the kernel refuses is as if there were none."""
+
+    def __init__(self) -> None:
+        self._ask = opened(0)
+        self._ends = opened(TCP_DESTROYED | TCP6_DESTROYED)
+        if self._ends is not None:
+            self._ends.setblocking(False)
+            self._ends.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, EVENTS_BYTES)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def able(self) -> bool:
+        """Whether the kernel answers at all."""
+        return self._ask is not None
+
+    def connections(self) -> Iterator[Connection]:
+        """Every connection there is; nothing more once the kernel refuses."""
+        if self._ask is None:
+            return
+        try:
+            for family in (socket.AF_INET, socket.AF_INET6):
+                request = REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, STATES, bytes(48))
+                flags = NLM_F_REQUEST | NLM_F_DUMP
+                header = HEADER.pack(HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, flags, family, 0)
+                self._ask.sendto(header + request, (0, 0))
+                yield from self._answers(self._ask, family)
+        except OSError:
+            self._ask.close()
+            self._ask = None
+
+    def ended(self) -> Iterator[Connection]:
+        """Every connection that has ended since the last call, with its last counts."""
+        while self._ends is not None:
+            try:
+                data = self._ends.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                # More have ended than there was room for: those are lost.
+                if error.errno == errno.ENOBUFS:
+                    continue
+                return
+            for kind, _, body in messages(data):
+                if kind == SOCK_DIAG_BY_FAMILY and (found := connection(body)):
+                    yield found
+
+    def close(self) -> None:
+        """Lets go of the kernel."""
+        for each in (self._ask, self._ends):
+            if each is not None:
+                each.close()
+        self._ask = self._ends = None
+
+    def _answers(self, ask: socket.socket, sequence: int) -> Iterator[Connection]:
+        while True:
+            for kind, number, body in messages(ask.recv(RECEIVE_BYTES)):
+                if number != sequence:
+                    continue
+                if kind in (NLMSG_DONE, NLMSG_ERROR):
+                    return
+                if kind == SOCK_DIAG_BY_FAMILY and (found := connection(body)):
+                    yield found
+
+
+def opened(groups: int) -> socket.socket | None:
+    """A netlink socket; None where there is none to be had."""
+    family = getattr(socket, "AF_NETLINK", None)
+    if family is None:
+        return None
+    try:
+        found = socket.socket(family, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+    except OSError:
+        return None
+    try:
+        found.bind((0, groups))
+        found.settimeout(1.0)
+    except OSError:
+        found.close()
+        return None
+    return found
+
+
+def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
+    """The messages in what came at once: kind, sequence number, body."""
+    view, at = memoryview(data), 0
+    while at + HEADER.size <= len(data):
+        length, kind, _, sequence, _ = HEADER.unpack_from(data, at)
+        if length < HEADER.size:
+            return
+        yield kind, sequence, view[at + HEADER.size : at + length]
+        at += (length + 3) & ~3
+
+
+def connection(body: memoryview) -> Connection | None:
+    """A connection as the kernel tells it; None where it does not tell its bytes."""
+    if len(body) < DIAG.size:
+        return None
+    family, _, _, _, port, _, source, _, _, cookie, _, _, _, _, inode = DIAG.unpack_from(body)
+    at = DIAG.size
+    while at + ATTRIBUTE.size <= len(body):
+        length, kind = ATTRIBUTE.unpack_from(body, at)
+        if length < ATTRIBUTE.size:
+            return None
+        if kind == INET_DIAG_INFO and length >= ATTRIBUTE.size + BYTES_AT + BYTES.size:
+            sent, received = BYTES.unpack_from(body, at + ATTRIBUTE.size + BYTES_AT)
+            local = (plain(source if family == socket.AF_INET6 else source[:4]), int.from_bytes(port, "big"))
+            return Connection(cookie, inode, local, received, sent)
+        at += (length + 3) & ~3
+    return None
+
+
+def plain(address: bytes) -> bytes:
+    """An address of version 4 as its four bytes, also where a server listens with version 6."""
+    return address[12:] if address.startswith(MAPPED) else address
+
+
+def address(text: str) -> Address | None:
+    """The address of `127.0.0.1:9042`; None if it is a name."""
+    host, _, port = text.rpartition(":")
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError, ValueError):
+            return plain(socket.inet_pton(family, host.strip("[]"))), int(port)
+    return None
+
+
+def inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
+    """The sockets that a process has open, as far as that may be seen."""
+    for name in names(proc / str(pid) / "fd"):
+        with contextlib.suppress(OSError, ValueError):
+            target = os.readlink(proc / str(pid) / "fd" / name)
+            if target.startswith("socket:["):
+                yield int(target[8:-1])

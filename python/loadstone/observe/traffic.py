@@ -1,0 +1,106 @@
+"""Traffic: bytes that servers sent and received over TCP, by server, between two looks and on the whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.observe.kernel_file import PROC
+from loadstone.observe.sockets import Address, Connection, Sockets, inodes
+
+# Looks are made less often where connections are so many that they would take more than this share of a processor.
+SHARE_MAX = 0.02
+# How long the kernel may take to tell that a connection has ended.
+LATE_SECONDS = 0.2
+NOBODY = ""
+
+
+@dataclass(slots=True)
+class Bytes:
+    """Received and sent."""
+
+    received: int = 0
+    sent: int = 0
+
+
+class Traffic:
+    """Adds up what the connections of servers carry. What was carried before the first look is not in it."""
+
+    def __init__(self, addresses: Mapping[str, Address | None], proc: Path = PROC) -> None:
+        """Servers by name, with the address that their clients use."""
+        self.totals = {name: Bytes() for name in addresses}
+        self._addresses = {address: name for name, address in addresses.items() if address is not None}
+        self._proc = proc
+        self._sockets = Sockets()
+        # By cookie: whose it is, and what it had carried at the last look.
+        self._owners: dict[int, str] = {}
+        self._seen: dict[int, Bytes] = {}
+        self._due = 0.0
+        self._begun = False
+        # Whether the kernel tells, up to the last look.
+        self.able = self._sockets.able
+
+    def look(self, pids: Mapping[str, Sequence[int]], *, last: bool = False) -> None:
+        """Adds what was carried since the last look; `pids` are each server's processes."""
+        start = time.monotonic()
+        if start < self._due and not last:
+            return
+        # In this order: one that ends in between is in both, not in neither.
+        there = list(self._sockets.connections())
+        ended = self._ended({each.cookie for each in there}, last=last)
+        for each in there:
+            # What came to a server's address is its own, also while it hands it to a process that is not there yet.
+            if each.cookie not in self._owners and each.local in self._addresses:
+                self._owners[each.cookie] = self._addresses[each.local]
+        new = [each for each in there if each.inode and each.cookie not in self._owners]
+        if new:
+            owned = {inode: name for name, members in pids.items() for pid in members for inode in self._inodes(pid)}
+            self._owners |= {each.cookie: owned.get(each.inode, NOBODY) for each in new}
+        for each in there:
+            self._add(each, self._owners.get(each.cookie, NOBODY))
+        for each in ended:
+            # One that came and went between two looks is known by the address that it came to.
+            self._add(each, self._owners.pop(each.cookie, self._addresses.get(each.local, NOBODY)))
+            self._seen.pop(each.cookie, None)
+        gone = self._owners.keys() - {each.cookie for each in there}
+        for cookie in gone:
+            # Its end may yet be told, with the last of its bytes, so only strangers are forgotten.
+            if self._owners[cookie] == NOBODY:
+                del self._owners[cookie]
+                self._seen.pop(cookie, None)
+        self._begun = True
+        self.able = self._sockets.able
+        now = time.monotonic()
+        self._due = now + (now - start) / SHARE_MAX
+
+    def close(self) -> None:
+        """Ends it."""
+        self._sockets.close()
+
+    def _ended(self, there: Container[int], *, last: bool) -> list[Connection]:
+        """Those that have ended. The kernel tells that a moment after the fact, so the last look waits for it."""
+        found = list(self._sockets.ended())
+        until = time.monotonic() + LATE_SECONDS
+        while last and time.monotonic() < until:
+            time.sleep(LATE_SECONDS / 10)
+            found += self._sockets.ended()
+            told = {each.cookie for each in found}
+            if all(cookie in there or cookie in told for cookie in self._seen):
+                break
+        return found
+
+    def _add(self, found: Connection, owner: str) -> None:
+        if owner not in self.totals:
+            return
+        before = self._seen.get(found.cookie)
+        if before is None and not self._begun:
+            before = Bytes(found.received, found.sent)
+        total, before = self.totals[owner], before or Bytes()
+        total.received += max(found.received - before.received, 0)
+        total.sent += max(found.sent - before.sent, 0)
+        self._seen[found.cookie] = Bytes(found.received, found.sent)
+
+    def _inodes(self, pid: int) -> list[int]:
+        return list(inodes(pid, self._proc))

@@ -1,0 +1,91 @@
+"""A search as a table: its probes by load, and what was decided at each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadstone import units
+from loadstone.judge.judgement import Search
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View
+from loadstone.results.result_set import variant_name
+from loadstone.search.decision import Decision
+from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Probe, Sample
+from loadstone.search.rule import DELIVERED
+from loadstone.search.sentence import explained, growth, shown
+from loadstone.search.words import amount, percent
+
+DECISION = "decision"
+
+
+def heads(search: Search) -> list[str]:
+    """The columns' titles."""
+    objective = search.rule.objective
+    metrics = () if objective is None else (term.metric.removeprefix("all.") for term in objective.terms)
+    return [search.rule.over, "throughput", *metrics, "trials", DECISION]
+
+
+def rows(search: Search) -> list[tuple[str, ...]]:
+    """A row for each probe, in order of load."""
+    return [tuple(row(search, Probe(load, samples))) for load, samples in sorted(search.samples.items())]
+
+
+def row(search: Search, probe: Probe) -> Iterator[str]:
+    """One probe: load, medians, trials, decision."""
+    yield amount(probe.load)
+    yield "" if probe.throughput is None else units.figure(probe.throughput, "op/s")
+    for term in () if search.rule.objective is None else search.rule.objective.terms:
+        figure = probe.figure(term.metric)
+        yield "" if figure is None else shown(term, figure)
+    yield f"{len(probe.samples)}"
+    decision = None if search.outcome is None else search.outcome.decision(probe.load)
+    yield decided(search, probe, decision)
+
+
+def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
+    """What was decided at a probe, and what makes it doubtful."""
+    if probe.invalid:
+        return f"invalid: {probe.invalid}"
+    said = []
+    if decision is not None and search.rule.objective is None:
+        said.append(growth(decision))
+    elif decision is not None:
+        said.append("holds" if decision.go else missed(search, probe))
+    if decision is not None and not decision.sure:
+        said.append("decided by the median: repeats disagree")
+    if left_out := left(probe.samples):
+        said.append(left_out)
+    return ", ".join(said)
+
+
+def missed(search: Search, probe: Probe) -> str:
+    """Why a probe does not hold."""
+    done = probe.throughput or 0.0
+    if search.rule.over == "rate" and done < DELIVERED * probe.load:
+        return f"does not hold: {percent(done / probe.load)} of the rate done"
+    return "does not hold"
+
+
+def left(samples: Sequence[Sample]) -> str:
+    """Which trials of a valid probe do not count."""
+    reasons = [sample.invalid for sample in samples if sample.invalid]
+    return f"without an invalid trial ({reasons[0]})" if reasons else ""
+
+
+def explanation(search: Search) -> list[str]:
+    """How it was searched and why it stopped; sentences without their periods."""
+    if isinstance(search.end, Outcome):
+        return list(explained(search.end))
+    return [f"The search is not at its end: {search.rule.over} {amount(search.end)} comes next"]
+
+
+def tables(view: View) -> list[Table]:
+    """A table for each search."""
+    found = []
+    for search in view.judgement.searches:
+        columns = [Column(head, "left" if head in (search.rule.over, DECISION) else "right") for head in heads(search)]
+        entries = tuple(tuple(Entry(text) for text in line) for line in rows(search))
+        title = variant_name(search.context) if len(view.judgement.searches) > 1 else ""
+        found.append(Table(title, tuple(columns), (Rows("", entries),), tuple(explanation(search))))
+    return found

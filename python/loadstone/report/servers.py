@@ -1,0 +1,106 @@
+"""Tables of the servers under load: what each variant's used, with its regions beside, and what each server used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from loadstone import units
+from loadstone.judge.judgement import VariantKey
+from loadstone.report import wording
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View
+from loadstone.results.result_set import variant_name
+from loadstone.results.value import THROUGHPUT
+
+# What is observed of a server, and of all together, in the order of the columns.
+USED = {
+    "cpu": "CPU",
+    "memory_max": "memory",
+    "read": "device read",
+    "written": "device written",
+    "network.received": "received",
+    "network.sent": "sent",
+    "gc.count": "collections",
+    "gc.pause": "paused",
+}
+NAME = re.compile(r"server\.(.+)\.memory_max")
+# What a system counts of all its servers: regions of the table, the ring.
+COUNTED = re.compile(r"server\.(regions|ring\..+)")
+COUNTED_MAX = 4
+# Servers of more variants than these are in values.jsonl alone.
+VARIANTS_MAX = 12
+
+
+def tables(view: View) -> list[Table]:
+    """By variant, and by server."""
+    return [table for table in (by_variant(view), by_server(view)) if table]
+
+
+def by_variant(view: View) -> Table:
+    """A row for each variant: its throughput, what its servers used, how many regions there were."""
+    keys = [key for key in view.variants if middle(view, [key], "server.memory_max") is not None]
+    used = present(view, "server.", keys)
+    counted = [name for metric in view.metrics if (match := COUNTED.fullmatch(metric)) for name in match.groups()]
+    counted = counted[:COUNTED_MAX]
+    rows = tuple(
+        (
+            Entry(variant_name(key)),
+            entry(view, key, THROUGHPUT),
+            *(entry(view, key, f"server.{name}") for name in used),
+            *(entry(view, key, f"server.{name}") for name in counted),
+        )
+        for key in keys
+    )
+    heads = ["variant", "throughput", *(USED[name] for name in used), *map(wording.metric, counted)]
+    return Table("", columns(heads), (Rows("", rows),), ("medians over the trials; all servers of a system together",))
+
+
+def by_server(view: View) -> Table:
+    """Each server of each variant."""
+    names = [match[1] for metric in view.metrics if (match := NAME.fullmatch(metric))]
+    if len(names) < 2 or len(view.variants) > VARIANTS_MAX:
+        return Table("", (), ())
+    used = [each for each in USED if any(f"server.{name}.{each}" in view.metrics for name in names)]
+    regions = any(f"server.{name}.regions" in view.metrics for name in names)
+    groups = []
+    for key in view.variants:
+        rows = tuple(
+            (
+                Entry(name),
+                *(entry(view, key, f"server.{name}.{each}") for each in used),
+                *([entry(view, key, f"server.{name}.regions")] if regions else []),
+            )
+            for name in names
+            if middle(view, [key], f"server.{name}.memory_max") is not None
+        )
+        groups.append(Rows(variant_name(key), rows))
+    heads = ["server", *(USED[each] for each in used), *(["regions"] if regions else [])]
+    return Table("", columns(heads), tuple(group for group in groups if group.rows))
+
+
+def present(view: View, prefix: str, keys: Iterable[VariantKey]) -> list[str]:
+    """What was observed of any of these variants."""
+    keys = list(keys)
+    return [name for name in USED if any(middle(view, [key], f"{prefix}{name}") is not None for key in keys)]
+
+
+def columns(heads: Sequence[str]) -> tuple[Column, ...]:
+    """The first names its row, the others are figures."""
+    return tuple(Column(head, "right" if at else "left") for at, head in enumerate(heads))
+
+
+def middle(view: View, keys: Iterable[VariantKey], metric: str) -> tuple[float, str] | None:
+    """The median of a figure over the trials of some variants, with its unit."""
+    found = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
+    return (median(value.value for value in found), found[0].unit) if found else None
+
+
+def entry(view: View, key: VariantKey, metric: str) -> Entry:
+    """That figure in its cell."""
+    found = middle(view, [key], metric)
+    if found is None:
+        return Entry(wording.DASH, tone="muted")
+    number, unit = found
+    return Entry(units.figure(number, "" if unit in ("processors", "collections") else unit))

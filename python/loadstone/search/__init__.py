@@ -1,0 +1,1 @@
+"""Search for saturation: which load to try next, and what the trials so far come to. No I/O."""

@@ -1,0 +1,56 @@
+"""An outcome: what a search found, between which loads, and why it stopped there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from loadstone.search.decision import Decision
+from loadstone.search.probe import Probe
+from loadstone.search.rule import Rule
+
+# `found`: between two loads; `below`: the lower bound is too much already; `beyond`: the upper bound is not enough;
+# `wall`: a load that cannot be judged ended the way up; `nothing`: not even the first load can be judged.
+Kind = Literal["found", "below", "beyond", "wall", "nothing"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a search."""
+
+    rule: Rule
+    kind: Kind
+    # The answer: the knee, or the highest load that meets the objective; of `beyond` and `wall` the last load that
+    # surely is none. None where there is none.
+    load: float | None
+    # What is sure of it: at `low` it is not reached, at `high` it is; None: nothing is.
+    low: float | None
+    high: float | None
+    # Every load that was decided, in order of load.
+    decisions: Sequence[Decision]
+    probes: Sequence[Probe]
+    # Why it stopped, in words.
+    stopped: str
+    # The load that cannot be judged, with the reason.
+    wall: tuple[float, str] | None = None
+    # What does not fit the picture, in words.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def trials(self) -> int:
+        """How many there were."""
+        return sum(len(probe.samples) for probe in self.probes)
+
+    @property
+    def unsure(self) -> list[Decision]:
+        """What the median decided."""
+        return [decision for decision in self.decisions if not decision.sure]
+
+    def probe(self, load: float) -> Probe:
+        """The probe of a load."""
+        return next(probe for probe in self.probes if probe.load == load)
+
+    def decision(self, load: float | None) -> Decision | None:
+        """The decision on a load, None where there is none."""
+        return next((decision for decision in self.decisions if decision.load == load), None)

@@ -1,0 +1,55 @@
+"""A probe: one load with the trials that tried it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import median
+
+# One trial may be disturbed; two are no accident.
+INVALID_MIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one trial says."""
+
+    throughput: float = 0.0
+    # Whether it met the objective; None without one.
+    meets: bool | None = None
+    # Why it says nothing; empty: it does.
+    invalid: str = ""
+    # The objective's figures.
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A load's samples, in the order of their trials."""
+
+    load: float
+    samples: Sequence[Sample] = ()
+
+    @cached_property
+    def valid(self) -> list[Sample]:
+        """Those that count."""
+        return [sample for sample in self.samples if not sample.invalid]
+
+    @cached_property
+    def invalid(self) -> str:
+        """Why this load cannot be judged: what its trials say who are no accident; empty while it can."""
+        reasons = [sample.invalid for sample in self.samples if sample.invalid]
+        if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
+            return ""
+        return max(dict.fromkeys(reasons), key=reasons.count)
+
+    @property
+    def throughput(self) -> float | None:
+        """The median."""
+        return median(sample.throughput for sample in self.valid) if self.valid else None
+
+    def figure(self, metric: str) -> float | None:
+        """The median of one of the objective's figures."""
+        found = [sample.figures[metric] for sample in self.valid if metric in sample.figures]
+        return median(found) if found else None

@@ -1,0 +1,69 @@
+"""The rule of a search: what is raised, between which bounds, until when."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from loadstone.search.objective import Objective
+
+Over = Literal["clients", "rate"]
+
+AT_LEAST, AT_MOST = 3, 6
+# A doubling that brings less is no growth: the brackets of most sweeps are a few percent wide.
+GAIN = 0.05
+# Ends of a bracket within this ratio are one answer.
+RATIO = 1.1
+# A rate of which less is done is not held, however fast those operations are that were done.
+DELIVERED = 0.95
+# Growth over a shorter step than this drowns in noise.
+STEP_MIN = math.sqrt(2)
+BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
+# Loads of an open loop are rounded to so many digits.
+DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is raised and what for: the knee, or the highest load that meets an objective."""
+
+    over: Over = "clients"
+    least: float = 1
+    most: float = 1024
+    objective: Objective | None = None
+    # Repeats of a load before anything is decided, and at most.
+    at_least: int = AT_LEAST
+    at_most: int = AT_MOST
+
+    def ladder(self) -> list[float]:
+        """The loads of the way up: doublings, and the upper bound where that is far enough from the last of them."""
+        loads = [float(self.least)]
+        while loads[-1] * 2 <= self.most:
+            loads.append(loads[-1] * 2)
+        if loads[-1] < self.most and (self.objective is not None or self.most / loads[-1] >= STEP_MIN):
+            loads.append(float(self.most))
+        return loads
+
+    def middle(self, low: float, high: float) -> float | None:
+        """The load between two on a logarithmic scale; None where they are close enough."""
+        if high / low <= RATIO or (self.over == "clients" and high - low <= 1):
+            return None
+        found = math.sqrt(low * high)
+        if self.over == "clients":
+            return float(min(max(round(found), low + 1), high - 1))
+        rounded = float(f"{found:.{DIGITS}g}")
+        return rounded if low < rounded < high else found
+
+    def partner(self, load: float) -> float:
+        """The load that throughput is to have grown at: twice as much, within the bounds."""
+        return min(load * 2, float(self.most))
+
+    @property
+    def probes_most(self) -> int:
+        """How many loads are tried at most: the ladder, and those that halve a bracket of a doubling.
+
+        Whole numbers do not halve it evenly, which can take one more.
+        """
+        halvings = math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1
+        return len(self.ladder()) + halvings * (2 if self.objective is None else 1)

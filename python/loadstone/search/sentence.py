@@ -1,0 +1,154 @@
+"""An outcome in a sentence, and the rule behind it in a few more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone import units
+from loadstone.search.decision import Decision
+from loadstone.search.objective import Term
+from loadstone.search.outcome import Outcome
+from loadstone.search.rule import DELIVERED, GAIN, Rule
+from loadstone.search.words import amount, loads, many, percent
+
+
+def sentence(outcome: Outcome) -> str:
+    """The answer: `knee at 37 clients [32, 41]: throughput grew 2.1 % from 37 to 74; 14 probes, 42 trials`."""
+    said = knee(outcome) if outcome.rule.objective is None else limit(outcome)
+    if outcome.wall and outcome.kind in ("wall", "nothing"):
+        load, reason = outcome.wall
+        said += f"at {loads(outcome.rule, load)} the probe is invalid: {reason}"
+    return f"{said}; {many(len(outcome.probes), 'probe')}, {many(outcome.trials, 'trial')}"
+
+
+def knee(outcome: Outcome) -> str:
+    """Where throughput stops to grow."""
+    rule = outcome.rule
+    grown = growth(outcome.decision(outcome.load))
+    match outcome.kind:
+        case "found":
+            return f"knee at {where(outcome)}: {grown}"
+        case "below":
+            assert outcome.load is not None, "the first load is the answer"
+            return f"knee at {loads(rule, outcome.load)} or below, where the search began: {grown}"
+        case "beyond":
+            return f"no knee up to {loads(rule, rule.ladder()[-1])}: {grown}"
+        case "wall":
+            assert outcome.load is not None, "some load was decided before the wall"
+            partner = rule.partner(outcome.load)
+            return f"no knee up to {loads(rule, partner)}: {grown}; "
+    return "no knee was found: "
+
+
+def limit(outcome: Outcome) -> str:
+    """How far the objective holds."""
+    rule = outcome.rule
+    assert rule.objective is not None, "there is an objective"
+    text = rule.objective.text
+    match outcome.kind:
+        case "found":
+            first = next((each.load for each in outcome.decisions if each.load > (outcome.load or 0)), None)
+            beyond = "" if first is None else f", {figures(outcome, first)} at {amount(first)}"
+            return f"{text} holds up to {where(outcome)}: {figures(outcome, outcome.load)} there{beyond}{at(outcome)}"
+        case "below":
+            first = rule.least
+            return f"{text} does not hold even at {loads(rule, first)}: {figures(outcome, first)}"
+        case "beyond":
+            there = f"{figures(outcome, outcome.load)} there{at(outcome)}"
+            return f"{text} holds up to {loads(rule, rule.most)}, where the search ended: {there}"
+        case "wall":
+            assert outcome.load is not None, "some load was decided before the wall"
+            return f"{text} holds at {loads(rule, outcome.load)}: {figures(outcome, outcome.load)}{at(outcome)}; "
+    return f"how far {text} holds was not found: "
+
+
+def where(outcome: Outcome) -> str:
+    """The answer with the loads between which it surely lies."""
+    assert outcome.load is not None, "something was found"
+    low = "?" if outcome.low is None else amount(outcome.low)
+    high = "?" if outcome.high is None else amount(outcome.high)
+    return f"{loads(outcome.rule, outcome.load)} [{low}, {high}]"
+
+
+def growth(decision: Decision | None) -> str:
+    """How much throughput grew from a load to its partner."""
+    if decision is None or decision.growth is None or decision.partner is None:
+        return "nothing was compared"
+    verb = "grew" if decision.growth >= 0 else "fell"
+    still = "still " if decision.go else ""
+    ends = f"from {amount(decision.load)} to {amount(decision.partner)}"
+    return f"throughput {still}{verb} {percent(abs(decision.growth))} {ends}"
+
+
+def figures(outcome: Outcome, load: float | None) -> str:
+    """The objective's figures at a load, and what was done of a rate that was not held."""
+    objective = outcome.rule.objective
+    if load is None or objective is None:
+        return ""
+    probe = outcome.probe(load)
+    said = [f"{term.metric.removeprefix('all.')} {shown(term, probe.figure(term.metric))}" for term in objective.terms]
+    done = probe.throughput
+    if outcome.rule.over == "rate" and done is not None and done < DELIVERED * load:
+        said.append(f"{percent(done / load)} of the rate done")
+    return ", ".join(said)
+
+
+def shown(term: Term, figure: float | None) -> str:
+    """A figure in the unit of its condition."""
+    if figure is None:
+        return "unknown"
+    if term.share:
+        return percent(figure)
+    if term.metric == "throughput":
+        return units.figure(figure, "op/s")
+    return f"{figure:,.0f}" if term.metric == "errors" else units.figure(figure, "ns")
+
+
+def at(outcome: Outcome) -> str:
+    """The throughput of the answer."""
+    done = None if outcome.load is None else outcome.probe(outcome.load).throughput
+    return "" if done is None else f", {units.figure(done, 'op/s')}"
+
+
+def explained(outcome: Outcome) -> Iterator[str]:
+    """How it was searched and why it stopped; sentences without their periods."""
+    rule = outcome.rule
+    noun = "clients" if rule.over == "clients" else "the rate"
+    until = (
+        f"a doubling brought less than {percent(GAIN)}"
+        if rule.objective is None
+        else f"{rule.objective.text} did not hold"
+    )
+    halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
+    climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}, twice in a row"
+    yield f"From {loads(rule, rule.least)} on {noun} doubled{climbed}{halved}"
+    yield f"It stopped because {outcome.stopped}"
+    if outcome.low is not None or outcome.high is not None:
+        yield bracket(outcome)
+    if outcome.unsure:
+        listed = ", ".join(amount(decision.load) for decision in outcome.unsure)
+        yield f"Their repeats disagree, so that the median decided and the bracket does not rest on them: {listed}"
+    for note in outcome.notes:
+        yield f"{note[:1].upper()}{note[1:]}"
+
+
+def bracket(outcome: Outcome) -> str:
+    """What the bracket says."""
+    rule = outcome.rule
+    low, high = (
+        ("throughput surely grew on", "it surely did not")
+        if rule.objective is None
+        else ("the objective surely held", "it surely did not")
+    )
+    parts = []
+    if outcome.low is not None:
+        parts.append(f"at {amount(outcome.low)} {low}")
+    if outcome.high is not None:
+        parts.append(f"at {amount(outcome.high)} {high}")
+    return f"The bracket: {', '.join(parts)}"
+
+
+def asked(rule: Rule) -> str:
+    """What a rule looks for, in words that follow `search for`."""
+    what = "the knee" if rule.objective is None else f"the most that holds {rule.objective.text}"
+    return f"{what} over {rule.over} from {amount(rule.least)} to {amount(rule.most)}"

@@ -1,0 +1,1 @@
+"""The files of servers: fetched once from where their makers publish them, and kept in the cache."""

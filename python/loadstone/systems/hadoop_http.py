@@ -1,0 +1,50 @@
+"""What Hadoop's and HBase's servers tell over HTTP: their JMX beans, and a name node its files (WebHDFS).
+
+It costs milliseconds where an administration command costs the start of a JVM.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+TIMEOUT_S = 3.0
+# `java.lang:type=Memory`: every JVM has it.
+MEMORY = "java.lang:type=Memory"
+
+
+def bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
+    """The attributes of a server's bean; None if the server does not answer, or has no such bean (yet)."""
+    told = request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
+    beans = told.get("beans") if told else None
+    return beans[0] if beans else None
+
+
+def heap_bytes(host: str, port: int) -> int | None:
+    """How much of its heap a server uses; None if it does not answer."""
+    memory = bean(host, port, MEMORY)
+    return int(memory["HeapMemoryUsage"]["used"]) if memory else None
+
+
+def remove(host: str, port: int, path: str, user: str) -> bool:
+    """Removes a directory of an HDFS with all that is in it; whether it was there. `port` is the name node's HTTP."""
+    query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
+    told = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}")
+    return bool(told and told.get("boolean"))
+
+
+def request(method: str, host: str, port: int, path: str) -> Mapping[str, Any] | None:
+    """Asks a server; None if it does not answer with a JSON object."""
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        told = json.load(response) if response.status == 200 else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return told if isinstance(told, dict) else None

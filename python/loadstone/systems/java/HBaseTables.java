@@ -1,0 +1,196 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.ClusterMetrics;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.ServerMetrics;
+import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.Size;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Durability;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.RetriesExhaustedException;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.compress.Compression;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * HBase's tables, for {@code hbase_tables.py}: one command, its answer as a line of JSON on standard output.
+ *
+ * <p>The site files are on the class path. Exit status 1 with one line on standard error when HBase refuses.
+ */
+public final class HBaseTables {
+    private static final byte[] INFO = Bytes.toBytes("info");
+    /** Regions of disabled tables, and those that others have come of. */
+    private static final Set<String> AT_REST = Set.of("CLOSED", "SPLIT", "MERGED");
+
+    private HBaseTables() {}
+
+    public static void main(String[] words) {
+        try (Connection connection = ConnectionFactory.createConnection(configuration());
+                Admin admin = connection.getAdmin()) {
+            System.out.println(answer(connection, admin, words));
+        } catch (Exception refusal) {
+            System.err.println(line(refusal));
+            System.exit(1);
+        }
+    }
+
+    /** The site files', but giving up in seconds: whoever waits asks again. */
+    private static Configuration configuration() {
+        Configuration configuration = HBaseConfiguration.create();
+        configuration.setInt("hbase.client.retries.number", 4);
+        configuration.setInt("hbase.rpc.timeout", 10_000);
+        configuration.setInt("hbase.client.meta.operation.timeout", 20_000);
+        configuration.setInt("hbase.client.operation.timeout", 20_000);
+        configuration.setInt("zookeeper.recovery.retry", 1);
+        return configuration;
+    }
+
+    private static String answer(Connection connection, Admin admin, String[] words) throws IOException {
+        switch (words[0]) {
+            case "serves":
+                return serves(connection, admin);
+            case "exists":
+                return String.valueOf(admin.tableExists(TableName.valueOf(words[1])));
+            case "drop":
+                return String.valueOf(drop(admin, TableName.valueOf(words[1])));
+            case "create":
+                return create(admin, TableName.valueOf(words[1]), words);
+            case "regions":
+                return regions(admin);
+            default:
+                throw new IllegalArgumentException("unknown command " + words[0]);
+        }
+    }
+
+    /**
+     * Asks the master for what it keeps in a table, and reads hbase:meta: how many regions are with no live server yet,
+     * {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
+     */
+    private static String serves(Connection connection, Admin admin) throws IOException {
+        admin.listNamespaceDescriptors();
+        Set<String> live = live(admin).keySet().stream()
+                .map(ServerName::getServerName)
+                .collect(Collectors.toCollection(TreeSet::new));
+        int waiting = 0;
+        try (Table meta = connection.getTable(TableName.META_TABLE_NAME);
+                ResultScanner rows = meta.getScanner(new Scan().addFamily(INFO))) {
+            for (Result row : rows) {
+                waiting += isWaiting(row, live) ? 1 : 0;
+            }
+        }
+        String servers = live.stream().map(HBaseTables::quoted).collect(Collectors.joining(",", "[", "]"));
+        return "{\"servers\":" + servers + ",\"waiting\":" + waiting + "}";
+    }
+
+    /** Whether a region should be open and is not, or is on a server that has died (HBase's book, "hbase:meta"). */
+    private static boolean isWaiting(Result row, Set<String> live) {
+        String state = Bytes.toString(row.getValue(INFO, Bytes.toBytes("state")));
+        byte[] server = row.getValue(INFO, Bytes.toBytes("server"));
+        byte[] started = row.getValue(INFO, Bytes.toBytes("serverstartcode"));
+        if (state == null || AT_REST.contains(state)) {
+            return false;
+        }
+        if (!state.equals("OPEN") || server == null || started == null) {
+            return true;
+        }
+        return !live.contains(Bytes.toString(server).replace(':', ',') + "," + Bytes.toLong(started));
+    }
+
+    /** {@code create TABLE FAMILY recreate|keep COMPRESSION DURABILITY}, the keys to split at on standard input. */
+    private static String create(Admin admin, TableName table, String[] words) throws IOException {
+        Compression.Algorithm compression = Compression.Algorithm.valueOf(words[4]);
+        Durability durability = Durability.valueOf(words[5]);
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        List<byte[]> keys = input.lines().map(Bytes::toBytes).collect(Collectors.toList());
+        if (words[3].equals("recreate")) {
+            drop(admin, table);
+        }
+        admin.createTable(
+                TableDescriptorBuilder.newBuilder(table)
+                        .setColumnFamily(
+                                ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(words[2]))
+                                        .setCompressionType(compression)
+                                        .build())
+                        .setDurability(durability)
+                        .build(),
+                keys.isEmpty() ? null : keys.toArray(new byte[0][]));
+        return String.valueOf(admin.getRegions(table).size());
+    }
+
+    /** Whether it was there. */
+    private static boolean drop(Admin admin, TableName table) throws IOException {
+        if (!admin.tableExists(table)) {
+            return false;
+        }
+        if (admin.isTableEnabled(table)) {
+            admin.disableTable(table);
+        }
+        admin.deleteTable(table);
+        return true;
+    }
+
+    /**
+     * For each server its heap, its memstores and its regions by table. The servers are asked themselves: the master
+     * knows only what they reported last.
+     */
+    private static String regions(Admin admin) throws IOException {
+        Map<String, String> servers = new TreeMap<>();
+        for (Map.Entry<ServerName, ServerMetrics> entry : live(admin).entrySet()) {
+            Map<String, Integer> tables = new TreeMap<>();
+            double memstore = 0;
+            for (RegionMetrics region : admin.getRegionMetrics(entry.getKey())) {
+                tables.merge(RegionInfo.getTable(region.getRegionName()).getNameAsString(), 1, Integer::sum);
+                memstore += region.getMemStoreSize().get(Size.Unit.BYTE);
+            }
+            double heap = entry.getValue().getUsedHeapSize().get(Size.Unit.BYTE);
+            String counts = tables.entrySet().stream()
+                    .map(each -> quoted(each.getKey()) + ":" + each.getValue())
+                    .collect(Collectors.joining(",", "{", "}"));
+            servers.put(
+                    quoted(entry.getKey().getServerName()),
+                    String.format("{\"heap_bytes\":%.0f,\"memstore_bytes\":%.0f,\"tables\":%s}", heap, memstore, counts));
+        }
+        return servers.entrySet().stream()
+                .map(each -> each.getKey() + ":" + each.getValue())
+                .collect(Collectors.joining(",", "{", "}"));
+    }
+
+    private static Map<ServerName, ServerMetrics> live(Admin admin) throws IOException {
+        return admin.getClusterMetrics(EnumSet.of(ClusterMetrics.Option.LIVE_SERVERS)).getLiveServerMetrics();
+    }
+
+    /** Names of tables and servers need no escapes. */
+    private static String quoted(String name) {
+        return '"' + name + '"';
+    }
+
+    /** {@code TableExistsException: usertable}: the refusal itself, not that it was tried several times. */
+    private static String line(Throwable refusal) {
+        Throwable cause = refusal;
+        while (cause instanceof RetriesExhaustedException && cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        String message = String.valueOf(cause.getMessage()).lines().findFirst().orElse("");
+        return cause.getClass().getSimpleName() + ": " + message;
+    }
+}

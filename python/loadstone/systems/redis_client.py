@@ -1,0 +1,77 @@
+"""Redis's protocol (RESP 2), as much of it as asking a server a question takes.
+
+https://redis.io/docs/latest/develop/reference/protocol-spec/
+"""
+
+from __future__ import annotations
+
+import socket
+from types import TracebackType
+from typing import BinaryIO
+
+# A server that is paused must not hold up whoever asks.
+TIMEOUT_S = 3.0
+
+Reply = str | int | None | list["Reply"]
+
+
+class RedisError(Exception):
+    """The server's own words: `NOAUTH Authentication required.`"""
+
+
+class RedisClient:
+    """One connection. Raises OSError when the server cannot be reached or does not answer."""
+
+    def __init__(self, host: str, port: int, password: str = "", timeout_s: float = TIMEOUT_S) -> None:
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        self._answers: BinaryIO = self._socket.makefile("rb")
+        try:
+            if password:
+                self.ask("AUTH", password)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, *words: str) -> Reply:
+        """Sends a command and returns its reply. Raises RedisError."""
+        parts = [word.encode() for word in words]
+        command = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+        self._socket.sendall(b"*%d\r\n%s" % (len(parts), command))
+        return self._reply()
+
+    def information(self, section: str) -> dict[str, str]:
+        """A section of INFO."""
+        text = self.ask("INFO", section)
+        assert isinstance(text, str)
+        return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+    def _reply(self) -> Reply:
+        line = self._answers.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionResetError("the server closed the connection")
+        kind, text = line[:1], line[1:-2].decode(errors="replace")
+        if kind == b"-":
+            raise RedisError(text)
+        if kind == b"+":
+            return text
+        if kind == b":":
+            return int(text)
+        if kind == b"*":
+            return [self._reply() for _ in range(int(text))]
+        if kind != b"$":
+            raise RedisError(f"no answer in Redis's protocol: {line[:40]!r}")
+        size = int(text)
+        return None if size < 0 else self._answers.read(size + 2)[:-2].decode(errors="replace")
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._answers.close()
+        self._socket.close()
+
+    def __enter__(self) -> RedisClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

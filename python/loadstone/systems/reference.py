@@ -1,0 +1,58 @@
+"""The tables of settings in the reference page of systems, made of the systems themselves.
+
+`python -m loadstone.systems.reference` writes them into the page; what stands around them is written by people.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from loadstone.systems import registry
+from loadstone.systems.system import System
+
+PAGE = Path("docs/reference/systems.md")
+BEGIN, END = "<!-- generated: settings -->", "<!-- end of generated -->"
+
+
+def settings() -> str:
+    """The settings of every system: a heading and a table for each."""
+    return "\n".join(part(registry.system(name)) for name in registry.SYSTEMS)
+
+
+def part(system: System) -> str:
+    """One system's part."""
+    counts = [str(count) for count in system.nodes]
+    nodes = f"{counts[0]} to {counts[-1]}" if len(counts) > 3 else " or ".join(counts)
+    rows = [f"| `{each.name}` | {code(each.default)} | {cell(each.meaning)} |" for each in system.settings]
+    head = ["| setting | default | meaning |", "|---|---|---|"]
+    return "\n".join([f"### {system.name}", "", f"{system.title}. Nodes: {nodes}.", "", *head, *rows, ""])
+
+
+def code(text: str) -> str:
+    """A default in a cell."""
+    return f"`{cell(text)}`" if text else ""
+
+
+def cell(text: str) -> str:
+    """A text that does not end its cell."""
+    return text.replace("|", "\\|")
+
+
+def renewed(page: str) -> str:
+    """A page with its tables made anew."""
+    head, begin, rest = page.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no place for the tables: {BEGIN} … {END}")
+    return f"{head}{BEGIN}\n\n{settings()}\n{END}{tail}"
+
+
+def main() -> int:
+    """Writes the page."""
+    PAGE.write_text(renewed(PAGE.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The systems there are, by name. A system's module is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from loadstone.systems.plan import meant
+from loadstone.systems.system import System, SystemsError
+
+# Each in the module of its name, the class beside it.
+SYSTEMS = {
+    "cassandra": "Cassandra",
+    "hbase": "HBase",
+    "hdfs": "Hdfs",
+    "postgres": "Postgres",
+    "redis": "Redis",
+}
+
+
+def system(name: str) -> System:
+    """A system by its name. Raises SystemsError when there is none."""
+    if name not in SYSTEMS:
+        raise SystemsError(f'there is no system "{name}"', f"{meant(name, SYSTEMS)}there are {', '.join(SYSTEMS)}")
+    module = importlib.import_module(f"loadstone.systems.{name}")
+    found: System = getattr(module, SYSTEMS[name])()
+    return found

@@ -1,0 +1,55 @@
+"""A server that serves each client with a process of its own, as PostgreSQL does: what is sent comes back.
+
+`python forking_server.py PORT [FILE]`: what comes is also written to the file, through to the device. A client that
+sends `work` first has a second of a processor's work done for it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+
+def serve(port: int, file: str | None) -> None:
+    """Serves for ever."""
+    signal.signal(signal.SIGCHLD, lambda *_: reap())
+    with socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                answer(connection, file)
+                os._exit(0)
+            connection.close()
+
+
+def reap() -> None:
+    """Takes note of children that have ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def answer(connection: socket.socket, file: str | None) -> None:
+    """Sends back what comes."""
+    while data := connection.recv(1 << 16):
+        if data.startswith(b"work"):
+            start = time.process_time()
+            while time.process_time() < start + 1:
+                pass
+        if file:
+            with Path(file).open("ab") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+        connection.sendall(data)
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)

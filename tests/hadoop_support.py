@@ -1,0 +1,74 @@
+"""What the tests of HDFS and HBase share: ports, and where servers listen."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadstone.systems.running import Running
+
+LISTENING = "0A"
+
+
+def free_port(hosts: Sequence[str] = ("127.0.0.1",), offsets: Sequence[int] = (0,), after: int = 0) -> int:
+    """A port that is free on all of these addresses, and so are those that are `offsets` further on."""
+    # Below the ports that the kernel gives to connections, which come and go meanwhile.
+    for port in range(max(after, 20_000 + os.getpid() % 5_000) + 1, 32_000):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for host in hosts:
+                for offset in offsets:
+                    held.enter_context(socket.create_server((host, port + offset)))
+            return port
+    raise AssertionError("no port is free")
+
+
+def hdfs_ports(data_nodes: int) -> dict[str, str]:
+    """Free ports for an HDFS."""
+    data = free_port(offsets=[10 * node + port for node in range(data_nodes) for port in range(3)])
+    # Beyond those of the data nodes.
+    port = free_port(after=data + 10 * data_nodes)
+    return {"data.port": str(data), "port": str(port), "http.port": str(free_port(after=port))}
+
+
+def hbase_ports(region_servers: int) -> dict[str, str]:
+    """Free ports for an HBase."""
+    hosts = [f"127.0.0.{number}" for number in range(1, region_servers + 1)]
+    found, port = {}, 0
+    for name in (
+        "hbase.zookeeper.property.clientPort",
+        "hbase.master.port",
+        "hbase.master.info.port",
+        "hbase.regionserver.port",
+        "hbase.regionserver.info.port",
+    ):
+        port = free_port(hosts, after=port)
+        found[name] = str(port)
+    return found
+
+
+def listening(running: Running) -> set[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    """The addresses on which a system's servers take connections."""
+    inodes = set()
+    for process in running.processes():
+        for handle in Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                inodes.add(os.readlink(handle))
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == LISTENING and f"socket:[{words[9]}]" in inodes:
+                found.add(address(words[1].partition(":")[0]))
+    assert found
+    return found
+
+
+def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An address as the kernel prints it: words of 32 bits, each in this machine's order of bytes."""
+    packed = b"".join(bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8))
+    found = ipaddress.ip_address(packed)
+    return getattr(found, "ipv4_mapped", None) or found

@@ -1,0 +1,92 @@
+"""What an experiment searches for: defaults, contradictions, and what the judge is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiment_support import loaded, mistakes, warnings
+from loadstone.experiment.model import Experiment
+from loadstone.experiment.plan import plan
+from loadstone.judge.searches import rule
+from loadstone.search.objective import objective
+from loadstone.search.rule import Rule
+
+BASE = "systems: [lmdb]\nworkload: WORKLOADS/workloada\n"
+
+
+def experiment(directory: Path, text: str) -> Experiment:
+    """The experiment of this text below the base."""
+    return loaded(directory, BASE + text).experiment
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("find: {}", Rule("clients", 1, 1024, None, 3, 6)),
+        ("find: {over: rate}", Rule("rate", 1_000, 1_000_000, None, 3, 6)),
+        ("find: {from: 2000}", Rule("clients", 2000, 4000, None, 3, 6)),
+        ("find: {over: rate, from: 0.5, to: 2.5}", Rule("rate", 0.5, 2.5, None, 3, 6)),
+        ("find: {such_that: read.p99 < 1s}", Rule("clients", 1, 1024, objective("read.p99 < 1s"), 3, 6)),
+        ("find: {}\nrepeats: 4", Rule("clients", 1, 1024, None, 4, 8)),
+        ("find: {}\nrepeats: {at_most: 4}", Rule("clients", 1, 1024, None, 3, 4)),
+        ("find: {}\nrepeats: {at_least: 5, at_most: 5}", Rule("clients", 1, 1024, None, 5, 5)),
+    ],
+)
+def test_what_is_left_out_is_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
+    found = experiment(tmp_path, text)
+    assert rule(found.question_for_judge()) == expected
+    # What the run keeps asks for the same.
+    (tmp_path / "again").mkdir()
+    again = loaded(tmp_path / "again", loaded(tmp_path, BASE + text).resolved)
+    assert again.experiment == found
+    assert again.warnings == ()
+
+
+def test_without_a_search_nothing_is_asked_for(tmp_path: Path) -> None:
+    found = loaded(tmp_path, BASE)
+    assert found.experiment.find is None
+    assert rule(found.experiment.question_for_judge()) is None
+    assert "find" not in found.resolved
+
+
+def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
+    base = BASE.replace("workloada", "workload{letter}")
+    found = plan(loaded(tmp_path, f"{base}vary: {{letter: [a, c]}}\nfind: {{from: 4}}\n").experiment)
+    assert [dict(each.config) for each in found.variants] == [
+        {"system": "lmdb", "letter": letter, "clients": 4} for letter in "ac"
+    ]
+    assert [each.slug for each in found.variants] == ["a-clients4", "c-clients4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("find: {to: 1}", "find.to is 1, less than twice find.from, 1"),
+        ("find: {from: 1.5}", "find.from is 1.5 clients"),
+        ("find: {}\nvary: {clients: [1, 2]}", "`find` searches over clients, and vary.clients varies it"),
+        ("find: {}\nrate: 10", "`find` searches over clients, and there is a rate"),
+        ("find: {over: rate}\nvary: {rate: [1, 2]}", "`find` searches over rate, and vary.rate varies it"),
+        ("find: {such_that: fast}", 'find.such_that: "fast" is no objective'),
+        ("find: {such_that: p98 < 1ms}", "the percentile p98 is not kept"),
+        ("find: {such_that: reed.p99 < 1ms}", 'there is no operation "reed"'),
+        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, fewer than at_least, 4"),
+    ],
+)
+def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) -> None:
+    assert mistakes(tmp_path, BASE + text) == [message]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("find: {}", []),
+        ("find: {}\nclients: 4", ["`clients` has no effect where `find` searches over it"]),
+        ("find: {over: rate}\nclients: 4\narrival: poisson", []),
+        ("find: {over: rate}\nrate: 4", ["`rate` has no effect where `find` searches over it"]),
+        ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect beside `find`"]),
+    ],
+)
+def test_what_has_no_effect_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert warnings(tmp_path, BASE + text) == expected

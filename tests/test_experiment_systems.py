@@ -1,0 +1,238 @@
+"""Systems with servers in an experiment file: what is asked for, in short and in long, and what it comes to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from experiment_support import ROOT, WORKLOADS, experiment, loaded, mistakes, warnings
+from loadstone.experiment import known
+from loadstone.experiment.description import describe
+from loadstone.experiment.file import load
+from loadstone.experiment.forecast import estimate, starts
+from loadstone.experiment.plan import Plan, plan
+from loadstone.experiment.servers import Asked, Attached, Servers, Started
+from loadstone.systems import registry
+
+TAIL = "workload: WORKLOADS/workloada\n"
+GUIDE = ROOT / "docs/guides/measuring-servers.md"
+READS = "workload: {file: WORKLOADS/workloadc}\n"
+READING = "{file: WORKLOADS/workloada, properties: {updateproportion: 0, readproportion: 1}}"
+
+
+def planned(directory: Path, text: str, *settings: str) -> Plan:
+    """The plan of an experiment."""
+    return plan(loaded(directory, text if "workload:" in text else text + TAIL, *settings).experiment)
+
+
+def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
+    """The servers of each variant, all of which have some."""
+    return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
+
+
+@pytest.fixture
+def networked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that has a store for Redis, whether this one does or not."""
+    from loadstone.experiment import check_names, check_servers
+
+    if "redis" not in known.STORES:
+        properties = {**known.STORE_PROPERTIES, "redis": ("redis.host", "redis.port")}
+        monkeypatch.setattr(check_names, "STORE_PROPERTIES", properties)
+        monkeypatch.setattr(check_names, "STORES", tuple(properties))
+        monkeypatch.setattr(check_servers, "STORES", tuple(properties))
+
+
+def test_a_text_alone_is_the_system_with_its_defaults(tmp_path: Path) -> None:
+    for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
+        (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
+        assert found == Servers(Started((Asked("redis", 1, {}),), keep=False), "table", "usertable", {})
+
+
+@pytest.mark.usefixtures("networked")
+def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
+    (found,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
+    assert found.how == Started((Asked("redis", 1, {}),), keep=True)
+
+
+def test_everything_about_servers_may_be_varied(tmp_path: Path) -> None:
+    text = """
+systems:
+  a:
+    store: "null"
+    start: {system: cassandra, nodes: "{nodes}", settings: {heap: "{heap}"}}
+    table: {replication_factor: "{nodes}"}
+vary: {nodes: [1, 3], heap: [1G, 2G]}
+workload: {file: WORKLOADS/workloada, properties: {table: mine}}
+"""
+    found = servers(tmp_path, text)
+    assert [each.how for each in found] == [
+        Started((Asked("cassandra", nodes, {"heap": heap}),), keep=False) for nodes in (1, 3) for heap in ("1G", "2G")
+    ]
+    assert [each.options for each in found] == [{"replication_factor": each} for each in ("1", "1", "3", "3")]
+    assert {each.table for each in found} == {"mine"}
+    keys = [each.load_key for each in planned(tmp_path, text).variants]
+    assert len(set(keys)) == 4
+
+
+@pytest.mark.parametrize(
+    ("start", "below"),
+    [
+        ("nodes: 3", Asked("hdfs", 3, {})),
+        ("nodes: 3, over: {nodes: 1, settings: {replication: 1}}", Asked("hdfs", 1, {"replication": "1"})),
+        ("nodes: 1, over: {}", Asked("hdfs", 3, {})),
+        ("nodes: 1, settings: {mode: distributed}", Asked("hdfs", 3, {})),
+        ("nodes: 1", None),
+        ("nodes: 3, settings: {hbase.rootdir: 'hdfs://elsewhere/hbase'}", None),
+    ],
+)
+def test_hbase_has_what_it_works_on_below(tmp_path: Path, start: str, below: Asked | None) -> None:
+    (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
+    assert isinstance(found.how, Started)
+    assert found.how.system.system == "hbase"
+    if below is not None:
+        assert found.how.system.nodes > 1 or found.how.system.settings["mode"] == "distributed"
+    assert found.how.asked[:-1] == (() if below is None else (below,))
+
+
+def test_settings_with_points_in_their_names_are_set_as_a_whole(tmp_path: Path) -> None:
+    text = 'systems: {a: {store: "null", start: {system: hbase, settings: {hbase.wal.dir: "file:///x"}}}}\n'
+    (found,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
+    assert isinstance(found.how, Started)
+    assert found.how.system.settings == {"hbase.wal.dir": "file:///y"}
+    assert found.options == {"family": "cf"}
+    (short,) = servers(tmp_path, 'systems: {a: {store: "null"}}\n', "systems.a.start=redis")
+    assert short.how == Started((Asked("redis", 1, {}),), keep=False)
+
+
+def test_a_system_may_be_called_like_a_mapping_of_names(tmp_path: Path) -> None:
+    found = loaded(
+        tmp_path, "systems: {settings: {store: lmdb}, table: {store: lmdb}}\n" + TAIL, "systems.table.store=redb"
+    )
+    assert found.experiment.systems["table"].store == "redb"
+
+
+def test_servers_of_the_users_own(tmp_path: Path) -> None:
+    text = """
+systems:
+  a:
+    store: "null"
+    attach: {hosts: ["{where}.1", "{where}.2"], port: 7, status: "ssh {host} test {where} {table}"}
+    fresh: none
+vary: {where: [x]}
+"""
+    (found,) = servers(tmp_path, text)
+    assert found.how == Attached(("x.1", "x.2"), 7, "ssh {host} test x {table}", "", "", "")
+    assert found.fresh == "none"
+    assert found.how.properties("redis") == {"redis.host": "x.1,x.2", "redis.port": "7"}
+    assert found.how.properties("null") == {}
+
+
+def test_loads_on_top_of_loads_are_warned_of(tmp_path: Path) -> None:
+    text = f'systems: {{a: {{store: "null", attach: {{hosts: [h]}}}}}}\n{TAIL}'
+    assert warnings(tmp_path, text) == ["every load goes on top of what the trials before have left"]
+    assert warnings(tmp_path, text.replace("hosts: [h]}", "hosts: [h]}, fresh: none")) == []
+    assert warnings(tmp_path, text.replace("[h]", "[h], fresh: empty")) == []
+
+
+@pytest.mark.parametrize("name", list(registry.SYSTEMS))
+def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path: Path, name: str) -> None:
+    (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
+    assert found.fresh == ("system" if name == "hdfs" else "table")
+
+
+@pytest.mark.usefixtures("networked")
+@pytest.mark.parametrize(
+    ("reuse", "workload", "said"),
+    [
+        ("copy", "WORKLOADS/workloadc", []),
+        ("copy", READING, []),
+        ("copy", "WORKLOADS/workloada", ["updateproportion"]),
+        ("copy", "WORKLOADS/workloadd", ["insertproportion"]),
+        ("copy", "WORKLOADS/workloadf", ["readmodifywriteproportion"]),
+        ("shared", "WORKLOADS/workloada", []),
+    ],
+)
+def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_the_file_says_so(
+    tmp_path: Path, reuse: str, workload: str, said: list[str]
+) -> None:
+    found = mistakes(
+        tmp_path, f"systems: {{redis: {{start: redis}}}}\nworkload: {workload}\nload: {{reuse: {reuse}}}\n"
+    )
+    assert found == [
+        f"the data of redis are on servers and cannot be copied, and the workload changes them ({key})" for key in said
+    ]
+
+
+def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
+    assert found == ["lmdb keeps its data in files, of which each trial has its own"]
+
+
+def test_the_resolved_file_is_the_same_experiment_and_says_nothing_of_servers_where_there_are_none(
+    tmp_path: Path,
+) -> None:
+    text = """
+systems:
+  plain: {store: lmdb}
+  hbase: {store: "null", start: {system: hbase, nodes: 3}, table: {family: cf, splits: 200}}
+  mine: {store: "null", attach: {hosts: [h], fresh: empty}}
+"""
+    found = loaded(tmp_path, text + TAIL)
+    document = yaml.safe_load(found.resolved)["systems"]
+    assert list(document["plain"]) == ["store", "properties", "hooks"]
+    assert document["hbase"]["start"]["over"] == {"nodes": "3", "settings": {}}
+    assert document["hbase"]["fresh"] == "table"
+    again = load(experiment(tmp_path, found.resolved))
+    assert again.resolved == found.resolved
+    assert plan(again.experiment).variants == plan(found.experiment).variants
+
+
+COUNTED = """
+systems:
+  one: {store: "null", start: {system: redis, settings: {maxmemory: "{size}"}}}
+  two: {store: "null", start: {system: hbase, nodes: 3, settings: {heap: "{size}"}}}
+  none: {store: lmdb}
+vary: {size: [1g, 2g]}
+repeats: 6
+"""
+
+
+def test_starts_are_counted_in_the_order_of_the_trials(tmp_path: Path) -> None:
+    found = planned(tmp_path, COUNTED)
+    expected: list[str] = []
+    up: list[tuple[str, str]] = []
+    for block in found.blocks():
+        for trial in block:
+            system, size = str(trial.variant.config["system"]), str(trial.variant.config["size"])
+            wanted = {"one": [("redis", size)], "two": [("hdfs", ""), ("hbase", size)], "none": []}[system]
+            # What is below stays if the next trial wants it.
+            expected += [name for name, size in wanted if (name, size) not in up]
+            up = wanted
+    assert [each.system for each in starts(found, 6)] == expected
+    low, high = estimate(found)
+    without_low, without_high = estimate(planned(tmp_path, re.sub(r"start: .*", "properties: {}}", COUNTED)))
+    assert low > without_low
+    assert high > without_high + 120 * expected.count("hbase")
+    said = describe(found)
+    assert f"servers    hdfs, 3 nodes, started {expected.count('hdfs')} times" in said
+    assert "servers    redis, 1 node, maxmemory=1g, started " in said
+
+
+def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:
+    text = 'systems: {a: {store: "null", start: redis, fresh: system}}\nrepeats: 7\n'
+    assert len(starts(planned(tmp_path, text), 7)) == 7
+    assert len(starts(planned(tmp_path, text.replace(", fresh: system", "")), 7)) == 1
+    assert "servers    redis, 1 node, started once" in describe(planned(tmp_path, text.replace("fresh: system", "")))
+
+
+def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        text = block.replace("../workloads", str(WORKLOADS))
+        for store in set(re.findall(r"store: (\w+)", text)) - {*known.STORES}:
+            text = text.replace(f"store: {store}", 'store: "null"')
+        assert mistakes(tmp_path, text) == []

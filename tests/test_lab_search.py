@@ -1,0 +1,300 @@
+"""Searches on real stores: from an experiment file and from YCSB's own command line to the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lab_support import ROOT, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from loadstone.commands.search import document, parsed
+from loadstone.judge.judge import judge
+from loadstone.results.folder import Folder
+
+pytestmark = pytest.mark.usefixtures("chosen")
+
+# Large values keep our own share of the time small, however fast the store is. What the host does besides is not what
+# these tests are about: no trial of theirs is invalid for it.
+SEARCH = """
+systems: {first: {store: lmdb}}
+workload:
+  file: %s/workloads/workloadc
+  properties: {recordcount: 100, fieldlength: 4000}
+find: {to: 4}
+measure: {warmup: 0, duration: 100ms}
+load: {reuse: copy}
+checks: {generator-limited: {driver: 1, late: 1}}
+"""
+SMALL = ("-p", "recordcount=100", "-p", "fieldlength=4000", "-p", "lmdb.dir=mine")
+YCSB = ("ycsb", "run", "lmdb", "-P", ROOT / "workloads/workloadc", *SMALL)
+
+
+def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
+    """Writes an experiment that searches."""
+    text = SEARCH.replace("{to: 4}", find)
+    for before, after in replacements:
+        assert before in text
+        text = text.replace(before, after)
+    return experiment(home, text)
+
+
+def only_answer(folder: Folder) -> str:
+    """What the judge makes of a folder."""
+    return judge(folder.load()).answer
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
+    """Where a knee was searched for once."""
+    path = tmp_path_factory.mktemp("search")
+    loadstone(path, "run", searching(path, "{to: 4}"))
+    return path
+
+
+def test_every_probe_is_an_ordinary_trial(home: Path) -> None:
+    folder = only_folder(home)
+    found = trials(folder)
+    assert {each.end for each in found} == {"done"}
+    assert {each.config["clients"] for each in found} == {1, 2, 4}
+    assert all(each.clients == each.config["clients"] and each.loop == "closed" for each in found)
+    assert [each.order for each in found] == list(range(len(found)))
+    probes = Counter(each.config["clients"] for each in found)
+    assert all(3 <= count <= 6 for count in probes.values())
+    for clients, count in probes.items():
+        assert [each.repeat for each in found if each.config["clients"] == clients] == list(range(1, count + 1))
+    assert list(folder.load().planned) == [each.trial for each in found]
+    # No draw decided which load came when, so repeats are no blocks to pair by.
+    assert not folder.load().interleaved
+    for each in found:
+        assert (folder.path / "trials" / each.trial / "run.hlog").exists()
+
+
+def test_table_report_and_document_say_the_same(home: Path) -> None:
+    folder = only_folder(home)
+    answer = only_answer(folder)
+    assert "probes, " in answer
+    shown = loadstone(home, "show", "small").stdout
+    assert answer in shown
+    assert "\nprobes" in shown
+    assert "It stopped because " in shown
+    (search,) = json.loads(loadstone(home, "show", "small", "--json").stdout)["searches"]
+    assert [probe["load"] for probe in search["probes"]] == [1, 2, 4]
+    assert sum(probe["trials"] for probe in search["probes"]) == len(trials(folder))
+    report = (folder.path / "report.md").read_text()
+    assert "## Search\n\nSearched for the knee over clients from 1 to 4" in report
+    assert "It stopped because " in report
+    assert "<h2>Search</h2>" in (folder.path / "report.html").read_text()
+
+
+def test_resuming_a_search_that_is_at_its_end_runs_nothing(home: Path) -> None:
+    before = (only_folder(home).path / "values.jsonl").read_bytes()
+    said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
+    assert "every search is at its end" in said
+    assert (only_folder(home).path / "values.jsonl").read_bytes() == before
+
+
+def test_the_plan_says_what_would_be_searched(home: Path) -> None:
+    said = loadstone(home, "run", home / "small.yaml", "--dry-run").stdout
+    assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
+
+
+def test_the_resolved_experiment_searches_for_the_same(home: Path) -> None:
+    resolved = only_folder(home).path / "experiment.yaml"
+    said = loadstone(home, "run", resolved, "--dry-run").stdout
+    assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
+
+
+def test_variants_are_searched_side_by_side(tmp_path: Path) -> None:
+    file = searching(
+        tmp_path, "{to: 2, such_that: p50 < 100s}", ("{first: {store: lmdb}}", "{a: {store: lmdb}, b: {store: lmdb}}")
+    )
+    loadstone(tmp_path, "run", file, "--no-report")
+    folder = only_folder(tmp_path)
+    blocks = [json.loads(line)["trials"] for line in (folder.path / "plan.jsonl").read_text().splitlines()]
+    assert [sorted(each["config"]["system"] for each in block) for block in blocks] == [["a", "b"]] * 6
+    assert len({tuple(each["config"]["system"] for each in block) for block in blocks}) == 2
+    answer = only_answer(folder)
+    for system in "ab":
+        assert f"system={system}: p50 < 100s holds up to 2 clients, where the search ended: p50 " in answer
+
+
+def test_ctrl_c_keeps_the_probes_and_resume_goes_on_where_it_was(tmp_path: Path) -> None:
+    file = searching(tmp_path, "{to: 4, such_that: p50 < 100s}", ("duration: 100ms", "duration: 1s"))
+    process = start(tmp_path, "run", file, "--no-report")
+    assert process.stderr
+    said = ""
+    while said.count("✓") < 4:
+        line = process.stderr.readline()
+        assert line, "it ended too early"
+        said += line
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert engines(tmp_path) == []
+    kept = outline(only_folder(tmp_path))
+    assert 4 <= len(kept) < 9
+    loadstone(tmp_path, "run", file, "--resume", "--no-report")
+    folder = only_folder(tmp_path)
+    assert outline(folder)[: len(kept)] == kept
+    assert len(rows(folder)) == len(folder.load().planned) == 9
+    assert "holds up to 4 clients, where the search ended" in only_answer(folder)
+    assert "; 3 probes, 9 trials" in only_answer(folder)
+
+
+def test_an_objective_that_nothing_meets(tmp_path: Path) -> None:
+    file = searching(tmp_path, "{from: 2, to: 8, such_that: p50 < 0.001us and errors == 0}")
+    loadstone(tmp_path, "run", file, "--no-report")
+    answer = only_answer(only_folder(tmp_path))
+    assert answer.startswith("p50 < 0.001us and errors == 0 does not hold even at 2 clients: p50 ")
+    # One alone might be a dent.
+    assert {each.config["clients"] for each in trials(only_folder(tmp_path))} == {2, 4}
+
+
+def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
+    file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p50 < 100s}", ("100ms", "400ms"))
+    loadstone(tmp_path, "run", file, "--no-report", "--set", "clients=2")
+    folder = only_folder(tmp_path)
+    assert {(each.loop, each.clients) for each in trials(folder)} == {("open", 2)}
+    assert [each.config["rate"] for each in trials(folder)] == [rate for rate in (100, 200, 400) for _ in range(3)]
+    assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
+
+
+def test_too_few_operations_for_a_percentile_end_the_search_by_that_name(tmp_path: Path) -> None:
+    file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
+    loadstone(tmp_path, "run", file, "--no-report", code=1)
+    assert "at 100 op/s the probe is invalid: 10 operations are too few for all.p99: measure longer" in only_answer(
+        only_folder(tmp_path)
+    )
+
+
+def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:
+    (tmp_path / "paced").write_text((ROOT / "workloads/workloadc").read_text() + "target=100\n")
+    file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
+    loadstone(tmp_path, "run", file, "--no-report", code=1)
+    said = "at 1 client the probe is invalid: the loop is open: the workload file sets a rate"
+    assert said in only_answer(only_folder(tmp_path))
+
+
+def test_our_own_limit_ends_the_search_by_its_name(tmp_path: Path) -> None:
+    file = searching(tmp_path, "{to: 64}", ("store: lmdb", "store: 'null'"), ("driver: 1,", "driver: 0.000001,"))
+    said = loadstone(tmp_path, "run", file, "--no-report", code=1).stdout
+    assert "no knee was found: at 1 client the probe is invalid: generator-limited: " in said
+    assert len(trials(only_folder(tmp_path))) == 2
+
+
+def test_a_load_that_the_engine_refuses_is_where_the_search_ends(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a host whose limits are low.
+    narrow = tmp_path / "narrow"
+    narrow.write_text(
+        f"""#!/bin/sh
+[ "$1" = trial ] || exec {program} "$@"
+read -r spec
+case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; exit 1 ;; esac
+(echo "$spec"; cat) | {program} trial
+"""
+    )
+    narrow.chmod(0o755)
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(narrow))
+    loadstone(tmp_path, "run", searching(tmp_path, "{to: 64, such_that: p50 < 100s}"), "--no-report")
+    answer = only_answer(only_folder(tmp_path))
+    assert answer.startswith("p50 < 100s holds at 2 clients: p50 ")
+    assert "; at 4 clients the probe is invalid: incomplete: " in answer
+    assert "4 threads are too many here" in answer
+
+
+def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
+    words = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
+    said = loadstone(tmp_path, *YCSB, "-s", *words)
+    assert said.stdout.startswith("How much load does lmdb hold on workloadc?\np50 < 100s holds up to 2 clients")
+    folder = only_folder(tmp_path)
+    assert folder.name == "ycsb-lmdb-workloadc-clients"
+    for trial in trials(folder):
+        spec = json.loads((folder.path / "trials" / trial.trial / "run.spec.json").read_text())
+        assert spec["until"] == {"seconds": 0.2}
+        assert spec["workload"]["records"] == 100
+        assert spec["workload"]["field_length"] == {"distribution": "constant", "bytes": 4000}
+        assert "mine" not in spec["store"]["properties"]["lmdb.dir"]
+    assert not (tmp_path / "mine").exists()
+
+
+def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.write_text("readproportion=0.5\nupdateproportion=0.5\nfieldcount=3\nmaxexecutiontime=7\nwarmuptime=0.5\n")
+    words = (
+        "-P",
+        more,
+        "-p",
+        "fieldcount=2",
+        "-threads",
+        "3",
+        "-p",
+        "durability=none",
+        "-p",
+        "lmdb.mapsize=1000000000",
+    )
+    said = loadstone(tmp_path, *YCSB, *words, "--search", "rate", "--dry-run").stdout
+    assert "1 search for the knee over rate from 1,000 to 1,000,000" in said
+    assert "warm up 500ms, measure 7s" in said
+    assert said.splitlines()[-1].split() == ["lmdb", "1,000", "op/s", "uniform", "lmdb", "none", "3", "workloadc"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("ycsb", "load", "lmdb", "--search", "clients"), "a search needs `ycsb run`"),
+        (("ycsb", "run", "lmdb", "--search", "clients"), "a search needs a workload file"),
+        ((*YCSB, "--search", "threads"), '--search must be clients or rate, got "threads"'),
+        ((*YCSB, "--search"), "--search needs a value"),
+        ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, and there is a target"),
+        ((*YCSB, "--search", "clients", "-cp", "x.jar"), "-cp has no place beside --search"),
+        ((*YCSB, "--search", "clients", "--such-that", "fast"), 'find.such_that: "fast" is no objective'),
+        ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
+    said = loadstone(tmp_path, *words, code=2).stderr
+    assert message in said
+    assert "\nhint: " in said
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_the_engine_says_of_the_arguments_is_said(tmp_path: Path) -> None:
+    said = loadstone(tmp_path, *YCSB, "-p", "recordcount=many", "--search", "clients", code=2).stderr
+    assert "recordcount" in said
+    assert "Traceback" not in said
+
+
+def test_servers_are_attached_where_the_arguments_say() -> None:
+    line = parsed(
+        ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
+    )
+    made = document(line, {"store": {"name": "redis", "durability": "os"}, "clients": 1})
+    assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
+    assert made["workload"]["properties"] == {}
+    # What is on them is used as it is.
+    assert made["load"] == {"reuse": "shared"}
+
+
+def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
+    text = (ROOT / "docs/guides/finding-saturation.md").read_text()
+    shown = re.findall(r"^    loadstone (ycsb .*--search .*)$", text, re.MULTILINE)
+    assert len(shown) == 3
+    for line in shown:
+        words = [word.replace("workloads/", f"{ROOT}/workloads/") for word in shlex.split(line)]
+        store = words[2]
+        said = loadstone(tmp_path, *words, "-p", f"{store}.dir=mine", "--dry-run").stdout
+        assert re.search(r"^trials     1 search for the ", said, re.MULTILINE)
+
+
+def test_the_experiment_of_the_guide_is_sound(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/finding-saturation.md").read_text(), re.DOTALL)
+    said = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
+    assert "3 searches for the most that holds p99 < 10ms over clients from 1 to 512" in said
+    assert "warning" not in said

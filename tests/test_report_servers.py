@@ -1,0 +1,115 @@
+"""The tables of servers, in the report and on a terminal: what each variant's servers used, with regions beside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from judge_support import experiment, facts
+from loadstone.commands.servers import servers as on_terminal
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.report import html, markdown
+from loadstone.report.sections import sections
+from loadstone.report.servers import by_server, by_variant
+from loadstone.report.table import Table
+from loadstone.report.view import View
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+EACH = {
+    "cpu": (1.5, "processors"),
+    "memory_max": (1e9, "B"),
+    "read": (2e6, "B"),
+    "written": (3e9, "B"),
+    "network.received": (4e8, "B"),
+    "network.sent": (5e6, "B"),
+    "gc.count": (12.0, "collections"),
+    "gc.pause": (6e7, "ns"),
+}
+
+
+def served(trial: TrialResult) -> TrialResult:
+    """A trial of lmdb as though two region servers had served it; more work in each repeat."""
+    if trial.config["system"] != "lmdb":
+        return trial
+    found = {}
+    for name, factor in (("region-server-1.", 1), ("region-server-2.", 2), ("", 3)):
+        for figure, (number, unit) in EACH.items():
+            metric = f"server.{name}{figure}"
+            found[metric] = Value(metric, number * factor * trial.repeat, unit, 10)
+    counted = {"regions": 201, "region-server-1.regions": 100, "region-server-2.regions": 104, "regions.usertable": 201}
+    for metric, count in {f"server.{name}": count for name, count in counted.items()}.items():
+        found[metric] = Value(metric, count, "", 1)
+    return replace(trial, values={**trial.values, **found})
+
+
+def judged() -> Judgement:
+    """Two systems, of which one has servers."""
+    return judge(experiment(served))
+
+
+def texts(table: Table) -> list[list[str]]:
+    """The heads and every row."""
+    rows = [[entry.text for entry in row] for group in table.groups for row in group.rows]
+    return [[column.title for column in table.columns], *rows]
+
+
+def test_a_variant_has_medians_of_all_its_servers_and_its_regions() -> None:
+    heads, row = texts(by_variant(View(judged())))
+    assert heads[:2] == ["variant", "throughput"]
+    assert dict(zip(heads[2:], row[2:], strict=True)) == {
+        "CPU": "15.8",
+        "memory": "10.5 GB",
+        "device read": "21.0 MB",
+        "device written": "31.5 GB",
+        "received": "4.20 GB",
+        "sent": "52.5 MB",
+        "collections": "126",
+        "paused": "630 ms",
+        "regions": "201",
+    }
+    assert row[0] == "system=lmdb"
+
+
+def test_each_server_has_a_row_of_its_own() -> None:
+    heads, first, second = texts(by_server(View(judged())))
+    assert heads[0] == "server"
+    assert heads[-1] == "regions"
+    assert (first[0], first[1], first[-1]) == ("region-server-1", "5.25", "100")
+    assert (second[0], second[1], second[-1]) == ("region-server-2", "10.5", "104")
+
+
+def test_one_server_needs_no_table_beside_that_of_its_variant() -> None:
+    def alone(trial: TrialResult) -> TrialResult:
+        kept = {name: each for name, each in served(trial).values.items() if "region-server-2" not in name}
+        return replace(trial, values=kept)
+
+    assert not by_server(View(judge(experiment(alone))))
+
+
+def test_report_and_terminal_have_the_section_only_where_there_are_servers() -> None:
+    judgement = judged()
+    assert "servers" in [section.name for section in sections(View(judgement))]
+    assert "region-server-2" in html.page(judgement)
+    assert "| system=lmdb |" in markdown.text(judgement)
+    (table,) = on_terminal(judgement)
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table)
+    assert "10.5 GB" in console.export_text()
+    without = judge(experiment())
+    assert "servers" not in [section.name for section in sections(View(without))]
+    assert list(on_terminal(without)) == []
+
+
+def test_the_judge_sees_nodes_and_replication() -> None:
+    def of_one(trial: TrialResult) -> TrialResult:
+        return facts(data_nodes=3, replication=3)(trial) if trial.config["system"] == "lmdb" else trial
+
+    def both(trial: TrialResult) -> TrialResult:
+        return of_one(facts(data_nodes=1, replication=1)(trial))
+
+    found = {finding.check: finding.message for finding in judge(experiment(both)).all_findings}
+    assert "data nodes 1 against 3" in found["unlike-hosts"]
+    assert found["unlike-promises"] in ("rocksdb keeps replication 1, lmdb 3", "lmdb keeps replication 3, rocksdb 1")

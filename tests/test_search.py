@@ -1,0 +1,283 @@
+"""A search step by step, on samples that are made up."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from loadstone.search.explore import look
+from loadstone.search.objective import Term, objective
+from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Sample
+from loadstone.search.request import rule as request
+from loadstone.search.rule import Rule
+from loadstone.search.sentence import explained, sentence
+
+# Repeats that differ by a thousandth.
+QUIET = (1.0, 1.001, 0.999)
+
+
+def searched(rule: Rule, draw: Callable[[float, int], Sample]) -> tuple[Outcome, list[float]]:
+    """A search to its end, with the loads in the order in which they were first asked for."""
+    samples: dict[float, list[Sample]] = {}
+    while not isinstance(step := look(rule, samples), Outcome):
+        samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
+        assert sum(map(len, samples.values())) < 1000
+    return step, list(samples)
+
+
+def quiet(curve: Callable[[float], float]) -> Callable[[float, int], Sample]:
+    """A system with this throughput and hardly any noise."""
+    return lambda load, repeat: Sample(curve(load) * QUIET[repeat % 3])
+
+
+def saturating(at: float) -> Callable[[float, int], Sample]:
+    """A system that scales perfectly up to this many clients."""
+    return quiet(lambda load: 1000 * min(load, at))
+
+
+def latencies(bound: str, ms: Callable[[float], float], most: float = 64) -> tuple[Outcome, list[float]]:
+    """A search for an objective on a system with these latencies."""
+    asked = objective(bound)
+
+    def draw(load: float, _: int) -> Sample:
+        figures = {"all.p99": ms(load) * 1e6}
+        return Sample(1000.0, asked.holds(figures), figures=figures)
+
+    return searched(Rule(most=most, objective=asked), draw)
+
+
+def test_it_doubles_until_two_steps_bring_nothing_and_halves_then() -> None:
+    found, loads = searched(Rule(most=256), saturating(20))
+    assert loads == [1, 2, 4, 8, 16, 32, 64, 128, 23, 46, 19, 38, 21, 42, 20, 40]
+    # From 19 clients on there are 20 to win, which is 5.3 %.
+    assert (found.kind, found.load, found.low, found.high) == ("found", 20, 19, 20)
+    assert sentence(found) == "knee at 20 clients [19, 20]: throughput grew 0 % from 20 to 40; 16 probes, 48 trials"
+    assert list(explained(found)) == [
+        "From 1 client on clients doubled until a doubling brought less than 5 %, twice in a row; then the bracket was"
+        " halved on a logarithmic scale",
+        "It stopped because 19 and 20 are neighbours",
+        "The bracket: at 19 throughput surely grew on, at 20 it surely did not",
+    ]
+
+
+def test_a_search_is_a_function_of_its_samples_in_whatever_order_they_came() -> None:
+    rule, draw = Rule(most=64), saturating(5)
+    samples: dict[float, list[Sample]] = {}
+    asked = []
+    while not isinstance(step := look(rule, samples), Outcome):
+        asked.append(step)
+        samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
+        # As after an interruption.
+        again = {load: list(found) for load, found in reversed(samples.items())}
+        assert look(rule, again) == look(rule, samples)
+
+
+def test_what_still_grows_at_the_upper_bound_has_no_knee() -> None:
+    found, loads = searched(Rule(least=4, most=24), saturating(1000))
+    assert loads == [4, 8, 16, 24]
+    assert sentence(found) == "no knee up to 24 clients: throughput still grew 50 % from 16 to 24; 4 probes, 12 trials"
+
+
+def test_a_bound_too_near_for_a_step_is_left_alone() -> None:
+    found, loads = searched(Rule(least=4, most=20), saturating(1000))
+    assert loads == [4, 8, 16]
+    assert sentence(found).startswith("no knee up to 16 clients")
+
+
+def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
+    found, loads = searched(Rule(most=256), saturating(1))
+    assert loads == [1, 2, 4]
+    assert sentence(found) == (
+        "knee at 1 client or below, where the search began: throughput grew 0 % from 1 to 2; 3 probes, 9 trials"
+    )
+
+
+def test_a_dent_in_a_curve_that_goes_on_rising_is_no_knee_and_is_told() -> None:
+    def dented(load: float) -> float:
+        return 1000 * (4 if load == 8 else min(load, 64))
+
+    found, _ = searched(Rule(most=1024), quiet(dented))
+    assert (found.load, found.low, found.high) == (64, 59, 64)
+    assert found.notes == (
+        "not monotone: throughput grew by less than 5 % a doubling at 4 clients and by more again at 8 clients; there"
+        " may be more than one answer",
+    )
+
+
+def test_throughput_that_falls_beyond_the_knee_is_told() -> None:
+    found, _ = searched(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
+    assert found.load == 7
+    assert found.notes == ("throughput falls by 50 % from 8 to 32 clients",)
+
+
+def test_repeats_that_disagree_are_more_and_the_median_decides() -> None:
+    asked = objective("p99 < 10ms")
+
+    def wavering(load: float, repeat: int) -> Sample:
+        return Sample(1000.0, load < 8 or (load < 11 and repeat % 3 < 2))
+
+    found, _ = searched(Rule(most=64, objective=asked), wavering)
+    assert {probe.load: len(probe.samples) for probe in found.probes if len(probe.samples) > 3} == {8: 6, 9: 6, 10: 6}
+    assert [decision.load for decision in found.unsure] == [8, 9, 10]
+    # What is not sure narrows nothing.
+    assert (found.load, found.low, found.high) == (10, 4, 11)
+    assert "Their repeats disagree, so that the median decided and the bracket does not rest on them: 8, 9, 10" in list(
+        explained(found)
+    )
+
+
+def test_repeats_that_disagree_evenly_do_not_hold() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule(most=64, objective=asked), lambda load, repeat: Sample(1000.0, load < 8 or (load == 8 and repeat % 2 == 0))
+    )
+    assert (found.load, found.low, found.high) == (7, 7, 16)
+
+
+def test_the_highest_load_that_meets_an_objective() -> None:
+    found, loads = latencies("p99 < 10ms", lambda load: load / 4)
+    assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
+    assert (found.load, found.low, found.high) == (38, 38, 41)
+    assert sentence(found) == (
+        "p99 < 10ms holds up to 38 clients [38, 41]: p99 9.50 ms there, p99 10.2 ms at 41, 1,000.00 op/s; 10 probes,"
+        " 30 trials"
+    )
+
+
+@pytest.mark.parametrize(
+    ("bound", "kind", "said"),
+    [
+        ("p99 < 1ms", "below", "p99 < 1ms does not hold even at 1 client: p99 5.00 ms"),
+        ("p99 <= 1s", "beyond", "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms there"),
+    ],
+)
+def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, said: str) -> None:
+    found, _ = latencies(bound, lambda load: 5 * load, most=16)
+    assert found.kind == kind
+    assert sentence(found).startswith(said)
+
+
+def test_an_objective_that_holds_again_is_told() -> None:
+    found, _ = latencies("p99 < 10ms", lambda load: 11 if load == 4 else load, most=64)
+    assert found.load == 9
+    assert "the objective did not hold at 4 clients and held again at 8 clients" in found.notes[0]
+
+
+def test_more_clients_that_do_less_are_told() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule(most=64, objective=asked), lambda load, _: Sample(1000 / load, load < 20, figures={"all.p99": load * 5e5})
+    )
+    assert found.load == 19
+    assert found.notes == ("throughput is higher at 1 client: more clients meet the objective, and do less",)
+
+
+def test_an_invalid_probe_ends_the_way_up_with_its_reason() -> None:
+    def limited(load: float, _: int) -> Sample:
+        return Sample(invalid="generator-limited: our own limit") if load > 8 else Sample(1000 * load)
+
+    found, loads = searched(Rule(), limited)
+    assert loads == [1, 2, 4, 8, 16]
+    assert len(found.probe(16).samples) == 2
+    assert sentence(found) == (
+        "no knee up to 8 clients: throughput still grew 100 % from 4 to 8; at 16 clients the probe is invalid:"
+        " generator-limited: our own limit; 5 probes, 14 trials"
+    )
+
+
+def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:
+    found, _ = searched(Rule(), lambda *_: Sample(invalid="errors: all failed"))
+    assert (found.kind, found.load) == ("nothing", None)
+    assert sentence(found) == (
+        "no knee was found: at 1 client the probe is invalid: errors: all failed; 1 probe, 2 trials"
+    )
+
+
+def test_an_invalid_probe_beyond_the_knee_takes_nothing_from_it() -> None:
+    def limited(load: float, repeat: int) -> Sample:
+        return Sample(invalid="errors: 1 %") if load >= 16 else saturating(4)(load, repeat)
+
+    found, _ = searched(Rule(), limited)
+    assert (found.kind, found.load) == ("found", 4)
+    assert found.notes == ("nothing is known of what comes beyond: at 16 clients the probe is invalid: errors: 1 %",)
+
+
+def test_one_invalid_trial_is_left_out_and_made_up_for() -> None:
+    first = itertools.count()
+
+    def once(load: float, repeat: int) -> Sample:
+        return Sample(invalid="lost-segment: gone") if next(first) == 0 else saturating(4)(load, repeat)
+
+    found, _ = searched(Rule(most=64), once)
+    assert (found.kind, found.load) == ("found", 4)
+    assert (len(found.probe(1).samples), len(found.probe(1).valid)) == (4, 3)
+
+
+def test_a_rate_that_is_not_done_is_not_held_however_fast_the_rest_is() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule("rate", 1000, 64_000, asked), lambda load, _: Sample(min(load, 10_000.0), True, figures={"all.p99": 1e6})
+    )
+    assert found.load is not None
+    assert 9_500 < found.load <= 10_000 / 0.95
+    assert "of the rate done" in sentence(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("p99 < 10ms", [Term("all.p99", "<", 10e6)]),
+        ("read.p99.9<=5ms", [Term("read.p99.9", "<=", 5e6)]),
+        ("mean < 1m30s and errors == 0", [Term("all.mean", "<", 90e9), Term("errors", "==", 0)]),
+        ("errors = 0", [Term("errors", "==", 0)]),
+        ("errors < 0.1%", [Term("errors", "<", 0.001, share=True)]),
+        ("throughput >= 1000", [Term("throughput", ">=", 1000)]),
+        ("load.insert.max > 2 s", [Term("load.insert.max", ">", 2e9)]),
+    ],
+)
+def test_objectives_are_read(text: str, terms: list[Term]) -> None:
+    assert list(objective(text).terms) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", '"" is no objective'),
+        ("fast", '"fast" is no objective'),
+        ("p99 10ms", '"p99 10ms" is no objective'),
+        ("p99 < 10", 'all.p99 cannot be compared with "10"'),
+        ("p99 < 10 apples", 'all.p99 cannot be compared with "10 apples"'),
+        ("errors < 1ms", 'errors cannot be compared with "1ms"'),
+        ("cpu.engine < 1s", "cpu.engine is no latency, and neither errors nor throughput"),
+        ("p99 < 1ms and", 'all.p99 cannot be compared with "1ms and"'),
+    ],
+)
+def test_what_is_no_objective_is_told_with_a_hint(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(repr(message)[1:-1])) as raised:
+        objective(text)
+    said, hint = raised.value.args
+    assert said == message
+    assert hint
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        {},
+        {"over": "clients", "from": 8, "to": 4},
+        {"over": "clients", "from": "one", "to": 4},
+        {"over": "rate", "such_that": "fast"},
+    ],
+)
+def test_plain_data_that_are_no_search_are_refused(find: Mapping[str, object]) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        request(find, 3, 6)
+
+
+def test_plain_data_become_a_rule() -> None:
+    found = request({"max": "throughput", "over": "rate", "from": None, "to": 4000, "such_that": "p99 < 1ms"}, 3, None)
+    assert found == Rule("rate", 1000, 4000, objective("p99 < 1ms"), 3, 3)

@@ -1,0 +1,152 @@
+"""What a search is worth: 500 simulated systems for each figure, seeded, whose saturation is known.
+
+`-rP` prints the figures that docs/guides/finding-saturation.md quotes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from loadstone.search.explore import look
+from loadstone.search.objective import objective
+from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Sample
+from loadstone.search.rule import GAIN, Rule
+from loadstone.statistics.usl import curve
+
+CASES = 500
+NOISE = (0.005, 0.02, 0.05)
+
+
+@dataclass(frozen=True)
+class System:
+    """A system that scales by the Universal Scalability Law, op/s."""
+
+    lam: float
+    sigma: float
+    kappa: float
+
+    @classmethod
+    def drawn(cls, random: np.random.Generator) -> System:
+        """One that saturates between a few and thousands of clients."""
+        return cls(1000.0, 10 ** random.uniform(-3, -0.7), 10 ** random.uniform(-7, -2.5))
+
+    def throughput(self, clients: float) -> float:
+        return float(curve(np.array([clients], dtype=float), self.lam, self.sigma, self.kappa)[0])
+
+    def latency_ns(self, clients: float) -> float:
+        """By Little's law; a percentile is taken to be three times the mean."""
+        return 3e9 * clients / self.throughput(clients)
+
+    def knee(self, most: int) -> int:
+        """The smallest number of clients that a doubling brings less than GAIN to."""
+        return first(lambda n: self.throughput(2 * n) / self.throughput(n) - 1 < GAIN, most)
+
+    def limit(self, bound_ns: float, most: int) -> int:
+        """The most clients whose latency is below a bound."""
+        return first(lambda n: self.latency_ns(n) >= bound_ns, most) - 1
+
+
+def first(holds: Callable[[int], bool], most: int) -> int:
+    """The smallest number from 1 on for which something holds, if from there on it always does."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def searched(rule: Rule, draw: Callable[[float], Sample]) -> Outcome:
+    """A search from its first trial to its end."""
+    samples: dict[float, list[Sample]] = {}
+    while not isinstance(step := look(rule, samples), Outcome):
+        assert rule.least <= step <= rule.most
+        samples.setdefault(step, []).append(draw(step))
+        assert len(samples[step]) <= rule.at_most
+        assert len(samples) <= rule.probes_most
+    assert step.trials == sum(map(len, samples.values()))
+    return step
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_the_knee_lies_in_the_bracket(noise: float) -> None:
+    random = np.random.default_rng([1, round(noise * 1000)])
+    rule = Rule(most=2048)
+    hits, trials, widths = [], [], []
+    for _ in range(CASES):
+        system = System.drawn(random)
+
+        def draw(load: float, at: System = system) -> Sample:
+            return Sample(at.throughput(load) * float(np.exp(noise * random.normal())))
+
+        found = searched(rule, draw)
+        truth = system.knee(100_000)
+        trials.append(found.trials)
+        if found.kind == "beyond":
+            # The last pair is 1024 and 2048 clients.
+            hits.append(truth >= (found.low or 0))
+            continue
+        assert found.kind in ("found", "below")
+        low, high = found.low or rule.least, found.high or rule.most
+        hits.append(low <= truth <= high)
+        widths.append(high / low)
+    share = sum(hits) / CASES
+    print(
+        f"noise {noise:.1%}: {share:.1%} in the bracket, its ends a ratio of {np.median(widths):.2f} apart (median), "
+        f"{np.mean(trials):.0f} trials on average"
+    )
+    assert share >= 0.9
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_the_limit_of_an_objective_lies_in_the_bracket(noise: float) -> None:
+    random = np.random.default_rng([2, round(noise * 1000)])
+    hits, trials = [], []
+    kinds: Counter[str] = Counter()
+    for _ in range(CASES):
+        system = System.drawn(random)
+        bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
+        asked = objective(f"p99 < {bound / 1e6}ms")
+        rule = Rule(most=1000, objective=asked)
+
+        def draw(load: float, at: System = system, rule: Rule = rule) -> Sample:
+            latency = at.latency_ns(load) * float(np.exp(noise * random.normal()))
+            assert rule.objective is not None
+            return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
+
+        found = searched(rule, draw)
+        kinds[found.kind] += 1
+        trials.append(found.trials)
+        truth = min(system.limit(bound, 100_000), 1000)
+        if found.kind == "below":
+            hits.append(truth <= 1)
+        elif found.kind == "beyond":
+            hits.append(truth >= (found.low or 0))
+        else:
+            hits.append((found.low or 0) <= truth < (found.high or rule.most + 1))
+    share = sum(hits) / CASES
+    print(f"noise {noise:.1%}: {share:.1%} in the bracket, {np.mean(trials):.0f} trials on average, {dict(kinds)}")
+    assert share >= 0.9
+    assert kinds["found"] > CASES / 2
+
+
+def test_a_rate_is_held_as_long_as_it_is_done() -> None:
+    random = np.random.default_rng(3)
+    hits = []
+    for _ in range(CASES):
+        capacity = 10 ** random.uniform(3.5, 5.5)
+
+        def draw(load: float, capacity: float = capacity) -> Sample:
+            return Sample(min(load, capacity * float(np.exp(0.01 * random.normal()))))
+
+        found = searched(Rule("rate", 1000, 1_000_000), draw)
+        assert found.load is not None
+        # A doubling brings less than GAIN from just below the capacity on.
+        truth = capacity / (1 + GAIN)
+        hits.append((found.low or 1000) <= truth <= (found.high or 1_000_000))
+    assert sum(hits) / CASES >= 0.9

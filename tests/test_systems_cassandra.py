@@ -1,0 +1,316 @@
+"""Cassandra on its own servers: one node, and three of which one dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadstone.errors import LoadstoneError
+from loadstone.systems import process
+from loadstone.systems.cassandra import Cassandra
+from loadstone.systems.cassandra_files import server
+from loadstone.systems.cassandra_ring import connect
+from loadstone.systems.cassandra_table import make_statements
+from loadstone.systems.cassandra_tools import nodetool
+from loadstone.systems.cql import Cql, RefusedError, UnreachableError
+from loadstone.systems.jvm import collections
+from loadstone.systems.running import Running, ServerState
+from loadstone.systems.system import Place, Plan
+
+DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
+COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
+# Other tests may have the processors.
+PATIENT_S = 60.0
+COUNT = "SELECT count(*) FROM ycsb.usertable"
+
+
+def free_ports(nodes: int) -> dict[str, str]:
+    """Settings with ports that are free on all addresses of the nodes."""
+    with contextlib.ExitStack() as held:
+
+        def free(hosts: list[str], offsets: list[int]) -> str:
+            # Below the ports that the kernel gives to connections, which come and go meanwhile.
+            for port in range(20_000 + os.getpid() % 1_000, 32_000, 7):
+                with contextlib.ExitStack() as mine:
+                    try:
+                        for host, offset in zip(hosts, offsets, strict=True):
+                            mine.enter_context(socket.create_server((host, port + offset)))
+                    except OSError:
+                        continue
+                    held.push(mine.pop_all())
+                    return str(port)
+            raise AssertionError("no port is free")
+
+        hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
+        return {
+            "port": free(hosts, [0] * nodes),
+            "storage_port": free(hosts, [0] * nodes),
+            "jmx_port": free(["127.0.0.1"] * nodes, list(range(1, nodes + 1))),
+        }
+
+
+def is_listening(address: str) -> bool:
+    """Whether anybody takes connections there."""
+    host, _, port = address.partition(":")
+    with socket.socket() as trial:
+        return trial.connect_ex((host, int(port))) == 0
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A single node that syncs its commit log for each batch of writes."""
+    running = Running("cassandra", tmp_path_factory.mktemp("one"))
+    try:
+        running.up(1, free_ports(1) | {"heap": "512M", "commitlog_sync": "batch", "yaml.concurrent_reads": "7"})
+        yield running
+    finally:
+        running.down()
+
+
+def test_one_node_is_up_and_up_again_changes_nothing(one: Running) -> None:
+    status = one.status()
+    assert [(each.name, state) for each, state in status] == [("cassandra-1", ServerState.UP)]
+    one.up(1, one.plan.settings)
+    assert one.status() == status
+    assert one.properties() == {"hosts": "127.0.0.1", "port": one.plan.settings["port"]}
+    assert status[0][0].address == f"127.0.0.1:{one.plan.settings['port']}"
+
+
+def test_settings_reach_the_server(one: Running) -> None:
+    asked = "SELECT name, value FROM system_views.settings"
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        told = {row["name"]: row["value"] for row in cql.query(asked)}
+        (local,) = cql.query("SELECT release_version, tokens FROM system.local")
+    assert told["commitlog_sync"] == "batch"
+    assert told["concurrent_reads"] == "7"
+    assert (told["read_request_timeout"], told["write_request_timeout"]) == ("5000ms", "2000ms")
+    assert local["release_version"] == one.version() == DEFAULTS["version"]
+    assert one.facts() == {"heap": "512M", "durability": "device", "commitlog_sync_period": ""}
+
+
+def test_it_listens_on_loopback_only(one: Running) -> None:
+    (node,) = one.processes()
+    inodes = {os.readlink(handle) for handle in Path(f"/proc/{node.pid}/fd").iterdir() if handle.is_symlink()}
+    rows = [line.split() for line in Path(f"/proc/{node.pid}/net/tcp").read_text().splitlines()[1:]]
+    listening = {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
+    assert listening == {"0100007F"}
+    six = [line.split() for line in Path(f"/proc/{node.pid}/net/tcp6").read_text().splitlines()[1:]]
+    assert not [row for row in six if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
+
+
+def test_fresh_makes_the_table_of_the_binding_anew(one: Running) -> None:
+    one.fresh("usertable")
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        found = {(row["column_name"], row["type"], row["kind"]) for row in cql.query(COLUMNS)}
+        assert found == {("y_id", "text", "partition_key"), *((f"field{i}", "text", "regular") for i in range(10))}
+        cql.query("INSERT INTO ycsb.usertable (y_id, field0, field9) VALUES ('user1', 'å', 'b')")
+        (row,) = cql.query("SELECT y_id, field0, field1, field9 FROM ycsb.usertable")
+        assert row == {"y_id": "user1", "field0": "å", "field1": None, "field9": "b"}
+    one.fresh("usertable", {"fieldcount": "2", "compression": "none", "durable_writes": "false"})
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        assert cql.query(COUNT) == [{"count": 0}]
+        assert {row["column_name"] for row in cql.query(COLUMNS)} == {"y_id", "field0", "field1"}
+        (keyspace,) = cql.query("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'ycsb'")
+        assert keyspace["durable_writes"] is False
+    # Dropped tables would fill the disk otherwise.
+    assert not list((one.place.data / "cassandra-1").rglob("snapshots"))
+
+
+def test_figures_see_the_data_and_the_collector(one: Running) -> None:
+    one.fresh("usertable", {"compression": "none"})
+    before, pauses = one.figures(), collections(one.gc_logs()["cassandra-1"])
+    assert (before["ring.nodes_up"], before["ring.nodes_down"], before["cassandra-1.up"]) == (1, 0, 1)
+    assert {name for name in before if "compactions" in name} == {
+        "cassandra-1.compactions_active",
+        "cassandra-1.compactions_pending",
+    }
+    assert pauses.count > 0
+    assert 0 < before["cassandra-1.live_heap_bytes"] <= 512 << 20
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        for row in range(40):
+            cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
+    nodetool(one.place, one.plan, 1, "flush", "ycsb")
+    assert one.figures()["cassandra-1.load_bytes"] - before["cassandra-1.load_bytes"] > 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("SELEC 1", "SyntaxError"),
+        ("SELECT * FROM ycsb.nothing", "Invalid"),
+        ("CREATE KEYSPACE system WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", None),
+        ("CREATE ROLE me", None),
+    ],
+)
+def test_errors_have_their_names(one: Running, statement: str, name: str | None) -> None:
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        with pytest.raises(RefusedError) as caught:
+            cql.query(statement)
+        assert caught.value.name in ([name] if name else ["Invalid", "Unauthorized"])
+        # The connection is good for more.
+        assert len(cql.query("SELECT key FROM system.local")) == 1
+
+
+def test_more_replicas_than_nodes_are_unavailable(one: Running) -> None:
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        cql.query("CREATE KEYSPACE two WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
+        cql.query("CREATE TABLE two.t (k text PRIMARY KEY)")
+        with pytest.raises(RefusedError) as caught:
+            cql.query("INSERT INTO two.t (k) VALUES ('a')", "ALL")
+        cql.query("DROP KEYSPACE two")
+    assert (caught.value.name, caught.value.alive) == ("Unavailable", 1)
+
+
+def test_nodetool_fails_by_name(one: Running) -> None:
+    with pytest.raises(LoadstoneError, match="nodetool nonsense fails at cassandra-1"):
+        nodetool(one.place, one.plan, 1, "nonsense")
+
+
+def test_three_nodes_lose_one_and_find_it_again(tmp_path: Path) -> None:
+    running = Running("cassandra", tmp_path)
+    settings = free_ports(3) | {
+        "heap": "768M",
+        "write_request_timeout": "20000ms",
+        "authenticator": "PasswordAuthenticator",
+    }
+    try:
+        running.up(3, settings | {"authorizer": "CassandraAuthorizer"})
+        port = int(running.plan.settings["port"])
+        assert running.properties() == {
+            "hosts": "127.0.0.1,127.0.0.2,127.0.0.3",
+            "port": str(port),
+            "cassandra.username": "cassandra",
+            "cassandra.password": "cassandra",
+        }
+        for wrong in (None, ("cassandra", "wrong"), ("nobody", "cassandra")):
+            with pytest.raises(RefusedError, match=r"password|credentials") as caught:
+                Cql("127.0.0.2", port, wrong)
+            assert caught.value.name == "BadCredentials"
+        assert ring(running) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
+        running.fresh("usertable")
+        with connect(running.plan, 1, PATIENT_S) as cql:
+            cql.query("INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user1', 'a')", "ALL")
+
+        running.kill("cassandra-2")
+        assert states(running) == {"cassandra-1": "up", "cassandra-2": "dead", "cassandra-3": "up"}
+        figures = running.figures()
+        assert (figures["ring.nodes_up"], figures["ring.nodes_down"], figures["cassandra-2.up"]) == (2, 1, 0)
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.2:\d+ does not answer CQL: .*refused"):
+            connect(running.plan, 2)
+
+        running.restart("cassandra-2")
+        assert set(states(running).values()) == {"up"}
+        assert ring(running) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
+        # Its own copy, from its commit log or not: the reader waits for all.
+        with connect(running.plan, 2, PATIENT_S) as cql:
+            assert cql.query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
+        processes = running.processes()
+    finally:
+        running.down()
+    assert len(processes) == 3
+    assert not [each for each in processes if process.alive(each)]
+    assert not [each for each in processes if is_listening(each.address)]
+    assert running.status() == []
+    assert not running.place.data.exists()
+    assert {path.name for path in running.log_paths()} >= {"cassandra-1.log", "cassandra-3.log", "cassandra-2.gc.log"}
+
+
+def test_what_cassandra_refuses_is_told_and_nothing_stays(tmp_path: Path) -> None:
+    running = Running("cassandra", tmp_path)
+    with pytest.raises(LoadstoneError, match="cassandra-1 ended with exit status") as caught:
+        running.up(1, free_ports(1) | {"heap": "256M", "yaml.nonsense": "1"})
+    assert "[nonsense]" in caught.value.hint
+    assert running.status() == []
+    assert not running.place.data.exists()
+
+
+def ring(running: Running) -> list[str]:
+    """What Cassandra's own tool says of each node."""
+    told = nodetool(running.place, running.plan, 3, "status")
+    return sorted(" ".join(line.split()[:2]) for line in told.splitlines() if re.match("[UD][NLJM] ", line))
+
+
+def states(running: Running) -> dict[str, str]:
+    """The state of each server by its name."""
+    return {each.name: str(state) for each, state in running.status()}
+
+
+def test_the_table_is_made_with_the_statements_of_the_binding() -> None:
+    columns = ", ".join(f"field{field} varchar" for field in range(10))
+    assert make_statements(3, "usertable", {}) == [
+        "DROP KEYSPACE IF EXISTS ycsb",
+        "CREATE KEYSPACE ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"
+        " AND durable_writes = true",
+        f"CREATE TABLE ycsb.usertable (y_id varchar PRIMARY KEY, {columns})",
+    ]
+    options = {"cassandra.keyspace": "mine", "replication_factor": "2", "fieldcount": "1", "fieldnameprefix": "f"}
+    assert make_statements(3, "t", options | {"compression": "zstd", "durable_writes": "false"}) == [
+        "DROP KEYSPACE IF EXISTS mine",
+        "CREATE KEYSPACE mine WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}"
+        " AND durable_writes = false",
+        "CREATE TABLE mine.t (y_id varchar PRIMARY KEY, f0 varchar) WITH compression = {'class': 'ZstdCompressor'}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ("usertable; DROP", {}, "is no name in CQL"),
+        ("t", {"splits": "3"}, "no table option splits"),
+        ("t", {"replication_factor": "4"}, "needs as many nodes, and there are 3"),
+        ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number, got "ten"'),
+        ("t", {"compression": "gzip"}, 'compression cannot be "gzip"'),
+        ("t", {"durable_writes": "yes"}, 'durable_writes cannot be "yes"'),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(LoadstoneError, match=message):
+        make_statements(3, table, options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"version": "3.11.19"}, 'version cannot be "3.11.19"'),
+        ({"version": "latest"}, 'version cannot be "latest"'),
+        ({"heap": "much"}, 'heap must be a size, got "much"'),
+        ({"port": "cql"}, 'port must be a whole number from 1, got "cql"'),
+        ({"commitlog_sync": "never"}, 'commitlog_sync cannot be "never"'),
+        ({"commitlog_sync": "batch", "commitlog_sync_period": "5ms"}, "commitlog_sync=batch has no period"),
+        ({"authorizer": "CassandraAuthorizer"}, "CassandraAuthorizer needs users"),
+        ({"yaml.rpc_address": "0.0.0.0"}, r"yaml\.rpc_address cannot be set so"),
+        ({"yaml.concurrent_reads": "[7"}, r'yaml.concurrent_reads is no YAML: "\[7"'),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str, str], message: str) -> None:
+    with pytest.raises(LoadstoneError, match=message):
+        server(Place(tmp_path, tmp_path), Plan(1, DEFAULTS | settings), 1)
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_who_does_not_speak_cql_is_no_node(answer: bytes | None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(1000)
+                    if answer is None:
+                        peer.recv(1000)
+                    else:
+                        peer.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        expected = {None: "nothing for 0.2 s", b"": "closed the connection"}.get(answer, "ProtocolError")
+        with pytest.raises((UnreachableError, RefusedError), match=expected):
+            Cql("127.0.0.1", listener.getsockname()[1], timeout_s=0.2)
+        thread.join()

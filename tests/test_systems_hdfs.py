@@ -1,0 +1,192 @@
+"""HDFS on its own servers: a name node and three data nodes, of which one dies."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from hadoop_support import hdfs_ports, listening
+from loadstone.systems import hadoop_http, hadoop_site, hbase_below, process
+from loadstone.systems.hdfs import Hdfs
+from loadstone.systems.plan import plan_of
+from loadstone.systems.running import Running, ServerState
+from loadstone.systems.system import Place, SystemsError
+
+SERVERS = ["name-node", "data-node-1", "data-node-2", "data-node-3"]
+MEGABYTE = 1 << 20
+# Other tests may have the processors.
+PATIENT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fast storage")
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[Running]:
+    """Three data nodes with blocks of a megabyte, twice each, on storage of their own."""
+    running = Running("hdfs", tmp_path_factory.mktemp("all systems"))
+    settings = {"replication": "2", "blocksize": "1m", "data.dir": str(storage), "dfs.namenode.handler.count": "7"}
+    try:
+        running.up(3, hdfs_ports(3) | settings)
+        yield running
+    finally:
+        running.down()
+
+
+def states(running: Running) -> dict[str, ServerState]:
+    return {each.name: state for each, state in running.status()}
+
+
+def web_hdfs(running: Running, method: str, path: str, query: str, body: bytes | None = None) -> bytes:
+    """Asks the name node, and the data node that it sends us to."""
+    address, target = f"127.0.0.1:{running.plan.settings['http.port']}", f"/webhdfs/v1{path}?user.name=tester&{query}"
+    for step in range(2):
+        connection = http.client.HTTPConnection(address, timeout=60)
+        # The name node takes no data.
+        connection.request(method, target, body if step else None)
+        response = connection.getresponse()
+        told = response.read()
+        connection.close()
+        if response.status != 307:
+            assert response.status in (200, 201), told
+            return told
+        where = urlsplit(response.headers["Location"])
+        address, target = where.netloc, f"{where.path}?{where.query}"
+    raise AssertionError("sent on twice")
+
+
+def write(running: Running, path: str, body: bytes) -> dict[str, Any]:
+    """Writes a file, checks what is read back, and returns its status."""
+    web_hdfs(running, "PUT", path, "op=CREATE", body)
+    assert web_hdfs(running, "GET", path, "op=OPEN") == body
+    status: dict[str, Any] = json.loads(web_hdfs(running, "GET", path, "op=GETFILESTATUS"))["FileStatus"]
+    return status
+
+
+def blocks(storage: Path) -> list[str]:
+    """The data nodes that hold a block, one entry for each block."""
+    return sorted(path.relative_to(storage).parts[1] for path in storage.rglob("blk_*") if path.suffix != ".meta")
+
+
+def test_all_serve_on_loopback_only(hdfs: Running) -> None:
+    assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
+    assert all(address.is_loopback for address in listening(hdfs))
+    figures = hdfs.figures()
+    assert (figures["data_nodes.live"], figures["data_nodes.dead"]) == (3, 0)
+    assert all(figures[f"{name}.heap_bytes"] > MEGABYTE for name in SERVERS)
+
+
+def test_files_have_the_replication_and_the_blocks_of_the_settings(hdfs: Running, storage: Path) -> None:
+    before = blocks(storage)
+    status = write(hdfs, "/two-blocks", bytes(range(256)) * (MEGABYTE // 256 + 1))
+    assert (status["replication"], status["blockSize"]) == (2, MEGABYTE)
+    held = blocks(storage)
+    assert len(held) - len(before) == 4
+    assert {*held} <= {*SERVERS[1:]}
+    assert hdfs.figures()["blocks"] >= 2
+
+
+def test_properties_and_facts(hdfs: Running) -> None:
+    properties, port = hdfs.properties(), hdfs.plan.settings["port"]
+    site = hadoop_site.read(Path(properties["hadoop.conf"]) / "hdfs-site.xml")
+    assert properties["fs.defaultFS"] == f"hdfs://127.0.0.1:{port}"
+    assert (site["dfs.namenode.rpc-address"], site["dfs.namenode.handler.count"]) == (f"127.0.0.1:{port}", "7")
+    facts = hdfs.facts()
+    assert (facts["replication"], facts["blocksize"], hdfs.version()) == (2, "1m", "3.4.2")
+    assert facts["data.file_system"]
+
+
+def test_a_killed_data_node_is_seen_and_comes_back(hdfs: Running) -> None:
+    hdfs.kill("data-node-2")
+    assert states(hdfs)["data-node-2"] == ServerState.DEAD
+    until = time.monotonic() + PATIENT_S
+    while hdfs.figures()["data_nodes.live"] != 2:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+    assert write(hdfs, "/while-one-is-dead", b"x" * 1000)["length"] == 1000
+    hdfs.up(3, hdfs.plan.settings)
+    assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
+    assert hdfs.figures()["data_nodes.live"] == 3
+
+
+def test_a_data_node_that_was_only_just_killed_is_not_taken_for_ready(hdfs: Running) -> None:
+    hdfs.kill("data-node-3")
+    # The name node does not know yet.
+    assert hdfs.figures()["data_nodes.live"] == 3
+    missing = hdfs.system.ready(hdfs.place, hdfs.plan, hdfs.system.stages(hdfs.place, hdfs.plan)[1])
+    assert missing == "data-node-3 has not registered"
+    hdfs.restart("data-node-3")
+    assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
+
+
+def test_a_restarted_name_node_has_its_files_still(hdfs: Running) -> None:
+    write(hdfs, "/kept", b"kept")
+    hdfs.restart("name-node")
+    until = time.monotonic() + PATIENT_S
+    while hdfs.system.ready(hdfs.place, hdfs.plan, hdfs.system.stages(hdfs.place, hdfs.plan)[1]) is not None:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+    assert web_hdfs(hdfs, "GET", "/kept", "op=OPEN") == b"kept"
+
+
+def test_what_hbase_left_is_removed_and_nothing_else(hdfs: Running) -> None:
+    conf = Path(hdfs.properties()["hadoop.conf"])
+    for path in ("/loadstone-hbase-1/WALs/a", "/loadstone-hbase-2/WALs/a"):
+        write(hdfs, path, b"a")
+    base = hdfs.properties()["fs.defaultFS"]
+    hbase_below.remove(f"{base}/loadstone-hbase-1", conf)
+    # Not of this name node.
+    hbase_below.remove("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
+    listed = json.loads(web_hdfs(hdfs, "GET", "/", "op=LISTSTATUS"))["FileStatuses"]["FileStatus"]
+    names = {each["pathSuffix"] for each in listed}
+    assert "loadstone-hbase-1" not in names
+    assert "loadstone-hbase-2" in names
+
+
+def test_down_leaves_nothing_but_logs(tmp_path: Path) -> None:
+    storages = [tmp_path / "slow", tmp_path / "fast"]
+    running = Running("hdfs", tmp_path / "systems")
+    ports = hdfs_ports(2)
+    try:
+        running.up(2, ports | {"data.dir": f"{storages[0]}, {storages[1]}"})
+        for number, storage in enumerate(storages, 1):
+            assert [path.name for path in storage.glob("*/*")] == [f"data-node-{number}"]
+    finally:
+        running.down()
+    assert process.marked(running.place.root) == []
+    assert not running.place.data.exists()
+    assert [path for storage in storages for path in storage.iterdir()] == []
+    assert {"name-node.log", "data-node-1.log", "data-node-1.gc.log"} <= {path.name for path in running.log_paths()}
+
+
+def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+    system, place = Hdfs(), Place(tmp_path / "hdfs", tmp_path / "cache")
+    with pytest.raises(SystemsError, match="names 2 directories for 3 data nodes"):
+        system.stages(place, plan_of(system, 3, {"data.dir": "/a,/b"}))
+    with pytest.raises(SystemsError, match='replication must be a whole number from 1, got "two"'):
+        system.stages(place, plan_of(system, 3, {"replication": "two"}))
+    with pytest.raises(SystemsError, match=r'has no setting "df\.replication"'):
+        plan_of(system, 3, {"df.replication": "2"})
+
+
+def test_nobody_answers() -> None:
+    assert hadoop_http.bean("127.0.0.1", 1, "java.lang:type=Memory") is None
+    assert Hdfs().ready(Place(Path("/nowhere"), Path("/nowhere")), plan_of(Hdfs(), 3, {"http.port": "1"}), []) == (
+        "the name node does not answer"
+    )
+
+
+def test_site_files_hold_any_text(tmp_path: Path) -> None:
+    properties = {"a.b": "<&> ünï", "empty": "", "path": "/a b/c"}
+    hadoop_site.write(tmp_path / "conf/x-site.xml", properties)
+    assert hadoop_site.read(tmp_path / "conf/x-site.xml") == properties
+    assert [path.name for path in (tmp_path / "conf").iterdir()] == ["x-site.xml"]

@@ -1,0 +1,213 @@
+"""A real PostgreSQL, through the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadstone.systems import postgres, postgres_cluster, process, unprivileged
+from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
+from loadstone.systems.system import SystemsError
+from systems_support import Up, free_ports, systems, temporary_root, up
+
+PASSWORD = "a'b \"c\\d"
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Up]:
+    with up("postgres", password=PASSWORD, synchronous_commit="off", conf_max_wal_size="2GB") as found:
+        yield found
+
+
+def programs(server: Up) -> Programs:
+    """Those of the server that runs."""
+    return postgres.find(server.running.place, server.running.plan, unprivileged.user("postgres"))
+
+
+def ask(server: Up, query: str, **changes: str) -> str:
+    """What the server answers the role of clients."""
+    return postgres_cluster.ask(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
+
+
+def columns(server: Up, table: str) -> dict[str, str]:
+    """A table's columns and their types."""
+    query = f"SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}'"
+    return dict(line.split("|") for line in ask(server, f"{query} ORDER BY ordinal_position").splitlines())
+
+
+def test_it_serves_as_its_properties_tell(server: Up) -> None:
+    port = server.running.plan.settings["port"]
+    assert server.properties == {
+        "postgrenosql.url": f"jdbc:postgresql://127.0.0.1:{port}/ycsb",
+        "postgrenosql.user": "ycsb",
+        "postgrenosql.passwd": PASSWORD,
+        "db.driver": "org.postgresql.Driver",
+        "db.url": f"jdbc:postgresql://127.0.0.1:{port}/ycsb",
+        "db.user": "ycsb",
+        "db.passwd": PASSWORD,
+    }
+    assert ask(server, "SELECT current_user, current_database()") == "ycsb|ycsb"
+    with pytest.raises(SystemsError, match="password authentication failed"):
+        ask(server, "SELECT 1", password="wrong")
+
+
+def test_its_settings_are_the_servers(server: Up) -> None:
+    names = ("synchronous_commit", "fsync", "max_wal_size", "listen_addresses", "shared_buffers", "lc_collate")
+    told = {name: ask(server, f"SHOW {name}") for name in names}
+    assert told == {
+        "synchronous_commit": "off",
+        "fsync": "on",
+        "max_wal_size": "2GB",
+        "listen_addresses": "127.0.0.1",
+        "shared_buffers": "128MB",
+        "lc_collate": "C",
+    }
+    assert str(server.running.facts()["server_version"]).startswith("15.")
+    assert server.running.facts()["conf.max_wal_size"] == "2GB"
+
+
+def test_clients_cannot_become_its_user(server: Up) -> None:
+    """A known password on a shared machine must not be an account of it."""
+    assert ask(server, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == "f"
+    with pytest.raises(SystemsError, match="must be superuser"):
+        ask(server, "COPY (SELECT 1) TO PROGRAM 'cat'")
+    with pytest.raises(SystemsError, match="password authentication failed"):
+        ask(server, "SELECT 1", user="postgres", password="postgres")
+
+
+def test_it_is_not_root(server: Up) -> None:
+    (one,) = server.running.processes()
+    owner = Path(f"/proc/{one.pid}").stat().st_uid
+    assert owner != 0
+    assert (server.running.place.data / "postgres/cluster").stat().st_uid == owner
+
+
+def test_committed_rows_survive_a_crash(server: Up) -> None:
+    ask(server, "SET synchronous_commit = on; CREATE TABLE kept (x int); INSERT INTO kept VALUES (7)")
+    server.systems("kill", "postgres")
+    told = server.systems("status", "postgres", code=1).stdout
+    assert told.startswith("postgres dead 127.0.0.1:")
+    server.systems("restart", "postgres")
+    assert ask(server, "SELECT x FROM kept") == "7"
+    assert (
+        "was not properly shut down; automatic recovery in progress"
+        in server.systems("logs", "postgres", "--lines", "99").stdout
+    )
+
+
+def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
+    words = [programs(server).path("psql"), "--no-psqlrc", "--command=SELECT pg_sleep(600)"]
+    settings = server.running.plan.settings
+    variables = {"PGHOST": "127.0.0.1", "PGPORT": settings["port"], "PGUSER": "ycsb", "PGPASSWORD": PASSWORD}
+    with subprocess.Popen(
+        words, env={**os.environ, **programs(server).variables, **variables}, stderr=subprocess.PIPE, text=True
+    ) as client:
+        while ask(server, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'") != "1":
+            assert client.poll() is None
+        server.systems("restart", "postgres")
+        _, told = client.communicate(timeout=60)
+    assert "terminating connection due to administrator command" in told
+    log = server.systems("logs", "postgres", "--lines", "99").stdout
+    # In good order, not by SIGKILL.
+    assert log.rindex("database system is shut down") > log.rindex("received fast shutdown request")
+
+
+def test_paused(server: Up) -> None:
+    server.systems("pause", "postgres")
+    assert server.systems("status", code=1).stdout.startswith("postgres paused ")
+    (one,) = server.running.processes()
+    everybody = [found.state for each in process.tree(one) if (found := process.stat(each.pid))]
+    assert len(everybody) > 1
+    assert {*everybody} == {"T"}
+    server.systems("resume", "postgres")
+    assert ask(server, "SELECT 1") == "1"
+
+
+def test_a_fresh_table_has_the_layout_of_a_binding(server: Up) -> None:
+    server.systems("fresh", "postgres", "--set", "fieldcount=2")
+    jdbc = {"ycsb_key": "character varying", "field0": "text", "field1": "text"}
+    assert columns(server, "usertable") == jdbc
+    ask(server, "INSERT INTO usertable VALUES ('k', 'a', 'b')")
+    server.systems("fresh", "postgres", "usertable", "--set", "layout=postgrenosql")
+    assert columns(server, "usertable") == {"ycsb_key": "character varying", "ycsb_value": "jsonb"}
+    assert ask(server, "SELECT count(*) FROM usertable") == "0"
+    # As SQL without quotes has it.
+    server.systems("fresh", "postgres", "UserTable2")
+    assert len(columns(server, "usertable2")) == 11
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["x; DROP TABLE y"], 'table cannot be "x; DROP TABLE y" in SQL'),
+        (["--set", "layout=mongo"], 'layout cannot be "mongo"'),
+        (["--set", "splits=2"], 'postgres has no option "splits" for a table'),
+        (["--set", "fieldcount=many"], 'fieldcount must be a whole number from 0, got "many"'),
+    ],
+)
+def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> None:
+    assert f"error: {message}" in server.systems("fresh", "postgres", *words, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("shared_buffers=lots", 'invalid value for parameter "shared_buffers": "lots"'),
+        ("conf.no_such=1", 'unrecognized configuration parameter "no_such"'),
+        ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
+        ("user=a b", 'user cannot be "a b" in SQL'),
+        ("user=Postgres", "user cannot be postgres: that is the server's own"),
+        ("user=select", 'syntax error at or near "select"'),
+        ("password=a\nb", "the password has characters that cannot be printed"),
+        ("binary=/nowhere", "there is no program /nowhere/postgres"),
+    ],
+)
+def test_settings_that_make_no_sense(setting: str, message: str) -> None:
+    with temporary_root() as root:
+        told = systems(root, "up", "postgres", "--set", f"port={free_ports()}", "--set", setting, code=1).stderr
+        assert message in told
+        assert not (root / "postgres/data").exists()
+
+
+def test_nothing_is_left_after_a_crash() -> None:
+    """A server that is killed leaves memory to its successor: there is none after `down`."""
+    with up("postgres") as found:
+        (one,) = found.running.processes()
+        assert segments_of(one.pid) == 1
+        found.systems("kill", "postgres")
+        assert segments_of(one.pid) == 1
+        found.systems("down", "postgres")
+        assert segments_of(one.pid) == 0
+
+
+def segments_of(pid: int) -> int:
+    """Shared memory that a process has made."""
+    rows = [line.split() for line in SHARED_MEMORY.read_text().splitlines()]
+    return sum(row[rows[0].index("cpid")] == str(pid) for row in rows[1:])
+
+
+@AS_ROOT
+def test_below_a_directory_that_its_user_does_not_reach(tmp_path: Path) -> None:
+    """As root's home is: its data are elsewhere, and go with the rest. The path is longer than a socket's may be."""
+    root = tmp_path / ("long" * 25)
+    (tmp_path).chmod(0o700)
+    before = elsewhere()
+    told = systems(root, "up", "postgres", "--set", f"port={free_ports()}").stdout
+    try:
+        assert told.startswith("postgres up ")
+        (made,) = elsewhere() - before
+        assert (root / "postgres/data/postgres").resolve() == made
+    finally:
+        systems(root, "down", "postgres")
+    assert elsewhere() == before
+    assert {path.name for path in (root / "postgres").iterdir()} == {"logs", "lock"}
+
+
+def elsewhere() -> set[Path]:
+    """Data of systems outside of their directories."""
+    return {*unprivileged.DATA.iterdir()} if unprivileged.DATA.exists() else set()

@@ -1,0 +1,122 @@
+"""A system of tiny real servers, for what `loadstone systems` does with any: each answers `ready` on its port.
+
+`python -m tiny_system systems up tiny` is the command line of a Loadstone that knows it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone import cli
+from loadstone.systems import registry
+from loadstone.systems.plan import whole
+from loadstone.systems.system import Place, Plan, Server, Setting, System, SystemsError
+
+HOST = "127.0.0.1"
+
+
+class Tiny(System):
+    """Up to three servers, each in a stage of its own."""
+
+    name = "tiny"
+    title = "servers of a few lines"
+    nodes = (1, 2, 3)
+    deadline_s = float(os.environ.get("TINY_DEADLINE_S", "60"))
+    settings = (
+        Setting("port", "0", "of the first server"),
+        Setting("password", "", "means nothing"),
+        Setting("manner", "serve", "what the last server does"),
+        Setting("tiny.*", "", "whatever"),
+    )
+
+    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+        return [[server(place, plan, number)] for number in range(plan.nodes)]
+
+    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+        for one in servers:
+            try:
+                with socket.create_connection((one.host, one.port), timeout=5) as connection:
+                    if connection.recv(5) != b"ready":
+                        return f"{one.name} is not ready"
+            except OSError as error:
+                return f"{one.name}: {error.strerror}"
+        return None
+
+    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        return {"tiny.port": plan.settings["port"]}
+
+    def clear(self, place: Place) -> None:
+        """Fails where a test asks for it."""
+        if (place.data / "no-clear").exists():
+            raise SystemsError("tiny cannot be cleared", "remove no-clear")
+
+
+def server(place: Place, plan: Plan, number: int) -> Server:
+    """The server of this number, from 0."""
+    name, port = f"tiny-{number + 1}", whole(plan, "port", 1) + number
+    manner = plan.settings["manner"] if number == plan.nodes - 1 else "serve"
+    directory = place.data / name
+    argv = [sys.executable, str(Path(__file__)), "serve", str(port), manner]
+    return Server(name, argv, HOST, port, directory=directory, patience_s=0.5 if manner == "stubborn" else 30)
+
+
+def serve(port: int, manner: str) -> None:
+    """What a server does, in its directory."""
+    with Path("starts").open("a") as file:
+        file.write("x")
+    print(f"serving in the manner of {manner}", flush=True)
+    if manner == "die":
+        print("no way", file=sys.stderr)
+        sys.exit(7)
+    if manner == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if manner in ("family", "household") and os.fork() == 0:
+        if manner == "family":
+            # As PostgreSQL's processes do.
+            os.setsid()
+        Path("child").write_text(str(os.getpid()))
+        time.sleep(600)
+    with socket.create_server((HOST, port)) as listener:
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"never" if manner == "never" else b"ready")
+
+
+def main() -> int:
+    """The command line."""
+    # So that a damaged clock or signal of the machine that starts us is none of ours.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.modules["loadstone.systems.tiny"] = sys.modules[__name__]
+    registry.SYSTEMS["tiny"] = "Tiny"
+    if at := os.environ.get("TINY_DIES_AT_SAVE"):
+        die_at_save(int(at))
+    return cli.main()
+
+
+def die_at_save(number: int) -> None:
+    """This process is killed just before it writes its state for that time."""
+    from loadstone.systems import state
+    from loadstone.systems.state import State
+
+    save, saved = state.save, []
+
+    def dying(path: Path, state: State) -> None:
+        saved.append(path)
+        if len(saved) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(path, state)
+
+    state.save = dying
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(int(sys.argv[2]), sys.argv[3])
+    sys.exit(main())
