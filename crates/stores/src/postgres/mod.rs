@@ -87,6 +87,10 @@ impl<const JSON: bool> Store for Sql<JSON> {
         Ok(PostgresSession::new(Arc::clone(&self.plan)))
     }
 
+    fn connections(&self, clients: u64) -> u64 {
+        clients
+    }
+
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -73,6 +73,10 @@ impl Store for Redis {
         Ok(RedisSession::new(Arc::clone(&self.settings)))
     }
 
+    fn connections(&self, clients: u64) -> u64 {
+        clients
+    }
+
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
     }
