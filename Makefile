@@ -94,6 +94,7 @@ docs: all
 	$(VENV)/loadstone-engine schema
 	$(VENV)/python -m loadstone.experiment.schema
 	$(VENV)/python -m loadstone.results.schema
+	$(VENV)/python -m loadstone.systems.reference
 
 clean:
 	rm -rf .venv target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
