@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadstone.systems.files import maven
+from loadstone.systems.files.maven import class_path
 
 GROUP = "org.apache.hbase"
 LOG4J_VERSION = "2.17.2"
@@ -20,11 +20,11 @@ def server_class_path(version: str) -> list[Path]:
         for name in ("log4j-slf4j-impl", "log4j-core", "log4j-1.2-api")
     ]
     modules = [f"{GROUP}:{name}:{version}" for name in ("hbase-server", "hbase-client", "hbase-zookeeper")]
-    return maven.class_path("hbase", [*modules, *log4j], HADOOP_LOGGING)
+    return class_path("hbase", [*modules, *log4j], HADOOP_LOGGING)
 
 
 def client_class_path(version: str) -> list[Path]:
     """The jars of a client, which logs nothing."""
-    return maven.class_path(
+    return class_path(
         "hbase-client", [f"{GROUP}:hbase-client:{version}", f"org.slf4j:slf4j-nop:{SLF4J_VERSION}"], HADOOP_LOGGING
     )
