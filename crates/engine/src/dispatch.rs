@@ -1,10 +1,7 @@
-//! From a spec's names to types: which store, which workload.
+//! From a store's name to its type.
 
 use std::sync::mpsc::Receiver;
 
-use loadstone_load::Workload;
-use loadstone_load::core::{CoreLoad, CoreRun};
-use loadstone_load::time_series::{TimeSeriesLoad, TimeSeriesRun};
 use loadstone_stores::Store;
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hse::Hse;
@@ -16,8 +13,9 @@ use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 
 use crate::error::EngineError;
-use crate::spec::{Phase, TrialSpec, WorkloadSpec};
+use crate::spec::TrialSpec;
 use crate::trial::{self, Control, End, Observer};
+use crate::workload::SpecWorkload;
 
 /// The stores there are, with a line on each.
 pub const STORES: &[(&str, &str)] = &[
@@ -34,25 +32,8 @@ pub const STORES: &[(&str, &str)] = &[
 
 /// Runs a trial to its end.
 pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Observer) -> Result<End, EngineError> {
-    let nothing = || {
-        EngineError::usage("no operation has a proportion above 0").hint("set readproportion, or another …proportion")
-    };
-    match (&spec.workload, spec.phase) {
-        (WorkloadSpec::Core(core), Phase::Load) => {
-            on_store(spec, CoreLoad::new(core.clone(), spec.seed), controls, observer)
-        }
-        (WorkloadSpec::Core(core), Phase::Run) => {
-            on_store(spec, CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?, controls, observer)
-        }
-        (WorkloadSpec::TimeSeries(series), Phase::Load) => {
-            let load = TimeSeriesLoad::new(series.clone(), spec.seed).map_err(EngineError::usage)?;
-            on_store(spec, load, controls, observer)
-        }
-        (WorkloadSpec::TimeSeries(series), Phase::Run) => {
-            let run = TimeSeriesRun::new(series.clone(), spec.seed).map_err(EngineError::usage)?;
-            on_store(spec, run, controls, observer)
-        }
-    }
+    let workload = SpecWorkload::of(spec)?;
+    visit(&spec.store.name, Trial { spec, workload, controls, observer })?
 }
 
 /// Something that is done with a store, whichever it is.
@@ -79,28 +60,19 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
     })
 }
 
-struct Trial<'a, W> {
+struct Trial<'a> {
     spec: &'a TrialSpec,
-    workload: W,
+    workload: SpecWorkload,
     controls: &'a Receiver<Control>,
     observer: &'a mut dyn Observer,
 }
 
-impl<W: Workload + 'static> Visitor for Trial<'_, W> {
+impl Visitor for Trial<'_> {
     type Output = Result<End, EngineError>;
 
     fn visit<S: Store>(self) -> Self::Output {
-        trial::run::<S, W>(self.spec, self.workload, self.controls, self.observer)
+        trial::run::<S, _>(self.spec, self.workload, self.controls, self.observer)
     }
-}
-
-fn on_store<W: Workload + 'static>(
-    spec: &TrialSpec,
-    workload: W,
-    controls: &Receiver<Control>,
-    observer: &mut dyn Observer,
-) -> Result<End, EngineError> {
-    visit(&spec.store.name, Trial { spec, workload, controls, observer })?
 }
 
 /// Refuses a store that there is not.

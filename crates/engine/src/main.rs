@@ -26,6 +26,7 @@ mod trial_mode;
 mod tsc;
 mod usage;
 mod workers;
+mod workload;
 
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
