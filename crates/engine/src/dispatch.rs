@@ -10,7 +10,9 @@ use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hse::Hse;
 use loadstone_stores::lmdb::Lmdb;
 use loadstone_stores::null::Null;
+use loadstone_stores::postgres::{PostgreNoSql, Postgres};
 use loadstone_stores::redb::Redb;
+use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 
 use crate::error::EngineError;
@@ -24,6 +26,9 @@ pub const STORES: &[(&str, &str)] = &[
     ("fjall", "fjall (fjall.dir)"),
     ("redb", "redb (redb.dir)"),
     ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
+    ("redis", "Redis and what speaks its protocol (redis.host, redis.port)"),
+    ("postgres", "PostgreSQL, a column for each field (db.url)"),
+    ("postgrenosql", "PostgreSQL, one JSON object a record (postgrenosql.url)"),
     ("null", "keeps nothing, to measure the driver"),
 ];
 
@@ -66,6 +71,9 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "fjall" => visitor.visit::<Fjall>(),
         "redb" => visitor.visit::<Redb>(),
         "hse" => visitor.visit::<Hse>(),
+        "redis" => visitor.visit::<Redis>(),
+        "postgres" => visitor.visit::<Postgres>(),
+        "postgrenosql" => visitor.visit::<PostgreNoSql>(),
         "null" => visitor.visit::<Null>(),
         other => return Err(unknown(other)),
     })

@@ -139,6 +139,18 @@ impl Rows {
         row
     }
 
+    /// Takes the last one back, if there is one.
+    #[inline]
+    pub fn pop(&mut self) {
+        self.len = self.len.saturating_sub(1);
+    }
+
+    /// The last one's row.
+    #[inline]
+    pub fn last(&mut self) -> Option<&mut Row> {
+        self.entries[..self.len].last_mut().map(|(_, row)| row)
+    }
+
     /// Keys and rows, in the order of the scan.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Row)> {
         self.entries[..self.len].iter().map(|(key, row)| (key.as_slice(), row))

@@ -40,7 +40,6 @@ const OTHERS: &[&str] = &[
     "ignite-sql",
     "infinispan",
     "infinispan-cs",
-    "jdbc",
     "kudu",
     "maprdb",
     "maprjsondb",
@@ -49,9 +48,7 @@ const OTHERS: &[&str] = &[
     "mongodb-async",
     "nosqldb",
     "orientdb",
-    "postgrenosql",
     "rados",
-    "redis",
     "rest",
     "riak",
     "s3",
@@ -70,6 +67,8 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
     match name {
         // YCSB's own store that does nothing.
         "basic" | "basicts" => Ok("null"),
+        // Its other databases are refused by their URL.
+        "jdbc" => Ok("postgres"),
         other if OTHERS.contains(&other) => {
             let all: Vec<&str> = dispatch::STORES.iter().map(|(name, _)| *name).collect();
             Err(EngineError::usage(format!("YCSB's binding {other} has no store here yet"))
