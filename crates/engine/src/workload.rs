@@ -62,7 +62,7 @@ impl Workload for SpecWorkload {
     }
 
     fn operations(&self) -> Option<u64> {
-        each!(self, own => own.operations()
+        each!(self, own => own.operations())
     }
 
     #[inline]

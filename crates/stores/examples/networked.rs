@@ -2,11 +2,19 @@
 
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Drive, Durability, Options, Promise, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
+use tokio::time::error::Elapsed;
+use tokio::time::{sleep, timeout};
+
+/// No wait is without an end.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Who found no server waits so long before it fails: a closed loop must not spin.
+const NAP: Duration = Duration::from_millis(50);
 
 /// A memcached server.
 #[derive(Debug)]
@@ -17,7 +25,8 @@ pub struct Memcached {
 /// One client's connection to it, and buffers that are used again.
 #[derive(Debug)]
 pub struct Connection {
-    stream: BufStream<TcpStream>,
+    address: SocketAddr,
+    stream: Option<BufStream<TcpStream>>,
     line: Vec<u8>,
     value: Vec<u8>,
     merged: Vec<u8>,
@@ -42,19 +51,10 @@ impl Store for Memcached {
         Promise::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
     }
 
-    // Called on the executor that will use the session, before any clock runs: here, blocking is allowed.
+    // Called on the executor that will use the session. It connects when it is told to.
     fn session(&self) -> Result<Self::Session, StoreError> {
-        let connected = std::net::TcpStream::connect(self.address).and_then(|stream| {
-            stream.set_nodelay(true)?;
-            stream.set_nonblocking(true)?;
-            TcpStream::from_std(stream)
-        });
-        let stream = connected.map_err(|error| {
-            StoreError::failed(format!("cannot reach memcached at {}: {error}", self.address))
-                .hint("start it, or set memcached.address")
-        })?;
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Connection { stream: BufStream::new(stream), line, value, merged, error: None })
+        Ok(Connection { address: self.address, stream: None, line, value, merged, error: None })
     }
 
     fn settle(&self) -> Result<(), StoreError> {
@@ -67,18 +67,31 @@ impl Store for Memcached {
 }
 
 impl Connection {
+    /// The connection; one that broke is made anew.
+    async fn stream(&mut self) -> Result<&mut BufStream<TcpStream>, Error> {
+        if self.stream.is_none() {
+            let stream = TcpStream::connect(self.address).await?;
+            stream.set_nodelay(true)?;
+            self.stream = Some(BufStream::new(stream));
+        }
+        self.stream.as_mut().ok_or(ErrorKind::NotConnected.into())
+    }
+
     /// Sends a request and reads the first line of its answer.
     async fn ask(&mut self, request: &[&[u8]]) -> Result<(), Error> {
+        let stream = self.stream().await?;
         for part in request {
-            self.stream.write_all(part).await?;
+            stream.write_all(part).await?;
         }
-        self.stream.flush().await?;
+        stream.flush().await?;
         self.next_line().await
     }
 
     async fn next_line(&mut self) -> Result<(), Error> {
-        self.line.clear();
-        self.stream.read_until(b'\n', &mut self.line).await?;
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        self.stream().await?.read_until(b'\n', &mut line).await?;
+        self.line = line;
         if self.line.ends_with(b"\r\n") { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 
@@ -93,9 +106,11 @@ impl Connection {
         let Some(len) = len.filter(|_| text.starts_with("VALUE ")) else {
             return Ok(self.unexpected());
         };
-        self.value.resize(len + 2, 0);
-        self.stream.read_exact(&mut self.value).await?;
-        self.value.truncate(len);
+        let mut value = std::mem::take(&mut self.value);
+        value.resize(len + 2, 0);
+        self.stream().await?.read_exact(&mut value).await?;
+        value.truncate(len);
+        self.value = value;
         self.next_line().await?;
         Ok(Status::Ok)
     }
@@ -106,25 +121,55 @@ impl Connection {
         Ok(if self.line == b"STORED\r\n" { Status::Ok } else { self.unexpected() })
     }
 
+    async fn merge(&mut self, key: &[u8], row: &Row) -> Result<Status, Error> {
+        let status = self.get(key).await?;
+        if status != Status::Ok {
+            return Ok(status);
+        }
+        let mut merged = std::mem::take(&mut self.merged);
+        let set = match row.merge_into(&self.value, &mut merged) {
+            Ok(()) => self.set(key, &merged).await,
+            Err(_) => Ok(Status::UnexpectedState),
+        };
+        self.merged = merged;
+        set
+    }
+
     fn unexpected(&mut self) -> Status {
         self.error = Some(format!("memcached answers: {}", String::from_utf8_lossy(&self.line).trim_end()));
         Status::Error
     }
 
-    /// The status of an exchange. Why one failed is kept for `last_error`, and is never printed.
-    fn done(&mut self, result: Result<Status, Error>) -> Status {
-        result.unwrap_or_else(|error| {
-            self.error = Some(error.to_string());
-            Status::ServiceUnavailable
-        })
+    /// The status of an exchange. Why one failed is kept for `last_error`, and is never printed. A connection that
+    /// failed is dropped: an answer that comes late must not be read as the next one's.
+    async fn done(&mut self, result: Result<Result<Status, Error>, Elapsed>) -> Status {
+        let (status, words) = match result {
+            Ok(Ok(status)) => return status,
+            Ok(Err(error)) => {
+                sleep(NAP).await;
+                (Status::ServiceUnavailable, error.to_string())
+            }
+            Err(late) => (Status::Timeout, late.to_string()),
+        };
+        self.stream = None;
+        self.error = Some(words);
+        status
     }
 }
 
 impl Session for Connection {
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        let connected = timeout(TIMEOUT, self.stream()).await;
+        connected.map_err(Error::from).and_then(|made| made.map(|_| ())).map_err(|error| {
+            StoreError::failed(format!("cannot reach memcached at {}: {error}", self.address))
+                .hint("start it, or set memcached.address")
+        })
+    }
+
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
-        let got = self.get(key).await;
-        let status = self.done(got);
+        let got = timeout(TIMEOUT, self.get(key)).await;
+        let status = self.done(got).await;
         if status == Status::Ok && row.read(&self.value, wanted).is_err() {
             return Status::UnexpectedState;
         }
@@ -137,29 +182,19 @@ impl Session for Connection {
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
-        let set = self.set(key, row.bytes()).await;
-        self.done(set)
+        let set = timeout(TIMEOUT, self.set(key, row.bytes())).await;
+        self.done(set).await
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
-        let got = self.get(key).await;
-        let status = self.done(got);
-        if status != Status::Ok {
-            return status;
-        }
-        let mut merged = std::mem::take(&mut self.merged);
-        let set = match row.merge_into(&self.value, &mut merged) {
-            Ok(()) => self.set(key, &merged).await,
-            Err(_) => Ok(Status::UnexpectedState),
-        };
-        self.merged = merged;
-        self.done(set)
+        let merged = timeout(TIMEOUT, self.merge(key, row)).await;
+        self.done(merged).await
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         // DELETED or NOT_FOUND: a record that was not there is gone, too.
-        let answered = self.ask(&[b"delete ", key, b"\r\n"]).await;
-        self.done(answered.map(|()| Status::Ok))
+        let answered = timeout(TIMEOUT, self.ask(&[b"delete ", key, b"\r\n"])).await;
+        self.done(answered.map(|asked| asked.map(|()| Status::Ok))).await
     }
 
     fn last_error(&mut self) -> Option<String> {

@@ -67,7 +67,7 @@ async fn works<S: Session>(session: &mut S, scans: bool) {
 }
 
 fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     runtime.expect("an executor").block_on(test);
 }
 
@@ -91,6 +91,7 @@ fn the_networked_example_works() {
     let store = networked::Memcached::open(&Options { properties, ..Options::default() }).unwrap();
     run(async {
         let mut session = store.session().unwrap();
+        session.connect().await.unwrap();
         works(&mut session, false).await;
         assert_eq!(session.insert(b"quit", &row(&[])).await, Status::Error);
         assert_eq!(session.last_error().as_deref(), Some("memcached answers: SERVER_ERROR bye"));
@@ -100,7 +101,7 @@ fn the_networked_example_works() {
         assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::ServiceUnavailable);
         assert_eq!(session.delete(b"user1").await, Status::ServiceUnavailable);
         assert!(session.last_error().is_some());
-        assert!(store.session().unwrap_err().hint.is_some());
+        assert!(store.session().unwrap().connect().await.unwrap_err().hint.is_some());
     });
 }
 

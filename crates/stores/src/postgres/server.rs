@@ -112,12 +112,14 @@ impl Told {
 /// A table that is missing, or another's.
 fn unfit(settings: &Settings) -> StoreError {
     let (table, server) = (&settings.table, &settings.server);
-    let columns = match settings.layout {
-        Layout::Columns => format!("{KEY} and a column for each field"),
-        Layout::Json => format!("{KEY} and {VALUE} JSONB"),
+    let (columns, option) = match settings.layout {
+        Layout::Columns => (format!("{KEY} and a column for each field"), ""),
+        Layout::Json => (format!("{KEY} and {VALUE} JSONB"), " --set layout=postgrenosql"),
     };
-    StoreError::failed(format!("postgres at {server} has no table {table} with {columns}"))
-        .hint(format!("make it with psql: {};", settings.layout.ddl(table)))
+    StoreError::failed(format!("postgres at {server} has no table {table} with {columns}")).hint(format!(
+        "loadstone systems fresh postgres {table}{option}, or with psql: {};",
+        settings.layout.ddl(table)
+    ))
 }
 
 /// A server that cannot be used, with what to do about it.

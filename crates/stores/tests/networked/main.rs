@@ -3,19 +3,22 @@
 //! `tests/test_stores_networked.py` starts each server and runs the cases of its store; a case by hand wants the store's
 //! properties in the variable of its line below, with spaces between. A new store is one line in the list.
 
+mod faults;
 mod opening;
 mod records;
+mod relay;
 mod subject;
 
 /// Makes a module per store with a test per case.
 macro_rules! conformance {
-    ($($name:ident: $store:ty, $variable:literal, [$($ability:ident),*];)*) => {
+    ($($name:ident: $store:ty, $variable:literal, [$($ability:ident),*] $({$($property:ident: $value:literal),*})?;)*) => {
         $(
             mod $name {
                 use crate::subject::Subject;
                 const SUBJECT: Subject = Subject {
                     variable: $variable,
                     $($ability: true,)*
+                    $($($property: $value,)*)?
                     ..Subject::NONE
                 };
                 cases! { $store;
@@ -28,6 +31,8 @@ macro_rules! conformance {
                         clients_do_not_disturb_each_other, many_clients_share_an_executor;
                     opening: the_promise_says_what_it_is, a_port_where_nobody_listens_is_refused,
                         a_host_that_does_not_exist_is_refused, records_outlive_the_connection;
+                    faults: a_broken_connection_is_made_anew, a_late_answer_is_nobodys,
+                        an_unknown_password_is_refused, a_missing_table_is_told;
                 }
             }
         )*
@@ -47,7 +52,11 @@ macro_rules! cases {
 }
 
 conformance! {
-    redis: loadstone_stores::redis::Redis, "LOADSTONE_TEST_REDIS", [scans, bytes];
-    postgres: loadstone_stores::postgres::Postgres, "LOADSTONE_TEST_POSTGRES", [ordered, scans, tells_missing, refuses_second];
-    postgrenosql: loadstone_stores::postgres::PostgreNoSql, "LOADSTONE_TEST_POSTGRENOSQL", [ordered, scans, tells_missing, refuses_second];
+    redis: loadstone_stores::redis::Redis, "LOADSTONE_TEST_REDIS", [scans, bytes]
+        {timeout: "redis.timeout", password: "redis.password"};
+    postgres: loadstone_stores::postgres::Postgres, "LOADSTONE_TEST_POSTGRES",
+        [ordered, scans, tells_missing, refuses_second, tables] {timeout: "postgres.timeout", password: "db.passwd"};
+    postgrenosql: loadstone_stores::postgres::PostgreNoSql, "LOADSTONE_TEST_POSTGRENOSQL",
+        [ordered, scans, tells_missing, refuses_second, tables]
+        {timeout: "postgres.timeout", password: "postgrenosql.passwd"};
 }

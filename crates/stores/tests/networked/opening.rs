@@ -27,23 +27,9 @@ pub fn records_outlive_the_connection<S: Store>(subject: &Subject, case: &str) {
     assert_eq!(session.get(&key, Wanted::One(b"field0")), (Status::Ok, row(&[("field0", "kept")])));
 }
 
-/// Opens it with another value in every property that holds an address.
+/// Opens it at another address.
 fn opened_at<S: Store>(subject: &Subject, host: &str, port: &str) -> Result<S, StoreError> {
-    let mut options = subject.options();
-    let names: Vec<String> = options.properties.keys().cloned().collect();
-    for name in names {
-        let value = options.properties.get_mut(&name).expect("a name of its own");
-        if name.ends_with("url") {
-            let (scheme, rest) = value.split_once("://").expect("a URL");
-            let (_, path) = rest.split_once('/').expect("a path");
-            *value = format!("{scheme}://{host}:{port}/{path}");
-        } else if name.ends_with("hosts") || name.ends_with("host") {
-            host.clone_into(value);
-        } else if name.ends_with("port") {
-            port.clone_into(value);
-        }
-    }
-    let store = S::open(&options)?;
+    let store = S::open(&subject.options_at(host, port))?;
     Sync::connect(&store)?;
     Ok(store)
 }

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
 /// A line of the list of stores: where it is, and what it can do.
+#[allow(clippy::struct_excessive_bools, reason = "a list of abilities, each with its name")]
 pub struct Subject {
     /// The environment variable with its properties: `redis.host=127.0.0.1 redis.port=6379`.
     pub variable: &'static str,
@@ -25,6 +26,12 @@ pub struct Subject {
     pub refuses_second: bool,
     /// A record without a value in a field comes back with an empty one.
     pub pads: bool,
+    /// There are tables, which it does not make.
+    pub tables: bool,
+    /// The property of its limit of a wait, ms, if one address is all that it is told: it is put behind a relay.
+    pub timeout: &'static str,
+    /// The property of the password.
+    pub password: &'static str,
 }
 
 impl Subject {
@@ -37,6 +44,9 @@ impl Subject {
         tells_missing: false,
         refuses_second: false,
         pads: false,
+        tables: false,
+        timeout: "",
+        password: "",
     };
 
     /// How it is opened.
@@ -48,6 +58,33 @@ impl Subject {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
+    }
+
+    /// How it is opened with another value in every property that holds an address.
+    pub fn options_at(&self, host: &str, port: &str) -> Options {
+        let mut options = self.options();
+        for (name, value) in &mut options.properties {
+            if name.ends_with("url") {
+                let (scheme, rest) = value.split_once("://").expect("a URL");
+                let (_, path) = rest.split_once('/').expect("a path");
+                *value = format!("{scheme}://{host}:{port}/{path}");
+            } else if name.ends_with("hosts") || name.ends_with("host") {
+                host.clone_into(value);
+            } else if name.ends_with("port") {
+                port.clone_into(value);
+            }
+        }
+        options
+    }
+
+    /// Host and port that it is opened with.
+    pub fn address(&self) -> (String, String) {
+        let properties = self.options().properties;
+        let of = |end: &str| properties.iter().find(|(name, _)| name.ends_with(end)).map(|(_, value)| value.clone());
+        let Some(url) = of("url") else { return (of("host").expect("a host"), of("port").expect("a port")) };
+        let place = url.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a place");
+        let (host, port) = place.split_once(':').expect("a port");
+        (host.to_owned(), port.to_owned())
     }
 
     /// An open store and one connected client.

@@ -1,0 +1,86 @@
+//! Cases on connections that break and answers that come late. For stores that are told one address and keep to it.
+
+use loadstone_load::{Status, Wanted};
+use loadstone_stores::Store;
+
+use crate::relay::Relay;
+use crate::subject::{Subject, Sync, row};
+
+/// A client behind a relay, with a limit of 300 ms.
+fn behind<S: Store>(subject: &Subject) -> (Relay, Sync<S::Session>) {
+    let (host, port) = subject.address();
+    let relay = Relay::to(format!("{host}:{port}"));
+    let mut options = subject.options_at("127.0.0.1", &relay.address.port().to_string());
+    options.properties.insert(subject.timeout.to_owned(), "300".to_owned());
+    let store = S::open(&options).expect("it is there");
+    let session = Sync::connect(&store).expect("a session");
+    (relay, session)
+}
+
+pub fn a_broken_connection_is_made_anew<S: Store>(subject: &Subject, case: &str) {
+    if subject.timeout.is_empty() {
+        return;
+    }
+    let (relay, mut session) = behind::<S>(subject);
+    let key = subject.open::<S>(case).key("1");
+    assert_eq!(session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
+    for _ in 0..5 {
+        relay.cut();
+        let (status, _) = session.get(&key, Wanted::One(b"field0"));
+        // A client library that sees the end at once has made a new connection by now.
+        assert!(matches!(status, Status::ServiceUnavailable | Status::Ok), "{status:?}");
+        if status != Status::Ok {
+            assert!(!session.words().is_empty());
+        }
+        let read = session.get(&key, Wanted::One(b"field0"));
+        assert_eq!(read, (Status::Ok, row(&[("field0", "kept")])), "{}", session.words());
+    }
+}
+
+pub fn a_late_answer_is_nobodys<S: Store>(subject: &Subject, case: &str) {
+    if subject.timeout.is_empty() {
+        return;
+    }
+    let (relay, mut session) = behind::<S>(subject);
+    let mut opened = subject.open::<S>(case);
+    let (one, two) = (opened.key("1"), opened.key("2"));
+    opened.session.put(&one, &row(&[("field0", "one")]));
+    opened.session.put(&two, &row(&[("field0", "two")]));
+    for _ in 0..3 {
+        relay.hold(true);
+        assert_eq!(session.get(&one, Wanted::One(b"field0")).0, Status::Timeout);
+        assert!(session.words().contains("300 ms"));
+        relay.hold(false);
+        for _ in 0..3 {
+            let read = session.get(&two, Wanted::One(b"field0"));
+            assert_eq!(read, (Status::Ok, row(&[("field0", "two")])), "{}", session.words());
+        }
+    }
+}
+
+pub fn an_unknown_password_is_refused<S: Store>(subject: &Subject, _case: &str) {
+    if subject.password.is_empty() {
+        return;
+    }
+    let mut options = subject.options();
+    options.properties.insert(subject.password.to_owned(), "wrong".to_owned());
+    let refused = S::open(&options).and_then(|store| Sync::connect(&store).map(|_| ()));
+    let error = refused.expect_err("nobody has this password");
+    assert!(!error.usage);
+    assert!(error.message.contains(&subject.address().1), "{error}");
+    assert!(error.hint.unwrap_or_default().contains(subject.password));
+}
+
+pub fn a_missing_table_is_told<S: Store>(subject: &Subject, _case: &str) {
+    if subject.tables {
+        for create in [true, false] {
+            let mut options = subject.options();
+            options.create = create;
+            "nosuchtable".clone_into(&mut options.table);
+            let refused = S::open(&options).and_then(|store| Sync::connect(&store).map(|_| ()));
+            let error = refused.expect_err("there is no such table");
+            assert!(!error.usage && error.message.contains("nosuchtable"), "{error}");
+            assert!(error.hint.unwrap_or_default().contains("nosuchtable"), "it says how to make it");
+        }
+    }
+}

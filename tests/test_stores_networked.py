@@ -1,0 +1,381 @@
+"""Stores that reach a server: on the real one, through its whole life.
+
+Each is a line of `STORES`. Its server is started here, the cases of `crates/stores/tests/networked` run on it, and then
+the engine's own binary meets what happens to servers: they are killed, paused and restarted, are somewhere else, lack a
+table, want another password. Every operation must end with a status that says why, and no run may hang.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from conftest import ROOT, Engine, Told
+from loadstone.event import Event, Interval
+from systems_support import Up, up
+from trial_support import Start, counts, whole, workload
+
+RECORDS = 400
+CLIENTS = 8
+# What an operation may end with while its server is gone, and while it is paused.
+GONE = {"SERVICE_UNAVAILABLE", "TIMEOUT"}
+PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Networked:
+    """A store, the system that it reaches, and how they are told of each other."""
+
+    name: str
+    system: str
+    # How its properties begin: a system tells those of every store that it serves.
+    properties: tuple[str, ...]
+    # The store's limit of a wait, in ms.
+    timeout: str
+    # Where the password is, and a user with another would be refused.
+    password: str | None = None
+    # `loadstone systems fresh`'s options; None where there are no tables that could be missing.
+    table: Mapping[str, str] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    nodes: int | None = None
+
+    @property
+    def variable(self) -> str:
+        """What the cases in Rust take its properties from."""
+        return f"LOADSTONE_TEST_{self.name.upper()}"
+
+
+STORES = (
+    Networked(
+        "redis",
+        "redis",
+        ("redis.",),
+        "redis.timeout",
+        "redis.password",
+        # What is written must be there after a restart.
+        settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
+    ),
+    Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}),
+    Networked(
+        "postgrenosql",
+        "postgres",
+        ("postgrenosql.",),
+        "postgres.timeout",
+        "postgrenosql.passwd",
+        {"layout": "postgrenosql"},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A store and its server, which is up and has the table."""
+
+    store: Networked
+    up: Up
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The store's own."""
+        return {n: v for n, v in self.up.properties.items() if n.startswith(self.store.properties)}
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """Host and port, as messages name them."""
+        text = " ".join(self.properties.values())
+        found = re.search(r"//([^:/]+):(\d+)", text)
+        if found:
+            return found[1], found[2]
+        host = next(v for n, v in self.properties.items() if n.endswith(("host", "hosts"))).split(",")[0]
+        return host, next(v for n, v in self.properties.items() if n.endswith("port"))
+
+    def elsewhere(self, host: str, port: str) -> dict[str, str]:
+        """The properties of a server at another address."""
+        own_host, own_port = self.address
+        changed = {}
+        for name, value in self.properties.items():
+            if name.endswith("url"):
+                value = value.replace(f"{own_host}:{own_port}", f"{host}:{port}")
+            elif name.endswith(("host", "hosts")):
+                value = host
+            elif name.endswith("port"):
+                value = port
+            changed[name] = value
+        assert changed != self.properties
+        return changed
+
+    def words(self, **changes: str) -> list[str]:
+        """The properties as the engine's command line takes them; `_` in a name stands for `.`."""
+        all_properties = {**self.properties, **{name.replace("_", "."): value for name, value in changes.items()}}
+        return [f"{name}={value}" for name, value in all_properties.items()]
+
+    def fresh(self) -> None:
+        """A running server with an empty table, whatever happened to it before."""
+        self.up.running.up(self.store.nodes, self.up.running.plan.settings)
+        self.up.running.fresh("usertable", self.store.table or {})
+
+    def load(self, engine: Engine) -> None:
+        """Loads records that can be verified."""
+        self.fresh()
+        line = (
+            f"load {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true -threads {CLIENTS}"
+        )
+        told = engine(line, *self.words())
+        assert told.returns("INSERT") == {"OK": RECORDS}
+
+    def run(self, seconds: int, *more: str) -> tuple[str, ...]:
+        """A run of workload A that ends after so long."""
+        line = f"run {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true operationcount=0"
+        return (f"{line} maxexecutiontime={seconds} -threads {CLIENTS}", *self.words(), *more)
+
+
+@pytest.fixture(scope="module", params=STORES, ids=[store.name for store in STORES])
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+    store: Networked = request.param
+    with up(store.system, store.nodes, **store.settings) as system:
+        found = Served(store, system)
+        found.fresh()
+        yield found
+
+
+def started(process: subprocess.Popen[str]) -> None:
+    """Waits until the run measures."""
+    assert process.stderr
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line == "Starting test.\n":
+            return
+    raise AssertionError(f"it ended before it began:\n{''.join(said)}")
+
+
+def ended(process: subprocess.Popen[str]) -> Told:
+    """Waits for a run that was started: none may hang."""
+    out, err = process.communicate(timeout=60)
+    assert "panicked" not in err, err
+    return Told(process.returncode, out, err, 0)
+
+
+def statuses(told: Told) -> Counter[str]:
+    """What operations ended with, over reads and updates; each kind's statuses must add up to its histograms."""
+    found: Counter[str] = Counter()
+    for metric in ("READ", "UPDATE"):
+        returns = told.returns(metric)
+        found.update(returns)
+        assert told.value(metric, "Operations") == returns.get("OK", 0)
+        failed = sum(returns.values()) - returns.get("OK", 0)
+        if failed:
+            assert told.value(f"{metric}-FAILED", "Operations") == failed
+    return found
+
+
+def refused(told: Told, *words: str) -> None:
+    """It did not begin, and said why in a line, and what to do in another."""
+    assert told.code == 1, told.err
+    assert "Starting test." not in told.err
+    errors = [line for line in told.err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, told.err
+    for word in words:
+        assert word in errors[0], told.err
+    assert re.fullmatch(r"hint: \S.*", told.err.splitlines()[-1]), f"a hint is missing: {told.err}"
+
+
+def test_the_cases_of_every_networked_store(served: Served) -> None:
+    filter_ = f"{served.store.name}::"
+    variables = {served.store.variable: " ".join(served.words())}
+    done = subprocess.run(
+        ["cargo", "test", "--locked", "-p", "loadstone-stores", "--test", "networked", "--", "--ignored", filter_],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=3000,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    passed = re.search(r"test result: ok\. (\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 15, done.stdout
+
+
+def test_what_was_loaded_is_read_and_right(served: Served, engine: Engine) -> None:
+    served.load(engine)
+    line = (
+        f"run {served.store.name} -P workloads/workloadb recordcount={RECORDS} operationcount=2000 dataintegrity=true"
+    )
+    for more in ("", "readallfields=false", "readproportion=0.5 readmodifywriteproportion=0.5"):
+        told = engine(f"{line} -threads {CLIENTS} {more}", *served.words())
+        assert told.returns("VERIFY")["OK"] == sum(told.returns("READ").values()) > 0
+        assert sum(statuses(told).values()) == statuses(told)["OK"]
+    told = engine(
+        f"run {served.store.name} -P workloads/workloade recordcount={RECORDS} operationcount=200 insertproportion=0",
+        "scanproportion=1",
+        *served.words(),
+    )
+    assert told.returns("SCAN") == {"OK": 200}
+
+
+def test_a_thousand_clients(served: Served, engine: Engine) -> None:
+    clients = 1000 if served.store.system != "postgres" else 150
+    served.load(engine)
+    line = f"run {served.store.name} -P workloads/workloada recordcount={RECORDS} operationcount={20 * clients}"
+    told = engine(f"{line} -threads {clients} dataintegrity=true", *served.words())
+    assert statuses(told) == {"OK": 20 * clients}
+
+
+def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
+    served: Served, engine: Engine, running: list[subprocess.Popen[str]]
+) -> None:
+    served.load(engine)
+    process = engine.start(*served.run(4))
+    running.append(process)
+    started(process)
+    time.sleep(1)
+    served.up.running.kill()
+    told = ended(process)
+    assert told.code == 1, told.err
+    found = statuses(told)
+    assert found["OK"] > 0
+    assert found["SERVICE_UNAVAILABLE"] > 0
+    assert {*found} <= {"OK", *GONE}
+    assert re.search(r"warning: \d+ x (READ|UPDATE) returned SERVICE_UNAVAILABLE; the first: \S", told.err), told.err
+    # The rest of the run was spent asking, not spinning.
+    assert sum(found.values()) - found["OK"] < 4 * CLIENTS * 30
+
+
+def test_after_a_restart_operations_succeed_again_and_all_are_counted(
+    served: Served, engine: Engine, start: Start
+) -> None:
+    served.load(engine)
+    with start(
+        store={"name": served.store.name, "properties": served.properties},
+        workload=workload(records=RECORDS, insert_count=RECORDS),
+        clients=CLIENTS,
+        until={"seconds": 600},
+        interval_ms=250,
+    ) as trial:
+        events: list[Event] = [trial.next()]
+        while served_ok(events) < 100:
+            events.append(trial.next())
+        served.up.running.kill()
+        while failed(events) < CLIENTS:
+            events.append(trial.next())
+        served.up.running.up(served.store.nodes, served.up.running.plan.settings)
+        until = len(events)
+        while served_ok(events[until:]) < 1000:
+            events.append(trial.next())
+        # Every client has its connection again.
+        until = len(events)
+        while len(events) < until + 8:
+            events.append(trial.next())
+        last = [event for event in events if isinstance(event, Interval)][-4:]
+        trial.say('"stop"')
+        _, rest = trial.rest()
+    summary = whole(rest)
+    assert {status for _, status in counts(summary.outcomes)} <= {"OK", *GONE}
+    assert sum(interval.operations for interval in last) == sum(interval.succeeded for interval in last) > 0
+
+
+def served_ok(events: list[Event]) -> int:
+    """Operations that succeeded in these intervals."""
+    return sum(event.succeeded for event in events if isinstance(event, Interval))
+
+
+def failed(events: list[Event]) -> int:
+    """Operations that failed in these intervals."""
+    return sum(event.operations - event.succeeded for event in events if isinstance(event, Interval))
+
+
+@pytest.mark.parametrize("patient", [True, False], ids=["longer limit", "shorter limit"])
+def test_a_server_that_stands_still_for_five_seconds(
+    served: Served, engine: Engine, running: list[subprocess.Popen[str]], patient: bool
+) -> None:
+    served.load(engine)
+    limit = 30_000 if patient else 1_000
+    process = engine.start(*served.run(8, f"{served.store.timeout}={limit}"))
+    running.append(process)
+    started(process)
+    time.sleep(1)
+    served.up.running.pause()
+    try:
+        time.sleep(PAUSE_SECONDS)
+    finally:
+        served.up.running.resume()
+    told = ended(process)
+    found = statuses(told)
+    slowest = max(told.value(metric, "MaxLatency(us)") for metric in ("READ", "UPDATE"))
+    if patient:
+        assert {*found} == {"OK"}
+        assert told.code == 0, told.err
+        # They were late, and the report says by how much.
+        assert slowest > 0.9 * PAUSE_SECONDS * 1e6
+    else:
+        assert found["TIMEOUT"] >= CLIENTS
+        assert {*found} <= {"OK", *GONE}
+        assert told.code == 1
+        assert re.search(r"returned TIMEOUT; the first: .*within 1000 ms", told.err), told.err
+        assert slowest < 0.9 * PAUSE_SECONDS * 1e6
+    # A late answer is nobody's: whoever verifies would have seen UNEXPECTED_STATE. (ERROR: a read brought nothing.)
+    assert {*told.returns("VERIFY")} <= {"OK", "ERROR"}
+
+
+def test_wrong_addresses_are_refused(served: Served, engine: Engine) -> None:
+    for host, port in (("no-such-host.invalid", served.address[1]), (served.address[0], "1")):
+        words = [f"{name}={value}" for name, value in served.elsewhere(host, port).items()]
+        for verb in ("load", "run"):
+            line = f"{verb} {served.store.name} -P workloads/workloada"
+            refused(engine.told(line, *words), host, port)
+
+
+def test_a_wrong_password_is_refused(served: Served, engine: Engine) -> None:
+    if served.store.password is None:
+        pytest.skip(f"{served.store.name} is started without passwords")
+    served.fresh()
+    line = f"run {served.store.name} -P workloads/workloada"
+    told = engine.told(line, *served.words(), f"{served.store.password}=wrong")
+    refused(told, ":".join(served.address))
+    assert served.store.password in told.err
+    if served.store.name == "redis":
+        told = engine.told(line, *[word for word in served.words() if not word.startswith("redis.password")])
+        refused(told, ":".join(served.address), "NOAUTH")
+
+
+def test_a_missing_table_is_told_with_what_makes_it(served: Served, engine: Engine) -> None:
+    if served.store.table is None:
+        # The name of a table has no effect: what was loaded under one is found under any.
+        served.load(engine)
+        line = f"run {served.store.name} -P workloads/workloadc recordcount={RECORDS} operationcount=50"
+        assert engine(line, "table=nosuchtable", *served.words()).returns("READ") == {"OK": 50}
+        return
+    served.fresh()
+    for verb in ("load", "run"):
+        told = engine.told(f"{verb} {served.store.name} -P workloads/workloada table=nosuchtable", *served.words())
+        refused(told, "nosuchtable", ":".join(served.address))
+        assert "CREATE TABLE nosuchtable" in told.err
+
+
+def test_a_run_on_a_table_of_nobody_finds_nothing(served: Served, engine: Engine) -> None:
+    served.fresh()
+    told = engine.told(
+        f"run {served.store.name} -P workloads/workloadc recordcount=10 operationcount=20", *served.words()
+    )
+    assert told.returns("READ") == {"NOT_FOUND": 20}
+    assert told.code == 1
+
+
+def test_the_promise_is_the_servers_own(served: Served, engine: Engine) -> None:
+    served.fresh()
+    told = engine.told(
+        f"run {served.store.name} -P workloads/workloadc recordcount=10 operationcount=20", *served.words()
+    )
+    (store,) = told.said("Store: ")
+    assert re.search(r"version [A-Z]\w+ \d", store), store
+    assert f"address {':'.join(served.address)}" in store
+    assert len(told.said("Writes survive: ")) == 1
