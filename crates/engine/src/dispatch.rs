@@ -6,6 +6,7 @@ use loadstone_load::Workload;
 use loadstone_load::core::{CoreLoad, CoreRun};
 use loadstone_load::time_series::{TimeSeriesLoad, TimeSeriesRun};
 use loadstone_stores::Store;
+use loadstone_stores::cassandra::Cassandra;
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hse::Hse;
 use loadstone_stores::lmdb::Lmdb;
@@ -24,6 +25,7 @@ pub const STORES: &[(&str, &str)] = &[
     ("fjall", "fjall (fjall.dir)"),
     ("redb", "redb (redb.dir)"),
     ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
+    ("cassandra", "Cassandra and ScyllaDB over CQL (hosts)"),
     ("null", "keeps nothing, to measure the driver"),
 ];
 
@@ -66,6 +68,7 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "fjall" => visitor.visit::<Fjall>(),
         "redb" => visitor.visit::<Redb>(),
         "hse" => visitor.visit::<Hse>(),
+        "cassandra" => visitor.visit::<Cassandra>(),
         "null" => visitor.visit::<Null>(),
         other => return Err(unknown(other)),
     })

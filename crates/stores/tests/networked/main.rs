@@ -46,4 +46,6 @@ macro_rules! cases {
     };
 }
 
-conformance! {}
+conformance! {
+    cassandra: loadstone_stores::cassandra::Cassandra, "LOADSTONE_TEST_CASSANDRA", [scans];
+}

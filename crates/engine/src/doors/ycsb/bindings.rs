@@ -15,8 +15,6 @@ const OTHERS: &[&str] = &[
     "asynchbase",
     "azurecosmos",
     "azuretablestorage",
-    "cassandra-cql",
-    "cassandra2-cql",
     "cloudspanner",
     "couchbase",
     "couchbase2",
@@ -70,6 +68,8 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
     match name {
         // YCSB's own store that does nothing.
         "basic" | "basicts" => Ok("null"),
+        // The latter is what YCSB called it for Cassandra 2, and still takes.
+        "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
         other if OTHERS.contains(&other) => {
             let all: Vec<&str> = dispatch::STORES.iter().map(|(name, _)| *name).collect();
             Err(EngineError::usage(format!("YCSB's binding {other} has no store here yet"))

@@ -153,6 +153,7 @@ pub const STORES: &[(&str, &[&str])] = &[
     ("fjall", &["fjall.dir", "fjall.cachesize"]),
     ("redb", &["redb.dir", "redb.cachesize"]),
     ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.kvdb.home", "hse.gparams", "hse.kvdb.cparams", "hse.kvdb.rparams", "hse.kvs.cparams", "hse.kvs.rparams", "hse.mpool_name", "hse.params", "hse.config_path"]),
+    ("cassandra", &["hosts", "port", "cassandra.keyspace", "cassandra.username", "cassandra.password", "cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.maxconnections", "cassandra.coreconnections", "cassandra.connecttimeoutmillis", "cassandra.readtimeoutmillis", "cassandra.tracing", "cassandra.useSSL", "cassandra.localdc", "cassandra.connections"]),
     ("null", &[]),
 ];
 
