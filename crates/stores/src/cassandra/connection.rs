@@ -109,21 +109,7 @@ impl Connection {
         opcode: u8,
         body: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Failure> {
-        let shared = &*self.0;
-        if let Some(words) = &*shared.lost.borrow() {
-            return Err(Failure::new(Status::ServiceUnavailable, words));
-        }
-        let stream = shared.streams.borrow_mut().take(slot, shared.now.get()).ok_or_else(|| {
-            let words = format!("{STREAMS_MAX} requests to {} have no answer", shared.address);
-            Failure::new(Status::ServiceUnavailable, words)
-        })?;
-        let mut out = shared.out.borrow_mut();
-        let first = out.is_empty();
-        frame(&mut out, flags, stream, opcode, body);
-        drop(out);
-        if first {
-            shared.wake();
-        }
+        self.0.send(slot, flags, opcode, body)?;
         poll_fn(|context| slot.poll(context)).await
     }
 
@@ -188,6 +174,27 @@ impl Streams {
 }
 
 impl Shared {
+    /// Puts a request among what is to be sent.
+    #[inline]
+    fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
+        if let Some(words) = &*self.lost.borrow() {
+            return Err(Failure::new(Status::ServiceUnavailable, words));
+        }
+        let stream = self.streams.borrow_mut().take(slot, self.now.get()).ok_or_else(|| {
+            let words = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
+            Failure::new(Status::ServiceUnavailable, words)
+        })?;
+        let mut out = self.out.borrow_mut();
+        // The task is awake already if there was something to send.
+        let first = out.is_empty();
+        frame(&mut out, flags, stream, opcode, body);
+        drop(out);
+        if first {
+            self.wake();
+        }
+        Ok(())
+    }
+
     #[inline]
     fn wake(&self) {
         if let Some(task) = &*self.task.borrow() {

@@ -94,7 +94,7 @@ impl Pool {
                 Err(unreachable(&self.lines[0].why()))
             })
             .await
-            .map(|_| ())
+            .map(|&()| ())
     }
 
     /// A connection for a key: to a node that has it, if one can be asked. If no node can, the next attempt to connect
@@ -171,26 +171,26 @@ impl Line {
 }
 
 /// Connects until it succeeds, or until nobody needs it any more.
-async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, line: usize) {
+async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, number: usize) {
     loop {
-        let Some(address) = pool.upgrade().map(|pool| pool.lines[line].address) else { return };
+        let Some(address) = pool.upgrade().map(|pool| pool.lines[number].address) else { return };
         let opened = Link::open(address, &cluster.settings).await;
         if opened.is_err() {
             tokio::time::sleep(PAUSE).await;
         }
         let Some(pool) = pool.upgrade() else { return };
-        let line = &pool.lines[line];
+        let place = &pool.lines[number];
         match opened {
             Ok(link) => {
-                *line.link.borrow_mut() = Some(Rc::new(link));
-                *line.failure.borrow_mut() = None;
-                line.opening.set(false);
-                line.tried.notify_waiters();
+                *place.link.borrow_mut() = Some(Rc::new(link));
+                *place.failure.borrow_mut() = None;
+                place.opening.set(false);
+                place.tried.notify_waiters();
                 return;
             }
             Err(failure) => {
-                *line.failure.borrow_mut() = Some(failure);
-                line.tried.notify_waiters();
+                *place.failure.borrow_mut() = Some(failure);
+                place.tried.notify_waiters();
             }
         }
     }
@@ -202,11 +202,8 @@ async fn sweep(pool: Weak<Pool>, timeout: Duration) {
     loop {
         tokio::time::sleep(step).await;
         let Some(pool) = pool.upgrade() else { return };
-        for line in &pool.lines {
-            let link = line.live();
-            if let Some(link) = link {
-                link.connection().sweep();
-            }
+        for link in pool.lines.iter().filter_map(Line::live) {
+            link.connection().sweep();
         }
     }
 }
