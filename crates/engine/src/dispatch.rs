@@ -3,6 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use loadstone_stores::Store;
+use loadstone_stores::cassandra::Cassandra;
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hse::Hse;
 use loadstone_stores::lmdb::Lmdb;
@@ -27,6 +28,7 @@ pub const STORES: &[(&str, &str)] = &[
     ("redis", "Redis and what speaks its protocol (redis.host, redis.port)"),
     ("postgres", "PostgreSQL, a column for each field (db.url)"),
     ("postgrenosql", "PostgreSQL, one JSON object a record (postgrenosql.url)"),
+    ("cassandra", "Cassandra and ScyllaDB over CQL (hosts)"),
     ("null", "keeps nothing, to measure the driver"),
 ];
 
@@ -55,6 +57,7 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "redis" => visitor.visit::<Redis>(),
         "postgres" => visitor.visit::<Postgres>(),
         "postgrenosql" => visitor.visit::<PostgreNoSql>(),
+        "cassandra" => visitor.visit::<Cassandra>(),
         "null" => visitor.visit::<Null>(),
         other => return Err(unknown(other)),
     })

@@ -21,6 +21,6 @@ pub mod values;
 pub mod zipf;
 
 pub use operation::{Check, Kind, Operation, Selection, Workload};
-pub use row::{Row, Wanted};
+pub use row::{Fields, Row, Wanted};
 pub use segment::Segment;
 pub use status::Status;

@@ -5,6 +5,7 @@
 //! merging and scanning are the same code, and the same cost, for all of them.
 
 pub mod cache;
+pub mod cassandra;
 mod deadline;
 mod embedded;
 pub mod error;

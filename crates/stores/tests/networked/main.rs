@@ -59,4 +59,6 @@ conformance! {
     postgrenosql: loadstone_stores::postgres::PostgreNoSql, "LOADSTONE_TEST_POSTGRENOSQL",
         [ordered, scans, tells_missing, refuses_second, tables]
         {timeout: "postgres.timeout", password: "postgrenosql.passwd"};
+    cassandra: loadstone_stores::cassandra::Cassandra, "LOADSTONE_TEST_CASSANDRA", [scans, tables]
+        {timeout: "cassandra.readtimeoutmillis", password: "cassandra.password"};
 }

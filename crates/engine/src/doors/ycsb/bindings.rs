@@ -15,8 +15,6 @@ const OTHERS: &[&str] = &[
     "asynchbase",
     "azurecosmos",
     "azuretablestorage",
-    "cassandra-cql",
-    "cassandra2-cql",
     "cloudspanner",
     "couchbase",
     "couchbase2",
@@ -69,6 +67,8 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
         "basic" | "basicts" => Ok("null"),
         // Its other databases are refused by their URL.
         "jdbc" => Ok("postgres"),
+        // The latter is what YCSB called it for Cassandra 2, and still takes.
+        "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
         other if OTHERS.contains(&other) => {
             let all: Vec<&str> = dispatch::STORES.iter().map(|(name, _)| *name).collect();
             Err(EngineError::usage(format!("YCSB's binding {other} has no store here yet"))

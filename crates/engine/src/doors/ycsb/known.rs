@@ -156,6 +156,7 @@ pub const STORES: &[(&str, &[&str])] = &[
     ("redis", &["redis.host", "redis.port", "redis.password", "redis.cusername", "redis.cpassword", "redis.timeout", "redis.cluster", "redis.pipeline"]),
     ("postgres", &["db.url", "db.user", "db.passwd", "db.driver", "db.batchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "jdbc.fetchsize", "postgres.timeout", "postgres.connecttimeout"]),
     ("postgrenosql", &["postgrenosql.url", "postgrenosql.user", "postgrenosql.passwd", "postgrenosql.autocommit", "db.driver", "postgres.timeout", "postgres.connecttimeout"]),
+    ("cassandra", &["hosts", "port", "cassandra.keyspace", "cassandra.username", "cassandra.password", "cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.maxconnections", "cassandra.coreconnections", "cassandra.connecttimeoutmillis", "cassandra.readtimeoutmillis", "cassandra.tracing", "cassandra.useSSL", "cassandra.localdc", "cassandra.connections"]),
     ("null", &[]),
 ];
 

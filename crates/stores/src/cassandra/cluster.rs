@@ -1,0 +1,192 @@
+//! What there is to know of a cluster before the first operation: its nodes, the table, what it promises.
+
+use std::net::{IpAddr, SocketAddr};
+
+use loadstone_load::Status;
+
+use super::answer::Refusal;
+use super::login::Link;
+use super::ring::{Node, Replication, Ring};
+use super::settings::Settings;
+use super::statements::KEY;
+use crate::error::{Failure, StoreError};
+
+type Cells = Vec<Vec<Option<Vec<u8>>>>;
+
+/// A cluster, as its first node that answered tells.
+#[derive(Debug)]
+pub struct Cluster {
+    /// How it is reached.
+    pub settings: Settings,
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// The data centre whose nodes are asked.
+    pub local_dc: String,
+    /// Who has which keys.
+    pub ring: Ring,
+    /// How the keyspace is replicated.
+    pub replication: Replication,
+    /// Whether writes to the keyspace go to the commit log at all.
+    pub durable_writes: bool,
+    /// `periodic`, `batch` or `group`, where the server tells.
+    pub commitlog_sync: Option<String>,
+    /// Release of the node.
+    pub version: String,
+    /// Connected to this node.
+    pub contact: SocketAddr,
+}
+
+impl Cluster {
+    /// Asks the first contact point that answers.
+    pub async fn discover(settings: Settings) -> Result<Self, StoreError> {
+        let (contact, link) = connect(&settings).await?;
+        let ask = async |text: &str| link.query(text).await.map_err(|refusal| refused(contact, refusal));
+        let place = "SELECT data_center, rack, tokens, release_version, partitioner FROM system.local";
+        let mut nodes = Vec::new();
+        let mut told = ask(place).await?.into_iter().flatten();
+        let mut next = || told.next().flatten();
+        let (dc, rack) = (text(next()), text(next()));
+        let local_dc = if settings.local_dc.is_empty() { dc.clone() } else { settings.local_dc.clone() };
+        nodes.push(Node { address: contact, dc, rack, tokens: tokens(next()) });
+        let (version, partitioner) = (text(next()), text(next()));
+        for peer in ask("SELECT data_center, rack, tokens, rpc_address, peer FROM system.peers").await? {
+            let mut values = peer.into_iter();
+            let mut next = || values.next().flatten();
+            let (dc, rack, tokens) = (text(next()), text(next()), tokens(next()));
+            let (rpc, peer) = (address(next()), address(next()));
+            // A node that listens everywhere is reached where its peers reach it.
+            let ip = rpc.filter(|ip| !ip.is_unspecified()).or(peer);
+            if let Some(ip) = ip.filter(|_| !tokens.is_empty()) {
+                nodes.push(Node { address: SocketAddr::new(ip, settings.port), dc, rack, tokens });
+            }
+        }
+        if !nodes.iter().any(|node| node.dc == local_dc) {
+            let dcs: Vec<&str> = nodes.iter().map(|node| node.dc.as_str()).collect();
+            return Err(StoreError::usage(format!("no node of the cluster at {contact} is in {local_dc}"))
+                .hint(format!("cassandra.localdc can be {}", dcs.join(", "))));
+        }
+        let where_keyspace = format!("WHERE keyspace_name = '{}'", settings.keyspace);
+        let keyspace = format!("SELECT durable_writes, replication FROM system_schema.keyspaces {where_keyspace}");
+        let mut values = ask(&keyspace).await?.into_iter().flatten();
+        let durable_writes = values.next().flatten().as_deref() != Some(&[0]);
+        let replication = Replication::of(&pairs(values.next().flatten()));
+        let columns = format!(
+            "SELECT column_name, kind FROM system_schema.columns {where_keyspace} AND table_name = '{}'",
+            settings.table
+        );
+        check_table(&settings, contact, &ask(&columns).await?)?;
+        // There since 4.0; not in ScyllaDB.
+        let sync = link.query("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
+        let sync = sync.ok().and_then(|cells| cells.into_iter().flatten().next().flatten());
+        let hashed = partitioner.ends_with("Murmur3Partitioner");
+        Ok(Self {
+            ring: if hashed { Ring::new(&nodes, &replication) } else { Ring::default() },
+            settings,
+            nodes,
+            local_dc,
+            replication,
+            durable_writes,
+            commitlog_sync: sync.map(|value| text(Some(value))),
+            version,
+            contact,
+        })
+    }
+}
+
+/// The first contact point that answers. Its failure is the error if none does.
+async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreError> {
+    let mut first: Option<Failure> = None;
+    for host in &settings.hosts {
+        let place = format!("{host}:{}", settings.port);
+        let unknown = |error: &dyn std::fmt::Display| {
+            Failure::new(Status::ServiceUnavailable, format!("cannot find {place}: {error}"))
+        };
+        let found = tokio::time::timeout(settings.connect_timeout, tokio::net::lookup_host(&place)).await;
+        let addresses: Vec<SocketAddr> = match found {
+            Ok(Ok(addresses)) => addresses.collect(),
+            Ok(Err(error)) => {
+                first.get_or_insert(unknown(&error));
+                continue;
+            }
+            Err(late) => {
+                first.get_or_insert(unknown(&late));
+                continue;
+            }
+        };
+        for address in addresses {
+            match Link::open(address, settings).await {
+                Ok(link) => return Ok((address, link)),
+                Err(mut failure) => {
+                    if !failure.message.contains(&place) {
+                        failure.message = format!("{place}: {}", failure.message);
+                    }
+                    first.get_or_insert(failure);
+                }
+            }
+        }
+    }
+    Err(unreachable(&first.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, "no contact point"))))
+}
+
+/// The error of a cluster that no client can use.
+pub fn unreachable(failure: &Failure) -> StoreError {
+    let hint = match failure.status {
+        Status::Forbidden => "set cassandra.username and cassandra.password to those of a role that may log in",
+        _ => "is it up? `loadstone systems up cassandra` starts one; set hosts and port",
+    };
+    StoreError::failed(failure.message.clone()).hint(hint)
+}
+
+fn refused(contact: SocketAddr, refusal: Refusal) -> StoreError {
+    let failure = refusal.failure();
+    unreachable(&Failure::new(failure.status, format!("{contact} does not tell about itself: {}", failure.message)))
+}
+
+fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Result<(), StoreError> {
+    let Settings { keyspace, table, .. } = settings;
+    let make = "CREATE KEYSPACE ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+    let make = make.replace("ycsb", keyspace);
+    let hint = format!(
+        "make it: {make}; CREATE TABLE {keyspace}.{table} ({KEY} varchar PRIMARY KEY, field0 varchar, … field9 varchar)"
+    );
+    if columns.is_empty() {
+        return Err(StoreError::failed(format!("there is no table {keyspace}.{table} at {contact}")).hint(hint));
+    }
+    let key: Vec<&str> = columns
+        .iter()
+        .filter(|column| column.get(1).and_then(Option::as_deref) == Some(b"partition_key"))
+        .filter_map(|column| column.first().and_then(Option::as_deref))
+        .filter_map(|name| std::str::from_utf8(name).ok())
+        .collect();
+    if key != [KEY] {
+        let message = format!("the key of {keyspace}.{table} at {contact} is ({}), not ({KEY})", key.join(", "));
+        return Err(StoreError::failed(message).hint(hint));
+    }
+    Ok(())
+}
+
+fn text(value: Option<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&value.unwrap_or_default()).into_owned()
+}
+
+fn address(value: Option<Vec<u8>>) -> Option<IpAddr> {
+    let bytes = value?;
+    let four = <[u8; 4]>::try_from(bytes.as_slice()).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from)).ok()
+}
+
+/// The elements of a set, or keys and values of a map one after the other.
+fn elements(value: Option<Vec<u8>>, each: usize) -> Vec<String> {
+    let bytes = value.unwrap_or_default();
+    let mut body = super::wire::Body(&bytes);
+    let Ok(count) = body.int() else { return Vec::new() };
+    (0..count.max(0) as usize * each).map_while(|_| body.bytes().ok()).map(|v| text(v.map(<[u8]>::to_vec))).collect()
+}
+
+fn tokens(value: Option<Vec<u8>>) -> Vec<i64> {
+    elements(value, 1).iter().filter_map(|token| token.parse().ok()).collect()
+}
+
+fn pairs(value: Option<Vec<u8>>) -> Vec<(String, String)> {
+    elements(value, 2).chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}

@@ -1,0 +1,172 @@
+//! Against a server of our own that answers when, and with what, the test says.
+
+use std::pin::pin;
+
+use super::super::wire::opcode;
+use super::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// The server's end.
+struct Server(TcpStream);
+
+impl Server {
+    /// The next request: its stream and body.
+    async fn request(&mut self) -> (u16, Vec<u8>) {
+        let mut header = [0; HEADER];
+        self.0.read_exact(&mut header).await.unwrap();
+        let len = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
+        let mut body = vec![0; len as usize];
+        self.0.read_exact(&mut body).await.unwrap();
+        (u16::from_be_bytes([header[2], header[3]]), body)
+    }
+
+    async fn answer(&mut self, stream: u16, body: &[u8]) {
+        let mut out = Vec::new();
+        frame(&mut out, 0, stream, opcode::RESULT, |out| out.extend_from_slice(body));
+        out[0] |= 0x80;
+        self.0.write_all(&out).await.unwrap();
+    }
+}
+
+fn on_executor(test: impl AsyncFnOnce(Connection, Server)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (connection, accepted) = both(Connection::open(address, 64), listener.accept()).await;
+        test(connection.unwrap(), Server(accepted.unwrap().0)).await;
+    });
+}
+
+/// Runs both to their ends.
+async fn both<A: Future, B: Future>(one: A, two: B) -> (A::Output, B::Output) {
+    let (mut one, mut two) = (pin!(one), pin!(two));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|context| {
+        if first.is_none()
+            && let Poll::Ready(output) = one.as_mut().poll(context)
+        {
+            first = Some(output);
+        }
+        if second.is_none()
+            && let Poll::Ready(output) = two.as_mut().poll(context)
+        {
+            second = Some(output);
+        }
+        match (first.take(), second.take()) {
+            (Some(one), Some(two)) => Poll::Ready((one, two)),
+            (one, two) => {
+                (first, second) = (one, two);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Asks with a body and returns the answer's.
+async fn ask(connection: &Connection, body: &[u8]) -> Result<Vec<u8>, Failure> {
+    let slot = Rc::new(Slot::default());
+    connection.ask(&slot, 0, opcode::QUERY, |out| out.extend_from_slice(body)).await?;
+    Ok(slot.bytes().clone())
+}
+
+#[test]
+fn answers_belong_to_their_requests_in_any_order() {
+    on_executor(async |connection, mut server| {
+        let serve = async {
+            let (first, second) = (server.request().await, server.request().await);
+            server.answer(second.0, &second.1).await;
+            server.answer(first.0, &first.1).await;
+        };
+        let asked = both(ask(&connection, b"one"), ask(&connection, b"two"));
+        let ((one, two), ()) = both(asked, serve).await;
+        assert_eq!((one.unwrap(), two.unwrap()), (b"one".to_vec(), b"two".to_vec()));
+    });
+}
+
+#[test]
+fn large_requests_and_answers_are_whole() {
+    on_executor(async |connection, mut server| {
+        let large: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+        let serve = async {
+            let (stream, body) = server.request().await;
+            server.answer(stream, &body).await;
+        };
+        let (answer, ()) = both(ask(&connection, &large), serve).await;
+        assert!(answer.unwrap() == large);
+    });
+}
+
+#[test]
+fn the_answer_to_a_request_given_up_is_nobodys() {
+    on_executor(async |connection, mut server| {
+        let late = async {
+            let stream = server.request().await.0;
+            (0..SWEEPS).for_each(|_| connection.sweep());
+            connection.sweep();
+            stream
+        };
+        let (failed, late) = both(ask(&connection, b"slow"), late).await;
+        assert_eq!(failed.unwrap_err().status, Status::Timeout);
+        // The same client asks again, and the late answer arrives before its own.
+        let serve = async {
+            let next = server.request().await;
+            assert_ne!(next.0, late, "the stream is still taken");
+            server.answer(late, b"late").await;
+            server.answer(next.0, &next.1).await;
+            let again = server.request().await;
+            assert!(again.0 <= late.max(next.0), "streams are used again");
+            server.answer(again.0, &again.1).await;
+        };
+        let ask_twice = async { (ask(&connection, b"next").await, ask(&connection, b"again").await) };
+        let (answers, ()) = both(ask_twice, serve).await;
+        assert_eq!((answers.0.unwrap(), answers.1.unwrap()), (b"next".to_vec(), b"again".to_vec()));
+    });
+}
+
+#[test]
+fn requests_under_way_fail_with_their_connection() {
+    on_executor(async |connection, mut server| {
+        let close = async {
+            server.request().await;
+            drop(server);
+        };
+        let (failed, ()) = both(ask(&connection, b"lost"), close).await;
+        let failure = failed.unwrap_err();
+        assert_eq!(failure.status, Status::ServiceUnavailable);
+        assert!(failure.message.contains(&connection.address().to_string()), "{failure}");
+        assert!(!connection.is_open());
+        assert_eq!(ask(&connection, b"next").await.unwrap_err().status, Status::ServiceUnavailable);
+    });
+}
+
+#[test]
+fn what_is_no_answer_ends_the_connection() {
+    on_executor(async |connection, mut server| {
+        let nonsense = async {
+            server.request().await;
+            server.0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        };
+        let (failed, ()) = both(ask(&connection, b"hello"), nonsense).await;
+        let failure = failed.unwrap_err();
+        assert_eq!(failure.status, Status::ServiceUnavailable);
+        assert!(failure.message.contains("version 72"), "{failure}");
+    });
+}
+
+#[test]
+fn a_silent_connection_is_given_up() {
+    on_executor(async |connection, mut server| {
+        let silence = async {
+            server.request().await;
+            (0..=SWEEPS).for_each(|_| connection.sweep());
+            assert!(connection.is_open(), "one answer that is late is no reason");
+            (0..=2 * SWEEPS).for_each(|_| connection.sweep());
+            assert!(!connection.is_open());
+        };
+        let (failed, ()) = both(ask(&connection, b"anybody?"), silence).await;
+        assert_eq!(failed.unwrap_err().status, Status::Timeout);
+    });
+}

@@ -1,0 +1,60 @@
+//! Consistency levels.
+
+use crate::error::StoreError;
+
+/// How many replicas an operation waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consistency {
+    /// As CQL has it.
+    pub name: &'static str,
+    /// On the wire.
+    pub code: u16,
+}
+
+/// One replica: the default of YCSB 0.17.0.
+pub const ONE: Consistency = Consistency { name: "ONE", code: 0x0001 };
+
+const ALL: [Consistency; 11] = [
+    Consistency { name: "ANY", code: 0x0000 },
+    ONE,
+    Consistency { name: "TWO", code: 0x0002 },
+    Consistency { name: "THREE", code: 0x0003 },
+    Consistency { name: "QUORUM", code: 0x0004 },
+    Consistency { name: "ALL", code: 0x0005 },
+    Consistency { name: "LOCAL_QUORUM", code: 0x0006 },
+    Consistency { name: "EACH_QUORUM", code: 0x0007 },
+    Consistency { name: "SERIAL", code: 0x0008 },
+    Consistency { name: "LOCAL_SERIAL", code: 0x0009 },
+    Consistency { name: "LOCAL_ONE", code: 0x000A },
+];
+
+impl Consistency {
+    /// The level that a property names, and ONE if it is not set.
+    pub fn of(property: &str, text: Option<&str>, write: bool) -> Result<Self, StoreError> {
+        let Some(text) = text else { return Ok(ONE) };
+        // A read of ANY and a plain write of SERIAL are what Cassandra refuses at each operation.
+        let possible = |level: &&Self| !(if write { level.name.ends_with("SERIAL") } else { level.name == "ANY" });
+        let levels = ALL.iter().filter(possible);
+        levels.clone().find(|level| level.name.eq_ignore_ascii_case(text)).copied().ok_or_else(|| {
+            let names: Vec<&str> = levels.map(|level| level.name).collect();
+            StoreError::usage(format!("{property} must be a consistency level, got \"{text}\""))
+                .hint(format!("the levels are {}", names.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_those_of_their_kind() {
+        assert_eq!(Consistency::of("p", None, true), Ok(ONE));
+        assert_eq!(Consistency::of("p", Some("local_quorum"), false).unwrap().code, 6);
+        assert!(Consistency::of("p", Some("ANY"), true).is_ok());
+        for (text, write) in [("ANY", false), ("SERIAL", true), ("MOST", true)] {
+            let error = Consistency::of("p", Some(text), write).unwrap_err();
+            assert!(error.usage && error.message.contains(text) && error.hint.is_some());
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `cassandra`: Apache Cassandra and ScyllaDB, over CQL's native protocol, with the table of YCSB's `cassandra-cql`.
+//!
+//! The client is our own, of one executor each: no lock, no channel and no allocation is in an operation's way, and what
+//! clients of an executor send at once is one call of the system.
+
+mod answer;
+mod client;
+mod cluster;
+mod connection;
+mod consistency;
+mod login;
+mod murmur3;
+mod pool;
+mod ring;
+mod settings;
+mod slot;
+mod statements;
+mod wire;
+
+use std::sync::Arc;
+
+pub use client::Client;
+
+use cluster::Cluster;
+use settings::Settings;
+
+use crate::error::StoreError;
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+use crate::session::{Drive, Store};
+
+/// A cluster.
+#[derive(Debug)]
+pub struct Cassandra {
+    cluster: Arc<Cluster>,
+}
+
+impl Cassandra {
+    /// What a write that is acknowledged survives on each node that acknowledged it, and how.
+    fn durability(&self) -> (Durability, &'static str) {
+        let cluster = &self.cluster;
+        match cluster.commitlog_sync.as_deref() {
+            _ if !cluster.durable_writes => (Durability::None, "in the nodes' memory: the keyspace has no commit log"),
+            Some("batch") => (Durability::Device, "commit log, synced before a write is acknowledged"),
+            Some("group") => {
+                (Durability::Device, "commit log, synced for a group of writes before they are acknowledged")
+            }
+            Some(_) => (Durability::Os, "commit log, synced now and then (every 10 s if not set otherwise)"),
+            None => (Durability::Os, "commit log; the server does not tell when it is synced"),
+        }
+    }
+}
+
+impl Store for Cassandra {
+    type Session = Client;
+    const DRIVE: Drive = Drive::Task;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let settings = Settings::of(options)?;
+        // On a thread of its own, as the caller may be within a runtime.
+        let discovered = std::thread::scope(|threads| {
+            threads
+                .spawn(|| {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+                    let runtime = runtime.map_err(|e| StoreError::failed(format!("cannot start an executor: {e}")))?;
+                    tokio::task::LocalSet::new().block_on(&runtime, Cluster::discover(settings))
+                })
+                .join()
+        });
+        let cluster = discovered.map_err(|_| StoreError::failed("looking at the cluster failed: a defect"))??;
+        let store = Self { cluster: Arc::new(cluster) };
+        let (durability, how) = store.durability();
+        if options.durability == Durability::Device && durability != Durability::Device {
+            return Err(StoreError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
+                .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=os"));
+        }
+        Ok(store)
+    }
+
+    fn promise(&self) -> Promise {
+        let Cluster { settings, replication, local_dc, .. } = &*self.cluster;
+        let (durability, how) = self.durability();
+        let nodes = self.cluster.nodes.iter().filter(|node| node.dc == *local_dc).count();
+        let connections = if settings.per_client { "of each client" } else { "of each executor" };
+        let mut promise = Promise::new(durability, how)
+            .fact("version", self.cluster.version.clone())
+            .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", native protocol 4"))
+            .fact("address", self.cluster.contact.to_string())
+            .fact("keyspace", settings.keyspace.clone())
+            .fact("consistency", format!("read {}, write {}", settings.read.name, settings.write.name))
+            .fact("replication_class", replication.class())
+            .fact("durable_writes", if self.cluster.durable_writes { "yes" } else { "no" })
+            .fact("local_dc", local_dc.clone())
+            .fact("nodes", nodes.to_string())
+            .fact("connections", format!("{} to each node, {connections}", settings.connections))
+            .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string());
+        if let Some(copies) = replication.copies() {
+            promise = promise.fact("replication", copies.to_string());
+        }
+        if let Some(copies) = replication.acknowledged(settings.write.name, local_dc) {
+            promise = promise.fact("replication_acknowledged", copies.to_string());
+        }
+        if let Some(sync) = &self.cluster.commitlog_sync {
+            promise = promise.fact("commitlog_sync", sync.clone());
+        }
+        if settings.tracing {
+            promise = promise.fact("tracing", "yes");
+        }
+        promise
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        Ok(Client::new(Arc::clone(&self.cluster)))
+    }
+
+    /// Memtables and compactions are the servers' own affair.
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

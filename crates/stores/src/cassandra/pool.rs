@@ -1,0 +1,209 @@
+//! The connections of an executor (or of one client), and which of them an operation takes.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use loadstone_load::Status;
+use tokio::sync::{Notify, OnceCell};
+
+use super::cluster::{Cluster, unreachable};
+use super::connection::SWEEPS;
+use super::login::Link;
+use super::murmur3;
+use super::statements::Statements;
+use crate::error::{Failure, StoreError};
+
+/// Before an attempt that failed is told of, and the next is made: so long a dead node is left alone.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A place for a connection to a node.
+#[derive(Debug)]
+struct Line {
+    address: SocketAddr,
+    link: RefCell<Option<Rc<Link>>>,
+    opening: Cell<bool>,
+    /// Why the last attempt failed.
+    failure: RefCell<Option<Failure>>,
+    tried: Notify,
+}
+
+/// Connections to the nodes of the local data centre.
+#[derive(Debug)]
+pub struct Pool {
+    cluster: Arc<Cluster>,
+    lines: Vec<Line>,
+    /// For each node of the cluster the first of its lines; none for those of other data centres.
+    first: Vec<Option<usize>>,
+    turn: Cell<usize>,
+    stamped: Cell<i64>,
+    opened: OnceCell<()>,
+    /// Its statements.
+    pub statements: Statements,
+}
+
+impl Pool {
+    /// One without connections.
+    pub fn new(cluster: Arc<Cluster>) -> Rc<Self> {
+        let mut lines = Vec::new();
+        let mut first = Vec::new();
+        for node in &cluster.nodes {
+            let local = node.dc == cluster.local_dc;
+            first.push(local.then_some(lines.len()));
+            for _ in 0..if local { cluster.settings.connections } else { 0 } {
+                lines.push(Line {
+                    address: node.address,
+                    link: RefCell::default(),
+                    opening: Cell::default(),
+                    failure: RefCell::default(),
+                    tried: Notify::new(),
+                });
+            }
+        }
+        Rc::new(Self {
+            cluster,
+            lines,
+            first,
+            turn: Cell::default(),
+            stamped: Cell::default(),
+            opened: OnceCell::new(),
+            statements: Statements::default(),
+        })
+    }
+
+    /// Tries all nodes; fails if none can be reached. What was opened once stays so.
+    pub async fn open(self: &Rc<Self>) -> Result<(), StoreError> {
+        self.opened
+            .get_or_try_init(async || {
+                tokio::task::spawn_local(sweep(Rc::downgrade(self), self.cluster.settings.request_timeout));
+                let attempts: Vec<_> = (0..self.lines.len())
+                    .map(|line| {
+                        let tried = self.lines[line].tried.notified();
+                        self.revive(line);
+                        tried
+                    })
+                    .collect();
+                for attempt in attempts {
+                    attempt.await;
+                }
+                if self.lines.iter().any(|line| line.link.borrow().is_some()) {
+                    return Ok(());
+                }
+                Err(unreachable(&self.lines[0].why()))
+            })
+            .await
+            .map(|&()| ())
+    }
+
+    /// A connection for a key: to a node that has it, if one can be asked. If no node can, the next attempt to connect
+    /// is waited for.
+    #[inline]
+    pub async fn link(self: &Rc<Self>, key: &[u8]) -> Result<Rc<Link>, Failure> {
+        if let [line] = self.lines.as_slice()
+            && let Some(link) = line.live()
+        {
+            return Ok(link);
+        }
+        let replicas = if self.lines.len() > 1 { self.cluster.ring.replicas(murmur3::token(key)) } else { &[] };
+        let turn = self.turn.replace(self.turn.get().wrapping_add(1));
+        if let Some(link) = self.live(replicas, turn) {
+            return Ok(link);
+        }
+        let line = &self.lines[self.order(replicas, turn).next().unwrap_or(0)];
+        line.tried.notified().await;
+        self.live(replicas, turn).ok_or_else(|| line.why())
+    }
+
+    /// The lines in the order in which an operation tries them: to the replicas, beginning with another each time, then
+    /// to all nodes.
+    fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = usize> + 'a {
+        let each = self.cluster.settings.connections;
+        let to_replicas = (0..replicas.len()).flat_map(move |at| {
+            let first = self.first[replicas[(at + turn) % replicas.len()]];
+            first.into_iter().flat_map(move |first| (0..each).map(move |n| first + (n + turn / replicas.len()) % each))
+        });
+        to_replicas.chain((0..self.lines.len()).map(move |at| (at + turn) % self.lines.len()))
+    }
+
+    #[inline]
+    fn live(self: &Rc<Self>, replicas: &[usize], turn: usize) -> Option<Rc<Link>> {
+        self.order(replicas, turn).find_map(|line| {
+            let link = self.lines[line].live();
+            if link.is_none() {
+                self.revive(line);
+            }
+            link
+        })
+    }
+
+    /// Begins to connect, if nobody is at it.
+    #[cold]
+    fn revive(self: &Rc<Self>, line: usize) {
+        if !self.lines[line].opening.replace(true) {
+            tokio::task::spawn_local(revive(Rc::downgrade(self), Arc::clone(&self.cluster), line));
+        }
+    }
+
+    /// µs since 1970, later than all before: the time of a write, given by the client as YCSB's driver does, so that a
+    /// record's writes are in the client's order whichever nodes take them.
+    #[inline]
+    pub fn stamp(&self) -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        let stamp = now.max(self.stamped.get() + 1);
+        self.stamped.set(stamp);
+        stamp
+    }
+}
+
+impl Line {
+    #[inline]
+    fn live(&self) -> Option<Rc<Link>> {
+        self.link.borrow().as_ref().filter(|link| link.connection().is_open()).cloned()
+    }
+
+    #[cold]
+    fn why(&self) -> Failure {
+        let words = || format!("{} has closed the connection", self.address);
+        self.failure.borrow().clone().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, words()))
+    }
+}
+
+/// Connects until it succeeds, or until nobody needs it any more.
+async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, number: usize) {
+    loop {
+        let Some(address) = pool.upgrade().map(|pool| pool.lines[number].address) else { return };
+        let opened = Link::open(address, &cluster.settings).await;
+        if opened.is_err() {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let Some(pool) = pool.upgrade() else { return };
+        let place = &pool.lines[number];
+        match opened {
+            Ok(link) => {
+                *place.link.borrow_mut() = Some(Rc::new(link));
+                *place.failure.borrow_mut() = None;
+                place.opening.set(false);
+                place.tried.notify_waiters();
+                return;
+            }
+            Err(failure) => {
+                *place.failure.borrow_mut() = Some(failure);
+                place.tried.notify_waiters();
+            }
+        }
+    }
+}
+
+/// Has the connections give up what has waited too long.
+async fn sweep(pool: Weak<Pool>, timeout: Duration) {
+    let step = (timeout / SWEEPS).max(Duration::from_millis(1));
+    loop {
+        tokio::time::sleep(step).await;
+        let Some(pool) = pool.upgrade() else { return };
+        for link in pool.lines.iter().filter_map(Line::live) {
+            link.connection().sweep();
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Which nodes have a key: the ring of tokens and the keyspace's replication.
+
+use std::net::SocketAddr;
+
+/// A node of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Where it listens for clients.
+    pub address: SocketAddr,
+    /// Its data centre.
+    pub dc: String,
+    /// Its rack.
+    pub rack: String,
+    /// Where its ranges end.
+    pub tokens: Vec<i64>,
+}
+
+/// How a keyspace is replicated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// So many copies, wherever the next nodes are.
+    Simple(usize),
+    /// So many copies in each data centre.
+    Network(Vec<(String, usize)>),
+    /// One that is not known here.
+    Other(String),
+}
+
+impl Replication {
+    /// From the map in `system_schema.keyspaces`.
+    pub fn of(pairs: &[(String, String)]) -> Self {
+        let class = pairs.iter().find(|(name, _)| name == "class").map_or("", |(_, class)| class.as_str());
+        // Transient replicas, 3/1, are copies too.
+        let copies = |text: &str| text.split('/').next().and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
+        match class.rsplit('.').next().unwrap_or_default() {
+            "SimpleStrategy" => {
+                let factor = pairs.iter().find(|(name, _)| name == "replication_factor");
+                Self::Simple(factor.map_or(1, |(_, text)| copies(text)))
+            }
+            "NetworkTopologyStrategy" => Self::Network(
+                pairs.iter().filter(|(name, _)| name != "class").map(|(dc, text)| (dc.clone(), copies(text))).collect(),
+            ),
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// Its name, as in CQL.
+    pub fn class(&self) -> &str {
+        match self {
+            Self::Simple(_) => "SimpleStrategy",
+            Self::Network(_) => "NetworkTopologyStrategy",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Copies of a record, over all data centres.
+    pub fn copies(&self) -> Option<usize> {
+        match self {
+            Self::Simple(copies) => Some(*copies),
+            Self::Network(dcs) => Some(dcs.iter().map(|(_, copies)| copies).sum()),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Copies that have acknowledged a write of a consistency level.
+    pub fn acknowledged(&self, level: &str, local_dc: &str) -> Option<usize> {
+        let quorum = |copies: usize| copies / 2 + 1;
+        let local = match self {
+            Self::Network(dcs) => dcs.iter().find(|(dc, _)| dc == local_dc).map(|(_, copies)| *copies),
+            _ => self.copies(),
+        };
+        match level {
+            // A hint at the coordinator is enough.
+            "ANY" => Some(0),
+            "ONE" | "LOCAL_ONE" => Some(1),
+            "TWO" => Some(2),
+            "THREE" => Some(3),
+            "QUORUM" => self.copies().map(quorum),
+            "LOCAL_QUORUM" => local.map(quorum),
+            "EACH_QUORUM" => match self {
+                Self::Network(dcs) => Some(dcs.iter().map(|(_, copies)| quorum(*copies)).sum()),
+                _ => self.copies().map(quorum),
+            },
+            "ALL" => self.copies(),
+            _ => None,
+        }
+    }
+
+    /// How many copies there are to be in a data centre, counting from the start of the walk.
+    fn wanted(&self, dc: &str) -> usize {
+        match self {
+            Self::Simple(_) | Self::Other(_) => 0,
+            Self::Network(dcs) => dcs.iter().find(|(name, _)| name == dc).map_or(0, |(_, copies)| *copies),
+        }
+    }
+}
+
+/// The ring: ranges and who has them. Empty where that cannot be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ring {
+    /// Ends of ranges, ascending, with the nodes that have the range.
+    ranges: Vec<(i64, Vec<usize>)>,
+}
+
+impl Ring {
+    /// The ring of these nodes; replicas are their numbers.
+    pub fn new(nodes: &[Node], replication: &Replication) -> Self {
+        if matches!(replication, Replication::Other(_)) {
+            return Self::default();
+        }
+        let mut ends: Vec<(i64, usize)> = Vec::new();
+        for (number, node) in nodes.iter().enumerate() {
+            ends.extend(node.tokens.iter().map(|token| (*token, number)));
+        }
+        ends.sort_unstable();
+        let walk = |start: usize| {
+            let order = ends[start..].iter().chain(&ends[..start]).map(|(_, number)| *number);
+            replicas(order, nodes, replication)
+        };
+        Self { ranges: (0..ends.len()).map(|start| (ends[start].0, walk(start))).collect() }
+    }
+
+    /// The nodes that have a token, the first of them first.
+    #[inline]
+    pub fn replicas(&self, token: i64) -> &[usize] {
+        let at = self.ranges.partition_point(|(end, _)| *end < token);
+        // Behind the last token the ring begins again.
+        self.ranges.get(at).or(self.ranges.first()).map_or(&[], |(_, nodes)| nodes)
+    }
+}
+
+/// The replicas of a range, walking round the ring from its end.
+fn replicas(order: impl Iterator<Item = usize>, nodes: &[Node], replication: &Replication) -> Vec<usize> {
+    let mut chosen: Vec<usize> = Vec::new();
+    // A rack that has a copy gives way to racks that have none, as long as there are such.
+    let mut passed: Vec<usize> = Vec::new();
+    for number in order {
+        if chosen.contains(&number) || passed.contains(&number) {
+            continue;
+        }
+        let node = &nodes[number];
+        if let Replication::Simple(copies) = replication {
+            if chosen.len() < *copies {
+                chosen.push(number);
+            }
+            continue;
+        }
+        let here = |numbers: &[usize]| numbers.iter().filter(|&&n| nodes[n].dc == node.dc).count();
+        if here(&chosen) >= replication.wanted(&node.dc) {
+            continue;
+        }
+        if chosen.iter().any(|&n| nodes[n].dc == node.dc && nodes[n].rack == node.rack) {
+            passed.push(number);
+        } else {
+            chosen.push(number);
+        }
+    }
+    for number in passed {
+        let dc = &nodes[number].dc;
+        if chosen.iter().filter(|&&n| nodes[n].dc == *dc).count() < replication.wanted(dc) {
+            chosen.push(number);
+        }
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(places: &[(&str, &str, i64)]) -> Vec<Node> {
+        let address = |number: usize| SocketAddr::from(([127, 0, 0, number as u8], 9042));
+        let node = |(number, (dc, rack, token)): (usize, &(&str, &str, i64))| Node {
+            address: address(number),
+            dc: (*dc).to_owned(),
+            rack: (*rack).to_owned(),
+            tokens: vec![*token],
+        };
+        places.iter().enumerate().map(node).collect()
+    }
+
+    #[test]
+    fn simple_replicas_follow_each_other() {
+        let nodes = nodes(&[("a", "1", -100), ("a", "1", 0), ("a", "1", 100)]);
+        let ring = Ring::new(&nodes, &Replication::Simple(2));
+        assert_eq!(ring.replicas(-100), [0, 1]);
+        assert_eq!(ring.replicas(-99), [1, 2]);
+        assert_eq!(ring.replicas(101), [0, 1], "round the ring");
+        assert_eq!(Ring::new(&nodes, &Replication::Simple(5)).replicas(0).len(), 3, "no more than there are nodes");
+    }
+
+    #[test]
+    fn racks_and_data_centres_are_spread_over() {
+        let nodes = nodes(&[("a", "1", 0), ("a", "1", 10), ("b", "1", 20), ("a", "2", 30)]);
+        let ring = Ring::new(&nodes, &Replication::Network(vec![("a".to_owned(), 2), ("b".to_owned(), 1)]));
+        assert_eq!(ring.replicas(0), [0, 2, 3]);
+        let three = Ring::new(&nodes, &Replication::Network(vec![("a".to_owned(), 3)]));
+        assert_eq!(three.replicas(0), [0, 3, 1], "a rack twice, once there is no other");
+    }
+
+    #[test]
+    fn acknowledged_copies_follow_from_the_level() {
+        let pairs = |text: &str| -> Vec<(String, String)> {
+            text.split(' ').map(|p| p.split_once('=').unwrap()).map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
+        };
+        let simple = Replication::of(&pairs("class=org.apache.cassandra.locator.SimpleStrategy replication_factor=3"));
+        assert_eq!(simple, Replication::Simple(3));
+        assert_eq!(simple.acknowledged("QUORUM", "a"), Some(2));
+        let network = Replication::of(&pairs("class=NetworkTopologyStrategy a=3 b=2"));
+        assert_eq!((network.copies(), network.class()), (Some(5), "NetworkTopologyStrategy"));
+        assert_eq!(network.acknowledged("LOCAL_QUORUM", "a"), Some(2));
+        assert_eq!(network.acknowledged("EACH_QUORUM", "a"), Some(4));
+        assert_eq!(Replication::of(&pairs("class=EverywhereStrategy")).copies(), None);
+    }
+}

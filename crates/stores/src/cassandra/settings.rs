@@ -1,0 +1,168 @@
+//! The properties of the store, by the names of YCSB's binding where it has them.
+
+use std::time::Duration;
+
+use super::consistency::Consistency;
+use crate::error::StoreError;
+use crate::options::Options;
+
+/// What YCSB's binding gets from its driver when nothing is said.
+const CONNECT_MS: u64 = 5_000;
+const REQUEST_MS: u64 = 12_000;
+/// Longer than any run; keeps additions of times from overflowing.
+const MS_MAX: u64 = 86_400_000;
+/// Of one executor to one node; each may have 32,768 requests under way.
+const CONNECTIONS_MAX: u64 = 1_024;
+/// Clients that one connection is given by default: half of what it can carry.
+const CLIENTS_PER_CONNECTION: usize = 16_384;
+
+/// What the store is opened with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Contact points.
+    pub hosts: Vec<String>,
+    /// The same on each.
+    pub port: u16,
+    /// As CQL takes it.
+    pub keyspace: String,
+    /// As CQL takes it.
+    pub table: String,
+    /// User and password.
+    pub login: Option<(String, String)>,
+    /// Level of reads and scans.
+    pub read: Consistency,
+    /// Level of writes.
+    pub write: Consistency,
+    /// Connections to each node, of each executor or of each client.
+    pub connections: usize,
+    /// Whether each client has connections of its own.
+    pub per_client: bool,
+    /// How long opening a connection may take, logging in included.
+    pub connect_timeout: Duration,
+    /// How long an answer may take.
+    pub request_timeout: Duration,
+    /// The data centre whose nodes are asked; empty: that of the contact point.
+    pub local_dc: String,
+    /// Whether the servers trace each request.
+    pub tracing: bool,
+}
+
+impl Settings {
+    /// Reads them.
+    pub fn of(options: &Options) -> Result<Self, StoreError> {
+        let hosts: Vec<String> = options
+            .get("hosts")
+            .unwrap_or_default()
+            .split(',')
+            .map(|host| host.trim().to_owned())
+            .filter(|host| !host.is_empty())
+            .collect();
+        if hosts.is_empty() {
+            return Err(StoreError::usage("hosts is not set").hint("add -p hosts=HOST,HOST"));
+        }
+        if truth(options, "cassandra.useSSL")? {
+            return Err(StoreError::usage("cassandra.useSSL: connections here are not encrypted")
+                .hint("leave it out and use a port of the cluster without TLS"));
+        }
+        let per_client = match options.get("cassandra.connections") {
+            None | Some("shared") => false,
+            Some("client") => true,
+            Some(other) => {
+                let message = format!("cassandra.connections must be shared or client, got \"{other}\"");
+                return Err(StoreError::usage(message).hint("client: a connection for each client"));
+            }
+        };
+        let enough = if per_client { 1 } else { options.clients.div_ceil(CLIENTS_PER_CONNECTION).max(1) };
+        let login = options.get("cassandra.username").map(str::to_owned);
+        let password = options.get("cassandra.password").unwrap_or_default().to_owned();
+        let milliseconds = |name, default| number(options, name, default, MS_MAX).map(Duration::from_millis);
+        number(options, "cassandra.maxconnections", 1, CONNECTIONS_MAX)?;
+        let (read, write) = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel");
+        Ok(Self {
+            hosts,
+            port: number(options, "port", 9_042, u64::from(u16::MAX))? as u16,
+            keyspace: identifier("cassandra.keyspace", options.get("cassandra.keyspace").unwrap_or("ycsb"))?,
+            table: identifier("table", &options.table)?,
+            login: login.map(|user| (user, password)),
+            read: Consistency::of(read, options.get(read), false)?,
+            write: Consistency::of(write, options.get(write), true)?,
+            connections: number(options, "cassandra.coreconnections", enough as u64, CONNECTIONS_MAX)? as usize,
+            per_client,
+            connect_timeout: milliseconds("cassandra.connecttimeoutmillis", CONNECT_MS)?,
+            request_timeout: milliseconds("cassandra.readtimeoutmillis", REQUEST_MS)?,
+            local_dc: options.get("cassandra.localdc").unwrap_or_default().to_owned(),
+            tracing: truth(options, "cassandra.tracing")?,
+        })
+    }
+}
+
+fn number(options: &Options, name: &str, default: u64, max: u64) -> Result<u64, StoreError> {
+    let Some(text) = options.get(name) else { return Ok(default) };
+    text.parse::<u64>().ok().filter(|n| (1..=max).contains(n)).ok_or_else(|| {
+        StoreError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("from 1 to {max}"))
+    })
+}
+
+fn truth(options: &Options, name: &str) -> Result<bool, StoreError> {
+    match options.get(name).map(str::to_ascii_lowercase).as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => {
+            Err(StoreError::usage(format!("{name} must be true or false, got \"{other}\"")).hint("leave it out"))
+        }
+    }
+}
+
+/// A name that CQL takes without quotes. Like YCSB's binding this folds `usertableSplit` to small letters.
+fn identifier(property: &str, text: &str) -> Result<String, StoreError> {
+    if !is_plain(text) {
+        return Err(StoreError::usage(format!("{property} \"{text}\" is no name in CQL"))
+            .hint("use letters, digits and _, a letter first"));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// Whether CQL takes a name without quotes.
+pub fn is_plain(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Result<Settings, StoreError> {
+        let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+        let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Settings::of(&Options { properties, table: "usertableSplit".to_owned(), clients: 40_000, ..Options::default() })
+    }
+
+    #[test]
+    fn defaults_are_ycsbs() {
+        let found = settings("hosts=a,b").unwrap();
+        assert_eq!((found.hosts.len(), found.port), (2, 9042));
+        assert_eq!((found.keyspace.as_str(), found.table.as_str()), ("ycsb", "usertablesplit"));
+        assert_eq!((found.read.name, found.write.name), ("ONE", "ONE"));
+        assert_eq!((found.connect_timeout.as_secs(), found.request_timeout.as_secs()), (5, 12));
+        assert_eq!(found.connections, 3, "as many as the clients need");
+        assert_eq!(settings("hosts=a cassandra.connections=client").unwrap().connections, 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for text in [
+            "",
+            "hosts=,",
+            "hosts=a port=0",
+            "hosts=a cassandra.useSSL=true",
+            "hosts=a cassandra.keyspace=my-keyspace",
+            "hosts=a cassandra.connections=many",
+            "hosts=a cassandra.readtimeoutmillis=never",
+            "hosts=a cassandra.readconsistencylevel=ANY",
+        ] {
+            let error = settings(text).unwrap_err();
+            assert!(error.usage && error.hint.is_some(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Where a client waits for the answer to its one request, in buffers that are used again.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::task::{Context, Poll, Waker};
+
+use loadstone_load::Status;
+
+use super::wire::{Body, Header, Short};
+use crate::error::Failure;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Waiting,
+    Answered,
+    Failed,
+}
+
+/// A client's place.
+#[derive(Debug, Default)]
+pub struct Slot {
+    /// Counts its requests, so that an answer to an earlier one is known as such.
+    serial: Cell<u32>,
+    state: Cell<State>,
+    waker: RefCell<Option<Waker>>,
+    opcode: Cell<u8>,
+    flags: Cell<u8>,
+    body: RefCell<Vec<u8>>,
+    failure: RefCell<Option<Failure>>,
+}
+
+impl Slot {
+    /// Begins a request; its number.
+    #[inline]
+    pub fn begin(&self) -> u32 {
+        self.serial.set(self.serial.get().wrapping_add(1));
+        self.state.set(State::Waiting);
+        self.serial.get()
+    }
+
+    /// Whether it still waits for the answer to this request.
+    #[inline]
+    fn awaits(&self, serial: u32) -> bool {
+        self.serial.get() == serial && self.state.get() == State::Waiting
+    }
+
+    /// The answer has come.
+    #[inline]
+    pub fn answer(&self, serial: u32, header: Header, body: &[u8]) {
+        if !self.awaits(serial) {
+            return;
+        }
+        self.opcode.set(header.opcode);
+        self.flags.set(header.flags);
+        let mut own = self.body.borrow_mut();
+        own.clear();
+        own.extend_from_slice(body);
+        self.end(State::Answered);
+    }
+
+    /// No answer will come.
+    #[cold]
+    pub fn fail(&self, serial: u32, status: Status, words: &str) {
+        if self.awaits(serial) {
+            *self.failure.borrow_mut() = Some(Failure::new(status, words));
+            self.end(State::Failed);
+        }
+    }
+
+    #[inline]
+    fn end(&self, state: State) {
+        self.state.set(state);
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Waits for the answer.
+    #[inline]
+    pub fn poll(&self, context: &Context<'_>) -> Poll<Result<(), Failure>> {
+        match self.state.get() {
+            State::Answered => Poll::Ready(Ok(())),
+            State::Failed => {
+                let failure = self.failure.borrow_mut().take();
+                Poll::Ready(Err(failure.unwrap_or_else(|| Failure::new(Status::Error, "no words"))))
+            }
+            State::Waiting => {
+                let mut waker = self.waker.borrow_mut();
+                if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                    *waker = Some(context.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// What the answer is.
+    #[inline]
+    pub fn opcode(&self) -> u8 {
+        self.opcode.get()
+    }
+
+    /// The bytes of the answer, for [`body_of`](Self::body_of).
+    #[inline]
+    pub fn bytes(&self) -> Ref<'_, Vec<u8>> {
+        self.body.borrow()
+    }
+
+    /// The answer's body in its bytes.
+    #[inline]
+    pub fn body_of<'a>(&self, bytes: &'a [u8]) -> Result<Body<'a>, Short> {
+        Body::behind(self.flags.get(), bytes)
+    }
+}

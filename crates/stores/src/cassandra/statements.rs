@@ -1,0 +1,108 @@
+//! The statements of YCSB 0.17.0's binding, one for each set of columns that is asked for or written.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::settings::is_plain;
+
+/// The column of the key.
+pub const KEY: &str = "y_id";
+
+/// What a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Reads a record.
+    Read,
+    /// Reads records on from a token.
+    Scan,
+    /// Writes a record.
+    Insert,
+    /// Writes columns of a record.
+    Update,
+    /// Removes a record.
+    Delete,
+}
+
+/// The statements of an executor, by number.
+#[derive(Debug, Default)]
+pub struct Statements {
+    numbers: RefCell<HashMap<Vec<u8>, usize>>,
+    scratch: RefCell<Vec<u8>>,
+}
+
+impl Statements {
+    /// The number of the statement of a verb and columns. Finding it again allocates nothing.
+    #[inline]
+    pub fn number<'a>(&self, verb: Verb, columns: impl Iterator<Item = &'a [u8]>) -> usize {
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.clear();
+        scratch.push(verb as u8);
+        for column in columns {
+            scratch.extend_from_slice(&(column.len() as u32).to_ne_bytes());
+            scratch.extend_from_slice(column);
+        }
+        let mut numbers = self.numbers.borrow_mut();
+        if let Some(number) = numbers.get(scratch.as_slice()) {
+            return *number;
+        }
+        let number = numbers.len();
+        numbers.insert(scratch.clone(), number);
+        number
+    }
+}
+
+/// The text of a statement.
+pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>) -> String {
+    let names: Vec<String> = columns.map(quoted).collect();
+    let list = names.join(", ");
+    match verb {
+        Verb::Read if names.is_empty() => format!("SELECT * FROM {table} WHERE {KEY} = ? LIMIT 1"),
+        Verb::Read => format!("SELECT {list} FROM {table} WHERE {KEY} = ? LIMIT 1"),
+        Verb::Scan if names.is_empty() => format!("SELECT * FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
+        // The binding leaves out the key here; the records of a scan have theirs.
+        Verb::Scan => format!("SELECT {KEY}, {list} FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
+        Verb::Insert => {
+            let marks = ", ?".repeat(names.len());
+            let more: String = names.iter().map(|name| format!(", {name}")).collect();
+            format!("INSERT INTO {table} ({KEY}{more}) VALUES (?{marks})")
+        }
+        Verb::Update => {
+            let set: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
+            format!("UPDATE {table} SET {} WHERE {KEY} = ?", set.join(", "))
+        }
+        Verb::Delete => format!("DELETE FROM {table} WHERE {KEY} = ?"),
+    }
+}
+
+/// A column's name as CQL takes it.
+fn quoted(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    if is_plain(&name) { name.into_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_those_of_ycsb() {
+        let say = |verb, columns: &[&str]| text(verb, "ycsb.usertable", columns.iter().map(|c| c.as_bytes()));
+        assert_eq!(say(Verb::Read, &[]), "SELECT * FROM ycsb.usertable WHERE y_id = ? LIMIT 1");
+        assert_eq!(say(Verb::Read, &["field1"]), "SELECT field1 FROM ycsb.usertable WHERE y_id = ? LIMIT 1");
+        assert_eq!(say(Verb::Scan, &[]), "SELECT * FROM ycsb.usertable WHERE token(y_id) >= token(?) LIMIT ?");
+        assert_eq!(say(Verb::Insert, &["a", "b"]), "INSERT INTO ycsb.usertable (y_id, a, b) VALUES (?, ?, ?)");
+        assert_eq!(say(Verb::Update, &["a", "b"]), "UPDATE ycsb.usertable SET a = ?, b = ? WHERE y_id = ?");
+        assert_eq!(say(Verb::Delete, &[]), "DELETE FROM ycsb.usertable WHERE y_id = ?");
+        assert_eq!(quoted(b"a \"b\""), "\"a \"\"b\"\"\"");
+    }
+
+    #[test]
+    fn a_statement_keeps_its_number() {
+        let statements = Statements::default();
+        let number = |verb, columns: &[&str]| statements.number(verb, columns.iter().map(|c| c.as_bytes()));
+        assert_eq!(number(Verb::Read, &["ab", "c"]), 0);
+        assert_eq!(number(Verb::Read, &["a", "bc"]), 1);
+        assert_eq!(number(Verb::Update, &["ab", "c"]), 2);
+        assert_eq!(number(Verb::Read, &["ab", "c"]), 0);
+    }
+}
