@@ -8,6 +8,7 @@ use loadstone_load::time_series::{TimeSeriesLoad, TimeSeriesRun};
 use loadstone_stores::Store;
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hse::Hse;
+use loadstone_stores::jvm::Jvm;
 use loadstone_stores::lmdb::Lmdb;
 use loadstone_stores::null::Null;
 use loadstone_stores::redb::Redb;
@@ -24,6 +25,7 @@ pub const STORES: &[(&str, &str)] = &[
     ("fjall", "fjall (fjall.dir)"),
     ("redb", "redb (redb.dir)"),
     ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
+    ("jvm", "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)"),
     ("null", "keeps nothing, to measure the driver"),
 ];
 
@@ -66,6 +68,7 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "fjall" => visitor.visit::<Fjall>(),
         "redb" => visitor.visit::<Redb>(),
         "hse" => visitor.visit::<Hse>(),
+        "jvm" => visitor.visit::<Jvm>(),
         "null" => visitor.visit::<Null>(),
         other => return Err(unknown(other)),
     })

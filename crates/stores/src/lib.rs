@@ -9,6 +9,7 @@ mod embedded;
 pub mod error;
 pub mod fjall;
 pub mod hse;
+pub mod jvm;
 pub mod key_value;
 pub mod lmdb;
 pub mod null;
