@@ -7,6 +7,7 @@ use loadstone_load::core::{CoreLoad, CoreRun};
 use loadstone_load::time_series::{TimeSeriesLoad, TimeSeriesRun};
 use loadstone_stores::Store;
 use loadstone_stores::fjall::Fjall;
+use loadstone_stores::hbase::HBase;
 use loadstone_stores::hse::Hse;
 use loadstone_stores::jvm::Jvm;
 use loadstone_stores::lmdb::Lmdb;
@@ -25,6 +26,7 @@ pub const STORES: &[(&str, &str)] = &[
     ("fjall", "fjall (fjall.dir)"),
     ("redb", "redb (redb.dir)"),
     ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
+    ("hbase", "HBase, through its own Java client (columnfamily, -cp CONF)"),
     ("jvm", "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)"),
     ("null", "keeps nothing, to measure the driver"),
 ];
@@ -68,6 +70,7 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "fjall" => visitor.visit::<Fjall>(),
         "redb" => visitor.visit::<Redb>(),
         "hse" => visitor.visit::<Hse>(),
+        "hbase" => visitor.visit::<HBase>(),
         "jvm" => visitor.visit::<Jvm>(),
         "null" => visitor.visit::<Null>(),
         other => return Err(unknown(other)),

@@ -8,6 +8,7 @@ pub mod cache;
 mod embedded;
 pub mod error;
 pub mod fjall;
+pub mod hbase;
 pub mod hse;
 pub mod jvm;
 pub mod key_value;

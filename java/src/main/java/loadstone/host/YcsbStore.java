@@ -30,7 +30,7 @@ final class YcsbStore implements Store {
     CodeSource source = binding.getProtectionDomain().getCodeSource();
     if (source != null && source.getLocation() != null) {
       String path = source.getLocation().getPath();
-      facts.add("version", path.substring(path.lastIndexOf('/', path.length() - 2) + 1));
+      facts.add("from", path.substring(path.lastIndexOf('/', path.length() - 2) + 1));
     }
     facts.add("java", System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"));
     facts.add("heap_max_bytes", String.valueOf(Runtime.getRuntime().maxMemory()));
