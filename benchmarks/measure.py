@@ -8,9 +8,14 @@ import math
 import os
 import statistics
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+ENGINE = str(TARGET / "release" / "loadstone-engine")
 
 
 @dataclass(frozen=True)
@@ -51,25 +56,36 @@ class Used:
 
     cpu_seconds: float
     stdout: str
+    stderr: str
 
 
-def run(command: Sequence[str], stdin: str = "") -> Used:
+def run(command: Sequence[str], stdin: str = "", environment: Mapping[str, str] | None = None) -> Used:
     """Runs a command to its end; its own CPU time. Raises on a non-zero exit."""
     before = os.times()
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
     )
     out, err = process.communicate(stdin)
     after = os.times()
     if process.returncode != 0:
         raise SystemExit(f"error: {' '.join(command)} exited {process.returncode}\n{err}")
     cpu = after.children_user - before.children_user + after.children_system - before.children_system
-    return Used(cpu, out)
+    return Used(cpu, out, err)
 
 
 def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> float:
     """CPU per operation in ns, as the difference between a long and a short run: start-up and warm-up cancel."""
     return (cpu_of(many) - cpu_of(few)) / (many - few) * 1e9
+
+
+def verdict(met: bool) -> str:
+    """A goal's verdict."""
+    return "met" if met else "NOT met"
 
 
 def summary(events: str) -> dict[str, Any]:
@@ -88,3 +104,27 @@ def peak_of(command: Sequence[str]) -> int:
     if process.returncode:
         raise SystemExit(f"error: {' '.join(command)} ended with exit status {process.returncode}")
     return usage.ru_maxrss * 1024
+
+
+def spec(words: list[str]) -> dict[str, object]:
+    """The TrialSpec of a YCSB command line, recording what we record."""
+    printed = subprocess.run([ENGINE, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
+    made = dict(json.loads(printed.stdout))
+    made["sinks"] = [{"sink": "hdr_ns"}]
+    return made
+
+
+def trial(made: dict[str, object]) -> dict[str, Any]:
+    """Runs a trial; its summary, with the seconds it took to connect."""
+    # Stdin must stay open: it is the lease.
+    process = subprocess.Popen([ENGINE, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(made) + "\n")
+    process.stdin.flush()
+    events = process.stdout.read()
+    process.stdin.close()
+    if process.wait() != 0:
+        raise SystemExit("error: the trial failed")
+    ready = json.loads(events.splitlines()[0])
+    return {**summary(events), "connect_seconds": ready["connect_seconds"]}

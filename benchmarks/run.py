@@ -16,11 +16,9 @@ import tempfile
 from pathlib import Path
 
 from lab import REPEATS, at_scale
-from measure import marginal_cpu_ns, ratio_of, run, summary
+from measure import ENGINE, ROOT, TARGET, marginal_cpu_ns, ratio_of, run, spec, trial, verdict
+from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
 
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-ENGINE = str(TARGET / "release" / "loadstone-engine")
 BARE = str(TARGET / "release" / "examples" / "bare")
 
 
@@ -38,34 +36,6 @@ def ycsb_class_path(directory: Path) -> str:
     source = ROOT / "benchmarks" / "java" / "ConsumingDB.java"
     subprocess.run(["javac", "-cp", f"{directory}/lib/*", "-d", str(directory), str(source)], check=True)
     return f"{directory}:{directory}/lib/*"
-
-
-def verdict(met: bool) -> str:
-    """A goal's verdict."""
-    return "met" if met else "NOT met"
-
-
-def spec(words: list[str]) -> dict[str, object]:
-    """The TrialSpec of a YCSB command line, recording what we record."""
-    printed = subprocess.run([ENGINE, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
-    made = dict(json.loads(printed.stdout))
-    made["sinks"] = [{"sink": "hdr_ns"}]
-    return made
-
-
-def trial(made: dict[str, object]) -> dict[str, object]:
-    """Runs a trial; its summary."""
-    # Stdin must stay open: it is the lease.
-    process = subprocess.Popen([ENGINE, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps(made) + "\n")
-    process.stdin.flush()
-    events = process.stdout.read()
-    process.stdin.close()
-    if process.wait() != 0:
-        raise SystemExit("error: the trial failed")
-    return summary(events)
 
 
 def against_ycsb(work: Path, scale: int, repeats: int) -> None:
@@ -170,7 +140,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=["a", "b", "c", "d"], help="one part")
+    parser.add_argument("--only", choices=list("abcdefg"), help="one part")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -190,6 +160,14 @@ def main() -> int:
             ten_thousand_clients(1)
         if args.only in (None, "d"):
             at_scale(work, 3 if args.quick else 9, 2 if args.quick else REPEATS)
+        if args.only in (None, "e"):
+            few, many, rate = (2_000, 6_000, 2_000) if args.quick else (500_000, 2_000_000, 5_000)
+            against_cassandra_stress(work, 1, few, many, rate)
+        if args.only in (None, "f"):
+            against_redis_benchmark(2 if args.quick else 8, 20_000 if args.quick else 500_000)
+        if args.only in (None, "g"):
+            few, many = (2_000, 6_000) if args.quick else (100_000, 500_000)
+            against_performance_evaluation(1 if args.quick else 3, few, many)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

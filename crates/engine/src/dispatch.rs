@@ -12,7 +12,9 @@ use loadstone_stores::hse::Hse;
 use loadstone_stores::jvm::Jvm;
 use loadstone_stores::lmdb::Lmdb;
 use loadstone_stores::null::Null;
+use loadstone_stores::postgres::{PostgreNoSql, Postgres};
 use loadstone_stores::redb::Redb;
+use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 
 use crate::error::EngineError;
@@ -28,6 +30,9 @@ pub const STORES: &[(&str, &str)] = &[
     ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
     ("hbase", "HBase, through its own Java client (columnfamily, -cp CONF)"),
     ("jvm", "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)"),
+    ("redis", "Redis and what speaks its protocol (redis.host, redis.port)"),
+    ("postgres", "PostgreSQL, a column for each field (db.url)"),
+    ("postgrenosql", "PostgreSQL, one JSON object a record (postgrenosql.url)"),
     ("null", "keeps nothing, to measure the driver"),
 ];
 
@@ -72,6 +77,9 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "hse" => visitor.visit::<Hse>(),
         "hbase" => visitor.visit::<HBase>(),
         "jvm" => visitor.visit::<Jvm>(),
+        "redis" => visitor.visit::<Redis>(),
+        "postgres" => visitor.visit::<Postgres>(),
+        "postgrenosql" => visitor.visit::<PostgreNoSql>(),
         "null" => visitor.visit::<Null>(),
         other => return Err(unknown(other)),
     })

@@ -121,6 +121,7 @@ impl Crew {
         let executors = if job.spec.executors == 0 { processors } else { job.spec.executors };
         let workers = if by_thread { clients } else { executors.min(clients) };
         limits::check(workers, S::STACK_BYTES as u64)?;
+        limits::check_files(job.store.connections(clients))?;
         let open = job.pace.is_some();
         let to_unix_ns = unix_ns().wrapping_sub(Monotonic.now_ns());
         let gate = Arc::new(Gate::default());

@@ -130,7 +130,7 @@ fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// Walks stored fields; after an error it ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -1,7 +1,9 @@
 //! What the compiled-in engines share: their directory, the words of a failed opening, and the memory of a full device.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -91,9 +93,13 @@ impl Engine {
 }
 
 /// Remembers that the device was full. Some engines refuse every write after a failed one with words that do not say
-/// why; those operations fail for the first one's reason, and are counted with it.
-#[derive(Debug, Default)]
-pub struct Space(AtomicU8);
+/// why, or call a write that was cut short an I/O error; those operations fail for the first one's reason, and are
+/// counted with it.
+#[derive(Debug)]
+pub struct Space {
+    cause: AtomicU8,
+    directory: PathBuf,
+}
 
 const UNKNOWN: u8 = 0;
 const FULL: u8 = 1;
@@ -101,36 +107,65 @@ const OTHER: u8 = 2;
 /// How long a failure that follows another waits for that one's words: they come from a client that is just returning
 /// from its own call. Where they come from a thread of the engine itself, nobody ever says them.
 const WORDS_MAX: Duration = Duration::from_secs(1);
+/// A device with less room than this is full to an engine: it is what the largest file takes that one of them writes at
+/// once, and removes again when it does not fit.
+const ROOM_MIN_BYTES: u64 = 64 << 20;
 
 impl Space {
+    /// The space of an engine's directory.
+    pub fn of(directory: &Path) -> Self {
+        Self { cause: AtomicU8::new(UNKNOWN), directory: directory.to_owned() }
+    }
+
     /// A failure with the engine's words; `follows` says that they only refer to an earlier one.
     pub fn failure(&self, words: String, follows: bool) -> Failure {
         if follows {
             return match self.cause() {
                 FULL => Failure::new(Status::NoSpace, format!("{words} (the device was full)")),
-                _ => Failure::from_text(words),
+                _ => self.looked_at(words),
             };
         }
-        let failure = Failure::from_text(words);
+        // LMDB's word for a write that was cut short.
+        let short = words.contains("os error 5)");
+        let failure = if short { self.looked_at(words) } else { Failure::from_text(words) };
         if failure.status == Status::NoSpace {
-            self.0.store(FULL, Ordering::Relaxed);
+            self.cause.store(FULL, Ordering::Relaxed);
         } else {
-            let _ = self.0.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.cause.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
         }
         failure
     }
 
     fn cause(&self) -> u8 {
         let waiting = Instant::now();
-        while self.0.load(Ordering::Relaxed) == UNKNOWN {
+        while self.cause.load(Ordering::Relaxed) == UNKNOWN {
             if waiting.elapsed() > WORDS_MAX {
-                let _ = self.0.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
+                let _ = self.cause.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.0.load(Ordering::Relaxed)
+        self.cause.load(Ordering::Relaxed)
     }
+
+    /// A failure whose words do not say why, told by the room that is left.
+    fn looked_at(&self, words: String) -> Failure {
+        match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
+            Some(bytes) => Failure::new(Status::NoSpace, format!("{words} (the device has {bytes} bytes left)")),
+            None => Failure::from_text(words),
+        }
+    }
+}
+
+/// Bytes that may still be written below a directory.
+fn room(directory: &Path) -> Option<u64> {
+    let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
+    // SAFETY: the path ends in a zero byte, and the struct is ours.
+    let told = unsafe {
+        let mut told = std::mem::zeroed::<libc::statvfs>();
+        (libc::statvfs(path.as_ptr(), &raw mut told) == 0).then_some(told)
+    };
+    told.map(|told| told.f_bavail * told.f_frsize)
 }
 
 #[cfg(test)]
@@ -199,21 +234,19 @@ mod tests {
 
     #[test]
     fn what_follows_a_full_device_is_counted_with_it() {
-        let space = Space::default();
+        let space = Space::of(Path::new("/nowhere"));
         assert_eq!(space.failure("No space left on device".into(), false).status, Status::NoSpace);
         assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
         assert_eq!(space.failure("other".into(), false).status, Status::Error);
         assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
 
-        let space = Space::default();
+        let space = Space::of(Path::new("/nowhere"));
         assert_eq!(space.failure("poisoned".into(), true).status, Status::Error, "nobody says why");
-        assert_eq!(space.failure("No space left on device".into(), false).status, Status::NoSpace);
-        assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
     }
 
     #[test]
     fn what_follows_waits_for_the_words_of_the_first() {
-        let space = Space::default();
+        let space = Space::of(Path::new("/nowhere"));
         std::thread::scope(|threads| {
             let follower = threads.spawn(|| space.failure("poisoned".into(), true).status);
             std::thread::sleep(Duration::from_millis(20));

@@ -121,7 +121,7 @@ impl KeyValue for FjallEngine {
             return Err(ENGINE.missing_table(&directory, &options.table));
         }
         let table = database.keyspace(&options.table, KeyspaceCreateOptions::default).map_err(failed)?;
-        Ok(Self { database, table, durability: options.durability, directory, space: Space::default() })
+        Ok(Self { database, table, durability: options.durability, space: Space::of(&directory), directory })
     }
 
     fn promise(&self) -> Promise {

@@ -5,6 +5,7 @@
 //! merging and scanning are the same code, and the same cost, for all of them.
 
 pub mod cache;
+mod deadline;
 mod embedded;
 pub mod error;
 pub mod fjall;
@@ -15,8 +16,11 @@ pub mod key_value;
 pub mod lmdb;
 pub mod null;
 pub mod options;
+pub mod postgres;
 pub mod promise;
 pub mod redb;
+pub mod redis;
+mod remote;
 pub mod rocksdb;
 pub mod session;
 

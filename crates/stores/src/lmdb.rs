@@ -19,7 +19,7 @@ use ::heed::types::Bytes;
 use ::heed::{Database, Env, EnvFlags, EnvOpenOptions, Error, MdbError};
 use loadstone_load::Status;
 
-use crate::embedded::Engine;
+use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -54,6 +54,7 @@ pub struct LmdbEngine {
     table: Database<Bytes, Bytes>,
     durability: Durability,
     directory: PathBuf,
+    space: Space,
     map_size: u64,
     /// Set for a writable map.
     blocks: Option<Blocks>,
@@ -132,7 +133,8 @@ impl LmdbEngine {
                 Failure::new(Status::NoSpace, format!("{error}: set an lmdb.mapsize above {}", self.map_size))
             }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
-            _ => Failure::from_text(error.to_string()),
+            // A write that was cut short is LMDB's own I/O error.
+            _ => self.space.failure(error.to_string(), false),
         }
     }
 
@@ -192,7 +194,8 @@ impl KeyValue for LmdbEngine {
             }
             None => return Err(ENGINE.missing_table(&directory, &options.table)),
         };
-        Ok(Self { env, table, durability: options.durability, directory, map_size, blocks })
+        let space = Space::of(&directory);
+        Ok(Self { env, table, durability: options.durability, directory, space, map_size, blocks })
     }
 
     fn promise(&self) -> Promise {

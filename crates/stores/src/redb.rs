@@ -169,7 +169,7 @@ impl KeyValue for RedbEngine {
             durability: options.durability,
             directory: directory.clone(),
             cache_bytes,
-            space: Space::default(),
+            space: Space::of(&directory),
         };
         engine.check_table(options.create)?;
         Ok(engine)

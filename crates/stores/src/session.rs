@@ -50,6 +50,11 @@ pub trait Store: Send + Sync + Sized + 'static {
         matches!(Self::DRIVE, Drive::Task)
     }
 
+    /// Connections that this many clients open, each of which takes a file descriptor of this process.
+    fn connections(&self, _clients: u64) -> u64 {
+        0
+    }
+
     /// What garbage collectors within this process have done since it began; empty where there is none.
     fn collections(&self) -> Vec<Collections> {
         Vec::new()
@@ -146,6 +151,18 @@ impl Rows {
         own.extend_from_slice(key);
         row.clear();
         row
+    }
+
+    /// Takes the last one back, if there is one.
+    #[inline]
+    pub fn pop(&mut self) {
+        self.len = self.len.saturating_sub(1);
+    }
+
+    /// The last one's row.
+    #[inline]
+    pub fn last(&mut self) -> Option<&mut Row> {
+        self.entries[..self.len].last_mut().map(|(_, row)| row)
     }
 
     /// Keys and rows, in the order of the scan.

@@ -46,4 +46,8 @@ macro_rules! cases {
     };
 }
 
-conformance! {}
+conformance! {
+    redis: loadstone_stores::redis::Redis, "LOADSTONE_TEST_REDIS", [scans, bytes];
+    postgres: loadstone_stores::postgres::Postgres, "LOADSTONE_TEST_POSTGRES", [ordered, scans, tells_missing, refuses_second];
+    postgrenosql: loadstone_stores::postgres::PostgreNoSql, "LOADSTONE_TEST_POSTGRENOSQL", [ordered, scans, tells_missing, refuses_second];
+}

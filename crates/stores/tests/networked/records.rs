@@ -135,7 +135,7 @@ pub fn large_values_are_kept<S: Store>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
     for len in [5_000, 1_000_000] {
-        let text: String = (0..len).map(|n| char::from(b' ' + ((n * n) >> 7) as u8 % 95)).collect();
+        let text: String = (0..len).map(|n: u64| char::from(b' ' + ((n * n) >> 7) as u8 % 95)).collect();
         opened.session.remove(&key);
         assert_eq!(opened.session.put(&key, &row(&[("field0", &text)])), Status::Ok, "{}", opened.session.words());
         let (status, read) = opened.session.get(&key, Wanted::One(b"field0"));

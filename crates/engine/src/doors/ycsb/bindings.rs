@@ -35,7 +35,6 @@ const OTHERS: &[&str] = &[
     "ignite-sql",
     "infinispan",
     "infinispan-cs",
-    "jdbc",
     "kudu",
     "maprdb",
     "maprjsondb",
@@ -44,9 +43,7 @@ const OTHERS: &[&str] = &[
     "mongodb-async",
     "nosqldb",
     "orientdb",
-    "postgrenosql",
     "rados",
-    "redis",
     "rest",
     "riak",
     "s3",
@@ -65,6 +62,8 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
     match name {
         // YCSB's own store that does nothing.
         "basic" | "basicts" => Ok("null"),
+        // Its other databases are refused by their URL.
+        "jdbc" => Ok("postgres"),
         "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
         other if OTHERS.contains(&other) => Ok("jvm"),
         other => Err(dispatch::unknown(other)),

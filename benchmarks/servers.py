@@ -1,0 +1,177 @@
+"""Loadstone on real servers side by side with the tools that came with them: cassandra-stress, redis-benchmark and
+HBase's PerformanceEvaluation, on the same server, in one run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from measure import ENGINE, ROOT, Used, marginal_cpu_ns, ratio_of, run, verdict
+
+from loadstone.systems import cassandra_files, hbase, hbase_jars
+from loadstone.systems.files.debian import libraries, unpacked
+from loadstone.systems.files.maven import artifact, class_path
+from loadstone.systems.running import Running
+
+WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
+
+
+@contextlib.contextmanager
+def up(name: str, **settings: str) -> Iterator[Running]:
+    """A system of our own on its usual ports, taken down at the end."""
+    with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as root:
+        running = Running(name, Path(root) / name)
+        try:
+            running.up(1, settings)
+            yield running
+        finally:
+            running.down()
+
+
+def properties(running: Running) -> list[str]:
+    """How the engine reaches it."""
+    return [word for name, value in running.properties().items() for word in ("-p", f"{name}={value}")]
+
+
+def throughput(used: Used) -> float:
+    """Operations per second of a YCSB report."""
+    found = re.search(r"^\[OVERALL\], Throughput\(ops/sec\), ([0-9.E]+)", used.stdout, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"error: no throughput in\n{used.stdout}")
+    return float(found[1])
+
+
+def words(**named: object) -> list[str]:
+    """Properties as the engine's command line takes them."""
+    return [word for name, value in named.items() for word in ("-p", f"{name}={value}")]
+
+
+def against_cassandra_stress(work: Path, repeats: int, few: int, many: int, rate: int) -> None:
+    """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node, the same rate."""
+    tarball = artifact("org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin")
+    run(["tar", "xzf", str(tarball), "-C", str(work)])
+    home = next(work.glob("apache-cassandra-*"))
+    jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
+    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *cassandra_files.modules()]
+    java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
+
+    with up("cassandra") as running:
+        port = running.properties()["port"]
+        running.fresh("usertable", {"fieldcount": "5"})
+        engine = [ENGINE, "ycsb", "run", "cassandra", *properties(running), *WORKLOAD, "-threads", "20"]
+        # What cassandra-stress writes: five columns of 34 bytes.
+        engine += words(fieldcount=5, fieldlength=34, readproportion=0, updateproportion=1, writeallfields="true")
+        engine += words(recordcount=1_000_000, **{"cassandra.writeconsistencylevel": "ONE"})
+
+        def ours(n: int) -> float:
+            return run([*engine, "-target", str(rate), "-p", f"operationcount={n}"]).cpu_seconds
+
+        def theirs(n: int) -> float:
+            stress = [*java, "-cp", jars, "org.apache.cassandra.stress.Stress", "write", f"n={n}", "cl=ONE"]
+            limits = ["-rate", "threads=20", f"throttle={rate}/s", "-node", "127.0.0.1", "-port", f"native={port}"]
+            return run([*stress, *limits]).cpu_seconds
+
+        theirs(1_000)
+        pairs = [(marginal_cpu_ns(ours, few, many), marginal_cpu_ns(theirs, few, many)) for _ in range(repeats)]
+    ratio = ratio_of(pairs)
+    mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+    print(f"(e) Cassandra, writes at {rate:,} op/s, 20 clients: client CPU ours ÷ cassandra-stress {ratio}")
+    print(f"    {mine / 1e3:.1f} µs against {other / 1e3:.1f} µs; goal at most 0.1: {verdict(ratio.median <= 0.1)}")
+
+
+def against_redis_benchmark(repeats: int, operations: int) -> None:
+    """(f) Throughput of the same commands over as many connections, none pipelined, one thread each."""
+    tools = unpacked(["redis-tools"])
+    environment = {"LD_LIBRARY_PATH": libraries(tools)}
+    bench = next(tools.glob("usr/bin/redis-benchmark"))
+    records, clients = 100_000, 50
+    with up("redis") as running:
+        keys = words(recordcount=records, insertorder="ordered", zeropadding=12, executors=1)
+        keys += words(requestdistribution="uniform", operationcount=operations)
+        engine = ["-threads", str(clients), *properties(running), *WORKLOAD, *keys]
+        run([ENGINE, "ycsb", "load", "redis", *engine])
+        shapes = [
+            ("HGETALL", words(readproportion=1, updateproportion=0), ["HGETALL", "user__rand_int__"]),
+            (
+                "HMSET of a field",
+                words(readproportion=0, updateproportion=1),
+                ["HMSET", "user__rand_int__", "field0", "v" * 100],
+            ),
+        ]
+        for name, mix, command in shapes:
+            flags = ["-p", running.properties()["redis.port"], "-c", str(clients), "-n", str(operations)]
+            theirs = [str(bench), *flags, "-r", str(records), "--csv", *command]
+            ours = [ENGINE, "ycsb", "run", "redis", *engine, *mix]
+            pairs = []
+            for _ in range(repeats):
+                told = run(theirs, environment=environment).stdout.splitlines()[-1]
+                pairs.append((throughput(run(ours)), float(told.split('","')[1])))
+            ratio = ratio_of(pairs)
+            mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+            print(f"(f) Redis, {name}, {clients} connections: throughput ours ÷ redis-benchmark {ratio}")
+            print(f"    {mine:,.0f} op/s against {other:,.0f}; goal at least 1.0: {verdict(ratio.median >= 1)}")
+
+
+def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
+    """(g) Rows per second, and client CPU per row, of HBase's own load generator with the same buffering: none."""
+    version, threads = "2.6.1-hadoop3", 4
+    server = f"org.apache.hbase:hbase-server:{version}:test-jar:tests"
+    evaluation = [f"org.apache.hbase:hbase-mapreduce:{version}:test-jar:tests", server]
+    evaluation += [f"org.apache.hbase:{name}:{version}" for name in ("hbase-mapreduce", "hbase-server", "hbase-client")]
+    evaluation += [f"org.apache.hbase:hbase-common:{version}:test-jar:tests", "junit:junit:4.13.2"]
+    jars = class_path("hbase-pe", [*evaluation, "org.slf4j:slf4j-nop:1.7.36"], hbase_jars.HADOOP_LOGGING)
+    with up("hbase") as running:
+        conf = running.properties()["hbase.conf"]
+        everything = os.pathsep.join([conf, *map(str, jars)])
+        java = [
+            "java",
+            "-Xmx1g",
+            *hbase.OPENED,
+            "-cp",
+            everything,
+            "org.apache.hadoop.hbase.PerformanceEvaluation",
+        ]
+        for name, command, mix in (
+            ("sequentialWrite", "sequentialWrite", words(readproportion=0, insertproportion=1, updateproportion=0)),
+            ("randomRead", "randomRead", words(readproportion=1, updateproportion=0)),
+        ):
+
+            def theirs(rows: int, command: str = command) -> tuple[float, float]:
+                """CPU seconds, and rows per second over all threads by its own account."""
+                flags = [
+                    "--nomapred",
+                    f"--rows={rows // threads}",
+                    "--presplit=6",
+                    "--valueSize=100",
+                    "--autoFlush=true",
+                ]
+                used = run([*java, *flags, command, str(threads)])
+                found = re.findall(r"Finished .* in (\d+)ms at offset \d+ for (\d+) rows", used.stdout + used.stderr)
+                return used.cpu_seconds, sum(int(n) for _, n in found) / max(int(ms) for ms, _ in found) * 1e3
+
+            def ours(rows: int, mix: list[str] = mix) -> tuple[float, float]:
+                """The same of ours."""
+                shape = words(fieldcount=1, fieldlength=100, columnfamily="family", recordcount=many)
+                line = [ENGINE, "ycsb", "run", "hbase2", *properties(running), *WORKLOAD, *shape, *mix]
+                used = run([*line, "-threads", str(threads), "-p", f"operationcount={rows}"])
+                return used.cpu_seconds, throughput(used)
+
+            cpu, rates = [], []
+            for _ in range(repeats):
+                if command == "sequentialWrite":
+                    running.fresh("usertable", {"family": "family", "splits": "5"})
+                short, long = (ours(few), theirs(few)), (ours(many), theirs(many))
+                used = [(long[side][0] - short[side][0]) / (many - few) * 1e6 for side in (0, 1)]
+                cpu.append((used[0], used[1]))
+                rates.append((long[0][1], long[1][1]))
+            for what, pairs, met in (
+                ("rows per second", rates, ratio_of(rates).median >= 1),
+                ("client CPU per row", cpu, ratio_of(cpu).median <= 1.1),
+            ):
+                mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+                print(f"(g) HBase, {name}, {threads} threads: {what} ours ÷ PerformanceEvaluation {ratio_of(pairs)}")
+                print(f"    {mine:,.1f} against {other:,.1f}: {verdict(met)}")

@@ -1,0 +1,55 @@
+"""10,000 clients in one engine on real servers: memory, the time it takes to connect, and lateness at half the
+saturation rate. Redis gets a connection for each of them; Cassandra's share those of the driver."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+from measure import ROOT, spec, trial
+from servers import properties, up, words
+
+CLIENTS = 10_000
+RECORDS = 100_000
+SECONDS = 10.0
+MEMORY_MAX_BYTES = 1 << 30
+LATE_MAX = 0.001
+
+
+def main() -> int:
+    """Both stores; exit status 1 if one needs more memory, or is later, than it should."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < CLIENTS + 256:
+        print(f"error: 10,000 connections need {CLIENTS + 256} open files, {hard} are allowed", file=sys.stderr)
+        print("hint: `loadstone doctor --clients 10000` shows how to raise the limit", file=sys.stderr)
+        return 1
+    return max([held("redis", maxclients=str(2 * CLIENTS)), held("cassandra")])
+
+
+def held(store: str, **settings: str) -> int:
+    """Runs one store; 1 if a limit is broken."""
+    with up(store, **settings) as running:
+        if store == "cassandra":
+            running.fresh("usertable", {})
+        base = ["-P", str(ROOT / "workloads" / "workloadb"), *properties(running), *words(recordcount=RECORDS)]
+        trial(spec(["load", store, *base, "-threads", "100"]))
+        made = spec(["run", store, *base, "-threads", str(CLIENTS), "-p", f"maxexecutiontime={SECONDS:.0f}"])
+        made["warmup_seconds"] = 3.0
+        closed = trial(made)
+        rate = closed["operations"] / closed["measured_ns"] * 1e9 / 2
+        made["pace"] = {"mode": "open", "rate": [{"from": rate, "to": rate, "seconds": 0}], "arrival": "poisson"}
+        paced = trial(made)
+    late = paced["late_generator"] / max(1, paced["operations"])
+    failed = sum(each["operations"] - each["succeeded"] - each["not_yet"] for each in (closed, paced))
+    memory = max(closed["memory_bytes_max"], paced["memory_bytes_max"])
+    print(f"{store}: {CLIENTS:,} clients, {closed['connect_seconds']:.1f} s to connect, {memory / 1e6:.0f} MB at most,")
+    print(f"    {2 * rate:,.0f} op/s in the closed loop, {failed} failed; {late:.3%} late at {rate:,.0f}")
+    kept = memory <= MEMORY_MAX_BYTES and late <= LATE_MAX and failed == 0
+    print(
+        f"    at most {MEMORY_MAX_BYTES >> 20} MiB, {LATE_MAX:.1%} late, none failed: {'kept' if kept else 'NOT kept'}"
+    )
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

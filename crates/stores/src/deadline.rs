@@ -1,0 +1,94 @@
+//! Time limits of a networked session: no wait without an end.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// How long an operation that found nobody waits before it fails: a closed loop must not spin on a server that is gone.
+pub const NAP: Duration = Duration::from_millis(50);
+
+/// The limit of one wait after another.
+///
+/// A timer that is set and taken back costs more than an operation's own bookkeeping. This one is left to ring, once in
+/// a limit's length, and only then is it asked how long the wait under way may still take.
+#[derive(Debug)]
+pub struct Deadline {
+    limit: Duration,
+    bell: Option<Pin<Box<Sleep>>>,
+}
+
+/// The limit was reached first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late(pub Duration);
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer within {} ms", self.0.as_millis())
+    }
+}
+
+impl Deadline {
+    /// A limit for each wait.
+    pub fn new(limit: Duration) -> Self {
+        Self { limit, bell: None }
+    }
+
+    /// Waits for `future`, but not longer than the limit. Must be called within a runtime.
+    pub async fn keep<F: Future>(&mut self, future: F) -> Result<F::Output, Late> {
+        let mut future = pin!(future);
+        let end = Instant::now() + self.limit;
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            self.over(end, context).map(|()| Err(Late(self.limit)))
+        })
+        .await
+    }
+
+    fn over(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let bell = self.bell.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        loop {
+            ready!(bell.as_mut().poll(context));
+            if Instant::now() >= end {
+                return Poll::Ready(());
+            }
+            bell.as_mut().reset(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+    use tokio::time::sleep;
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn what_is_in_time_is_handed_on_and_what_is_not_ends() {
+        run(async {
+            let limit = Duration::from_millis(60);
+            let mut deadline = Deadline::new(limit);
+            assert_eq!(deadline.keep(ready(7)).await, Ok(7));
+            // Each wait has the whole limit: together these take longer than one.
+            for _ in 0..4 {
+                assert_eq!(deadline.keep(sleep(limit / 3)).await, Ok(()));
+            }
+            for _ in 0..2 {
+                let began = Instant::now();
+                assert_eq!(deadline.keep(pending::<()>()).await, Err(Late(limit)));
+                assert!(began.elapsed() >= limit);
+                assert_eq!(deadline.keep(ready(8)).await, Ok(8), "it works on");
+            }
+            assert_eq!(Late(limit).to_string(), "no answer within 60 ms");
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! What PostgreSQL's errors are counted as.
+
+use std::error::Error as _;
+
+use loadstone_load::Status;
+use tokio_postgres::error::SqlState;
+
+use crate::error::Failure;
+use crate::remote::Server;
+
+/// A failure with the server's words, or the client library's; and whether the connection can be used on.
+pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
+    if let Some(told) = error.as_db_error() {
+        let (code, message) = (told.code(), told.message());
+        let usable = !matches!(told.severity(), "FATAL" | "PANIC") && *code != SqlState::INVALID_SQL_STATEMENT_NAME;
+        let words = format!("postgres answers: {message} (SQLSTATE {})", code.code());
+        return (Failure::new(of_state(code.code(), message), words), usable);
+    }
+    let words = words(error);
+    let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    let (status, usable) = match io {
+        Some(io) if io.kind() == std::io::ErrorKind::TimedOut => (Status::Timeout, false),
+        Some(_) => (Status::ServiceUnavailable, false),
+        None if error.is_closed() => (Status::ServiceUnavailable, false),
+        // A parameter that cannot be written; nothing was sent.
+        None if words.starts_with("error serializing") || words.starts_with("error encoding") => {
+            (Status::BadRequest, true)
+        }
+        None if words.starts_with("authentication error") => (Status::Forbidden, false),
+        None => (Status::Error, false),
+    };
+    (Failure::new(status, format!("{words} ({server})")), usable)
+}
+
+/// The library's words with their causes.
+fn words(error: &tokio_postgres::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// By SQLSTATE: its class, and the few codes that mean something of their own.
+fn of_state(code: &str, message: &str) -> Status {
+    match code {
+        "42501" => Status::Forbidden,
+        "53100" => Status::NoSpace,
+        "58030" if message.contains("No space left") => Status::NoSpace,
+        "57014" => Status::Timeout,
+        "23505" => Status::UnexpectedState,
+        "25006" => Status::ServiceUnavailable,
+        "42703" => Status::BadRequest,
+        _ => match code.get(..2).unwrap_or_default() {
+            "28" => Status::Forbidden,
+            "08" | "53" | "57" => Status::ServiceUnavailable,
+            "22" | "54" => Status::BadRequest,
+            _ => Status::Error,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_status() {
+        for (code, status) in [
+            ("28P01", Status::Forbidden),
+            ("42501", Status::Forbidden),
+            ("53100", Status::NoSpace),
+            ("53300", Status::ServiceUnavailable),
+            ("57P01", Status::ServiceUnavailable),
+            ("57P03", Status::ServiceUnavailable),
+            ("08006", Status::ServiceUnavailable),
+            ("57014", Status::Timeout),
+            ("23505", Status::UnexpectedState),
+            ("22001", Status::BadRequest),
+            ("22021", Status::BadRequest),
+            ("42703", Status::BadRequest),
+            ("42P01", Status::Error),
+            ("40001", Status::Error),
+        ] {
+            assert_eq!(of_state(code, "words"), status, "{code}");
+        }
+        assert_eq!(of_state("58030", "could not write: No space left on device"), Status::NoSpace);
+    }
+}

@@ -1,0 +1,97 @@
+//! PostgreSQL, with the data layouts of YCSB's bindings: `postgres` (a column for each field, YCSB's `jdbc`) and
+//! `postgrenosql` (one JSON object).
+
+mod failure;
+mod layout;
+mod link;
+mod server;
+mod session;
+mod settings;
+mod url;
+mod values;
+
+use std::sync::Arc;
+
+use layout::Layout;
+use server::Told;
+pub use session::PostgresSession;
+use settings::Settings;
+
+use crate::error::StoreError;
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+use crate::remote::asking;
+use crate::session::{Drive, Store};
+
+/// The client library, as facts name it.
+const LIBRARY: &str = "tokio-postgres 0.7";
+
+/// A PostgreSQL server and one of its tables.
+#[derive(Debug)]
+pub struct Sql<const JSON: bool> {
+    plan: Arc<Plan>,
+    clients: usize,
+}
+
+/// A column for each field, as YCSB's binding `jdbc` has it.
+pub type Postgres = Sql<false>;
+/// One JSON object, as YCSB's binding `postgrenosql` has it.
+pub type PostgreNoSql = Sql<true>;
+
+/// What all sessions have in common.
+#[derive(Debug)]
+struct Plan {
+    settings: Settings,
+    told: Told,
+}
+
+impl<const JSON: bool> Store for Sql<JSON> {
+    type Session = PostgresSession;
+    const DRIVE: Drive = Drive::Task;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let settings = Settings::read(if JSON { Layout::Json } else { Layout::Columns }, options)?;
+        let told = asking(Told::ask(&settings))?;
+        let (durability, how) = told.durability();
+        if options.durability == Durability::Device && durability != Durability::Device {
+            return Err(StoreError::failed(format!(
+                "postgres at {} cannot give durability=device: {how}",
+                settings.server
+            ))
+            .hint("set fsync=on in postgresql.conf, and use a logged table"));
+        }
+        Ok(Self { plan: Arc::new(Plan { settings, told }), clients: options.clients })
+    }
+
+    fn promise(&self) -> Promise {
+        let Plan { settings, told } = &*self.plan;
+        let (durability, how) = told.durability();
+        let limit = |limit: std::time::Duration| limit.as_millis().to_string();
+        Promise::new(durability, how)
+            .fact("version", format!("PostgreSQL {}", told.setting("server_version")))
+            .fact("address", settings.server.to_string())
+            .fact("client", LIBRARY)
+            .fact("connections", self.clients.to_string())
+            .fact("timeout_ms", limit(settings.timeout))
+            .fact("connect_timeout_ms", limit(settings.connect_timeout))
+            .fact("consistency", "one server")
+            .fact("replication_acknowledged", told.acknowledged())
+            .fact("isolation", told.setting("default_transaction_isolation"))
+            .fact("collation", told.collation.as_str())
+            .fact("wal_sync_method", told.setting("wal_sync_method"))
+            .fact("full_page_writes", told.setting("full_page_writes"))
+            .fact("shared_buffers", told.setting("shared_buffers"))
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        Ok(PostgresSession::new(Arc::clone(&self.plan)))
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

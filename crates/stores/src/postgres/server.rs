@@ -1,0 +1,179 @@
+//! What a server says of itself and of the table when a store is opened.
+
+use std::collections::BTreeMap;
+
+use loadstone_load::Status;
+use tokio_postgres::Client;
+
+use super::failure::of_error;
+use super::layout::{KEY, Layout, VALUE};
+use super::link::Link;
+use super::settings::Settings;
+use crate::deadline::Deadline;
+use crate::error::{Failure, StoreError};
+use crate::options::Durability;
+use crate::remote::connect_hint;
+
+/// Settings of the server that decide what a result means.
+const SETTINGS: &str = "SELECT name, setting || coalesce(' ' || unit, '') FROM pg_settings WHERE name IN ('server_version', \
+    'synchronous_commit', 'fsync', 'full_page_writes', 'wal_sync_method', 'synchronous_standby_names', 'shared_buffers', \
+    'default_transaction_isolation', 'max_connections', 'transaction_read_only')";
+const COLUMNS: &str = "SELECT attname::text, format_type(atttypid, NULL), coalesce(c.collname::text, ''), \
+    t.relpersistence::text FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid \
+    LEFT JOIN pg_collation c ON c.oid = a.attcollation \
+    WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+const COLLATION: &str = "SELECT datcollate::text FROM pg_database WHERE datname = current_database()";
+
+/// A server's own words.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    settings: BTreeMap<String, String>,
+    /// The table's columns beside the key, in its order.
+    pub columns: Vec<String>,
+    /// The order of keys in scans.
+    pub collation: String,
+    /// A table that is not in the log.
+    pub unlogged: bool,
+}
+
+impl Told {
+    /// Asks the server. A table that is missing or has not the layout's columns is an error.
+    pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
+        let link = Link::open(settings).await.map_err(|failure| refused(settings, &failure))?;
+        let asked = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
+        let told = match asked {
+            Ok(Ok(told)) => told,
+            Ok(Err(error)) => return Err(refused(settings, &of_error(&error, &settings.server).0)),
+            Err(late) => {
+                let failure = Failure::new(Status::Timeout, format!("{late} from {}", settings.server));
+                return Err(refused(settings, &failure));
+            }
+        };
+        link.close(settings.timeout).await;
+        told.ok_or_else(|| unfit(settings))
+    }
+
+    async fn answers(client: &Client, settings: &Settings) -> Result<Option<Self>, tokio_postgres::Error> {
+        let mut told = Self::default();
+        for row in client.query(SETTINGS, &[]).await? {
+            told.settings.insert(row.try_get(0)?, row.try_get(1)?);
+        }
+        let mut key = false;
+        let mut value = false;
+        for row in client.query(COLUMNS, &[&settings.table]).await? {
+            let (name, kind): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            told.unlogged = row.try_get::<_, String>(3)? == "u";
+            if name.eq_ignore_ascii_case(KEY) {
+                key = true;
+                told.collation = row.try_get(2)?;
+            } else {
+                value |= match settings.layout {
+                    Layout::Columns => true,
+                    Layout::Json => name.eq_ignore_ascii_case(VALUE) && kind == "jsonb",
+                };
+                told.columns.push(name);
+            }
+        }
+        if told.collation == "default" {
+            told.collation = client.query_one(COLLATION, &[]).await?.try_get(0)?;
+        }
+        Ok((key && value).then_some(told))
+    }
+
+    /// What it says of one setting.
+    pub fn setting(&self, name: &str) -> &str {
+        self.settings.get(name).map_or("unknown", String::as_str)
+    }
+
+    /// What an acknowledged write survives, and why.
+    pub fn durability(&self) -> (Durability, String) {
+        let (commit, sync) = (self.setting("synchronous_commit"), self.setting("fsync"));
+        let how = format!("synchronous_commit={commit}, fsync={sync}");
+        match (commit, sync) {
+            _ if self.unlogged => (Durability::None, "an unlogged table: emptied after a crash".to_owned()),
+            ("off" | "unknown", _) => (Durability::None, how),
+            (_, "on") => (Durability::Device, how),
+            (_, "off") => (Durability::Os, how),
+            _ => (Durability::None, how),
+        }
+    }
+
+    /// Who else has a write when it is acknowledged.
+    pub fn acknowledged(&self) -> String {
+        let standbys = self.setting("synchronous_standby_names");
+        let waits = !matches!(self.setting("synchronous_commit"), "off" | "local");
+        if standbys.is_empty() || standbys == "unknown" || !waits {
+            return "1".to_owned();
+        }
+        format!("1 and {standbys} ({})", self.setting("synchronous_commit"))
+    }
+}
+
+/// A table that is missing, or another's.
+fn unfit(settings: &Settings) -> StoreError {
+    let (table, server) = (&settings.table, &settings.server);
+    let columns = match settings.layout {
+        Layout::Columns => format!("{KEY} and a column for each field"),
+        Layout::Json => format!("{KEY} and {VALUE} JSONB"),
+    };
+    StoreError::failed(format!("postgres at {server} has no table {table} with {columns}"))
+        .hint(format!("make it with psql: {};", settings.layout.ddl(table)))
+}
+
+/// A server that cannot be used, with what to do about it.
+pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
+    let words = &failure.message;
+    let server = settings.server.to_string();
+    let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
+    let layout = settings.layout;
+    let hint = match failure.status {
+        Status::Forbidden => format!("check {}, and the server's pg_hba.conf", layout.credentials()),
+        Status::Timeout => {
+            "is it paused or overloaded? postgres.timeout and postgres.connecttimeout are the limits, ms".into()
+        }
+        _ if words.contains("3D000") => format!("make it with createdb, or name another in {}", layout.url()),
+        _ if words.contains("53300") => "raise the server's max_connections: each client has a connection".into(),
+        _ if words.contains("password missing") => format!("set {}", layout.credentials()),
+        _ => {
+            let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
+            connect_hint(words, &start)
+        }
+    };
+    StoreError::failed(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(pairs: &[(&str, &str)]) -> Told {
+        let settings = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Told { settings, ..Told::default() }
+    }
+
+    #[test]
+    fn durability_is_what_the_log_does() {
+        for (commit, sync, durability) in [
+            ("on", "on", Durability::Device),
+            ("local", "on", Durability::Device),
+            ("remote_apply", "on", Durability::Device),
+            ("off", "on", Durability::None),
+            ("on", "off", Durability::Os),
+            ("off", "off", Durability::None),
+        ] {
+            let told = told(&[("synchronous_commit", commit), ("fsync", sync)]);
+            assert_eq!(told.durability().0, durability, "{commit} {sync}");
+            let unlogged = Told { unlogged: true, ..told };
+            assert_eq!(unlogged.durability().0, Durability::None);
+        }
+        assert_eq!(told(&[]).durability().0, Durability::None);
+    }
+
+    #[test]
+    fn standbys_count_when_they_are_waited_for() {
+        let with = |commit, names| told(&[("synchronous_commit", commit), ("synchronous_standby_names", names)]);
+        assert_eq!(with("on", "").acknowledged(), "1");
+        assert_eq!(with("local", "b").acknowledged(), "1");
+        assert_eq!(with("remote_apply", "ANY 1 (b, c)").acknowledged(), "1 and ANY 1 (b, c) (remote_apply)");
+    }
+}

@@ -1,0 +1,301 @@
+//! One client: YCSB's operations as prepared statements.
+
+use std::sync::Arc;
+
+use loadstone_load::{Row, Status, Wanted};
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use super::Plan;
+use super::failure::of_error;
+use super::layout::{Layout, Verb};
+use super::link::{Link, name_statement};
+use super::server::refused;
+use super::values::{Param, Text, params, write_object};
+use crate::deadline::Deadline;
+use crate::error::{Failure, StoreError};
+use crate::remote::nap;
+use crate::session::{Rows, Session};
+
+/// One client's connection, and buffers that are used again.
+#[derive(Debug)]
+pub struct PostgresSession {
+    plan: Arc<Plan>,
+    deadline: Deadline,
+    link: Option<Link>,
+    name: Vec<u8>,
+    json: Vec<u8>,
+    error: Option<String>,
+}
+
+impl PostgresSession {
+    /// One that is not connected yet.
+    pub(super) fn new(plan: Arc<Plan>) -> Self {
+        let deadline = Deadline::new(plan.settings.timeout);
+        Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), error: None }
+    }
+
+    /// Connects and prepares what YCSB's workloads need.
+    async fn open(&mut self) -> Result<(), Failure> {
+        let link = Link::open(&self.plan.settings).await?;
+        self.link = Some(link);
+        let plan = Arc::clone(&self.plan);
+        for (verb, names) in plan.settings.layout.expected(&plan.told.columns) {
+            self.statement(verb, names.iter().map(|name| name.as_bytes())).await?;
+        }
+        Ok(())
+    }
+
+    /// A prepared statement. One on fields that the table does not suggest is prepared when it is first used.
+    #[inline]
+    async fn statement<'a>(
+        &mut self,
+        verb: Verb,
+        fields: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<Statement, Failure> {
+        name_statement(&mut self.name, verb, fields.clone());
+        if let Some(statement) = self.link.as_ref().and_then(|link| link.prepared(&self.name)) {
+            return Ok(statement.clone());
+        }
+        self.prepare(verb, &fields.collect::<Vec<_>>()).await
+    }
+
+    #[cold]
+    async fn prepare(&mut self, verb: Verb, fields: &[&[u8]]) -> Result<Statement, Failure> {
+        let settings = &self.plan.settings;
+        let texts: Result<Vec<&str>, _> = fields.iter().map(|field| std::str::from_utf8(field)).collect();
+        let texts = texts.map_err(|_| Failure::new(Status::BadRequest, "a field's name is no text"))?;
+        let sql = settings.layout.sql(verb, &settings.table, &texts);
+        let mut name = Vec::new();
+        name_statement(&mut name, verb, fields.iter().copied());
+        let Some(link) = &mut self.link else { return Err(gone()) };
+        let prepared = self.deadline.keep(link.prepare(&name, &sql)).await;
+        self.answer(prepared)?;
+        self.link.as_ref().and_then(|link| link.prepared(&name)).cloned().ok_or_else(gone)
+    }
+
+    /// A connection is made anew when there is none, or when it was closed since.
+    #[inline]
+    async fn connected(&mut self) -> Result<(), Failure> {
+        if self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
+            return Ok(());
+        }
+        self.link = None;
+        let opened = self.open().await;
+        if opened.is_err() {
+            self.link = None;
+        }
+        opened
+    }
+
+    /// Drops a connection that cannot be used on: an answer that comes late belongs to nobody.
+    fn answer<T>(
+        &mut self,
+        answered: Result<Result<T, tokio_postgres::Error>, crate::deadline::Late>,
+    ) -> Result<T, Failure> {
+        let server = &self.plan.settings.server;
+        let (failure, usable) = match answered {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => of_error(&error, server),
+            Err(late) => (Failure::new(Status::Timeout, format!("{late} from {server}")), false),
+        };
+        if !usable {
+            self.link = None;
+        }
+        Err(failure)
+    }
+
+    async fn query(
+        &mut self,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
+        let Some(link) = &self.link else { return Err(gone()) };
+        let answered = self.deadline.keep(link.client.query(statement, params)).await;
+        self.answer(answered)
+    }
+
+    /// Runs a statement; returns how many rows it concerned.
+    async fn execute<'a, I>(&mut self, statement: &Statement, params: I) -> Result<u64, Failure>
+    where
+        I: IntoIterator<Item = Param<'a>>,
+        I::IntoIter: ExactSizeIterator,
+    {
+        let Some(link) = &self.link else { return Err(gone()) };
+        let answered = self.deadline.keep(link.client.execute_raw(statement, params)).await;
+        self.answer(answered)
+    }
+
+    async fn get(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<Status, Failure> {
+        self.connected().await?;
+        let layout = self.plan.settings.layout;
+        let statement = self.reading(Verb::Read, wanted).await?;
+        let found = self.query(&statement, &[&Param::Text(key)]).await?;
+        for one in &found {
+            read_row(layout, one, wanted, row)?;
+        }
+        Ok(if found.is_empty() { Status::NotFound } else { Status::Ok })
+    }
+
+    async fn list(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Result<Status, Failure> {
+        self.connected().await?;
+        let layout = self.plan.settings.layout;
+        let statement = self.reading(Verb::Scan, wanted).await?;
+        let count = Param::Count(i64::try_from(count).unwrap_or(i64::MAX));
+        let mut last: Option<&[u8]> = None;
+        let found = self.query(&statement, &[&Param::Text(key), &count]).await?;
+        for one in &found {
+            let Some(key) = key_of(layout, one)? else { continue };
+            // A row is a record, or a member of one, and then a record's members follow each other.
+            let row = if last == Some(key) { rows.last() } else { Some(rows.push(key)) };
+            last = Some(key);
+            if let Some(row) = row {
+                read_row(layout, one, wanted, row)?;
+            }
+        }
+        Ok(Status::Ok)
+    }
+
+    async fn reading(&mut self, verb: Verb, wanted: Wanted<'_>) -> Result<Statement, Failure> {
+        match self.plan.settings.layout.named(wanted) {
+            Wanted::All => self.statement(verb, std::iter::empty()).await,
+            Wanted::One(name) => self.statement(verb, std::iter::once(name)).await,
+            Wanted::Names(names) => self.statement(verb, names.iter().map(String::as_bytes)).await,
+        }
+    }
+
+    /// Writes a record (insert) or some of its fields (update); returns how many records it concerned.
+    async fn write(&mut self, verb: Verb, key: &[u8], row: &Row) -> Result<u64, Failure> {
+        self.connected().await?;
+        let first = verb == Verb::Insert;
+        match self.plan.settings.layout {
+            Layout::Columns => {
+                let statement = self.statement(verb, row.fields().flatten().map(|(name, _)| name)).await?;
+                self.execute(&statement, params(key, row, first)).await
+            }
+            Layout::Json => {
+                let statement = self.statement(verb, std::iter::empty()).await?;
+                let mut json = std::mem::take(&mut self.json);
+                write_object(&mut json, row);
+                let (key, value) = (Param::Text(key), Param::Json(&json));
+                let written = self.execute(&statement, if first { [key, value] } else { [value, key] }).await;
+                self.json = json;
+                written
+            }
+        }
+    }
+
+    async fn remove(&mut self, key: &[u8]) -> Result<Status, Failure> {
+        self.connected().await?;
+        let statement = self.statement(Verb::Delete, std::iter::empty()).await?;
+        self.execute(&statement, [Param::Text(key)]).await?;
+        Ok(Status::Ok)
+    }
+
+    /// The status of an operation. Why one failed is kept for `last_error`.
+    #[inline]
+    async fn done(&mut self, result: Result<Status, Failure>) -> Status {
+        match result {
+            Ok(status) => status,
+            Err(failure) => {
+                let failure = nap(failure).await;
+                self.error = Some(failure.message);
+                failure.status
+            }
+        }
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(Status::ServiceUnavailable, "the connection is gone")
+}
+
+fn unreadable(error: &tokio_postgres::Error) -> Failure {
+    Failure::new(Status::UnexpectedState, format!("a row cannot be read: {error}"))
+}
+
+/// The key in a row of a scan: the first column of the binding's own statements, a column somewhere where all are asked
+/// for.
+fn key_of(layout: Layout, one: &tokio_postgres::Row) -> Result<Option<&[u8]>, Failure> {
+    let at = match layout {
+        Layout::Json => Some(0),
+        Layout::Columns => one.columns().iter().position(|column| is_key(column.name())),
+    };
+    let key: Option<Text<'_>> = at.map(|at| one.try_get(at)).transpose().map_err(|error| unreadable(&error))?.flatten();
+    Ok(key.map(|Text(key)| key))
+}
+
+fn is_key(name: &str) -> bool {
+    name.eq_ignore_ascii_case(super::layout::KEY)
+}
+
+/// Adds the wanted fields of a row of an answer.
+#[inline]
+fn read_row(layout: Layout, one: &tokio_postgres::Row, wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
+    let text = |at: usize| -> Result<Option<Text<'_>>, Failure> { one.try_get(at).map_err(|error| unreadable(&error)) };
+    if layout == Layout::Json && matches!(wanted, Wanted::All) {
+        if let (Some(Text(name)), Some(Text(value))) = (text(1)?, text(2)?) {
+            row.push(name, value);
+        }
+        return Ok(());
+    }
+    for (at, column) in one.columns().iter().enumerate() {
+        let name = column.name();
+        let chosen = match wanted {
+            Wanted::All => true,
+            Wanted::One(one) => one == name.as_bytes(),
+            Wanted::Names(names) => names.iter().any(|one| one == name),
+        };
+        if chosen
+            && !is_key(name)
+            && let Some(Text(value)) = text(at)?
+        {
+            row.push(name.as_bytes(), value);
+        }
+    }
+    Ok(())
+}
+
+impl Session for PostgresSession {
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        self.connected().await.map_err(|failure| refused(&self.plan.settings, &failure))
+    }
+
+    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+        row.clear();
+        let got = self.get(key, wanted, row).await;
+        self.done(got).await
+    }
+
+    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+        rows.clear();
+        let listed = self.list(key, count, wanted, rows).await;
+        self.done(listed).await
+    }
+
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        let written = self.write(Verb::Insert, key, row).await;
+        self.done(written.map(|_| Status::Ok)).await
+    }
+
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        let written = self.write(Verb::Update, key, row).await;
+        self.done(written.map(|records| if records == 0 { Status::NotFound } else { Status::Ok })).await
+    }
+
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        let removed = self.remove(key).await;
+        self.done(removed).await
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+
+    async fn cleanup(&mut self) -> Status {
+        if let Some(link) = self.link.take() {
+            link.close(self.plan.settings.timeout).await;
+        }
+        Status::Ok
+    }
+}

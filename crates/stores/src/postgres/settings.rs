@@ -1,0 +1,219 @@
+//! PostgreSQL's properties, by the names of YCSB's bindings `jdbc` and `postgrenosql`.
+
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+use super::layout::Layout;
+use super::url::Url;
+use crate::error::StoreError;
+use crate::options::{Durability, Options};
+use crate::remote::{Server, boolean, milliseconds};
+
+const DRIVER: &str = "org.postgresql.Driver";
+/// The Java driver's own, in `connectTimeout`.
+const CONNECT_TIMEOUT_MS: u64 = 10_000;
+/// The Java driver has none (`socketTimeout=0`); here every wait has an end.
+const TIMEOUT_MS: u64 = 10_000;
+
+/// Where the server is and how it is spoken to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How records are stored.
+    pub layout: Layout,
+    /// Where it is.
+    pub server: Server,
+    /// User, password, database, addresses.
+    pub config: Config,
+    /// The table, as it stands in every statement.
+    pub table: String,
+    /// For connecting, authentication included.
+    pub connect_timeout: Duration,
+    /// For each answer.
+    pub timeout: Duration,
+}
+
+/// The names under which a binding takes its properties.
+struct Names {
+    url: &'static str,
+    user: &'static str,
+    password: &'static str,
+    autocommit: &'static str,
+}
+
+impl Layout {
+    fn names(self) -> Names {
+        match self {
+            Self::Columns => {
+                Names { url: "db.url", user: "db.user", password: "db.passwd", autocommit: "jdbc.autocommit" }
+            }
+            Self::Json => Names {
+                url: "postgrenosql.url",
+                user: "postgrenosql.user",
+                password: "postgrenosql.passwd",
+                autocommit: "postgrenosql.autocommit",
+            },
+        }
+    }
+
+    /// The names of its user and its password, for hints.
+    pub fn credentials(self) -> String {
+        let names = self.names();
+        format!("{} and {}", names.user, names.password)
+    }
+
+    /// The name of its URL, for hints.
+    pub fn url(self) -> &'static str {
+        self.names().url
+    }
+}
+
+impl Settings {
+    /// Reads the properties.
+    pub fn read(layout: Layout, options: &Options) -> Result<Self, StoreError> {
+        let names = layout.names();
+        refuse_what_is_not_done(options, &names)?;
+        let table = table(&options.table)?;
+        let Some(text) = options.get(names.url) else {
+            return Err(StoreError::usage(format!("{} is not set", names.url))
+                .hint(format!("add -p {}=jdbc:postgresql://127.0.0.1:5432/DATABASE", names.url)));
+        };
+        let url = Url::parse(text, names.url)?;
+        let timeout = milliseconds(options, "postgres.timeout", url.limit("socketTimeout", TIMEOUT_MS)?)?;
+        let connect_timeout =
+            milliseconds(options, "postgres.connecttimeout", url.limit("connectTimeout", CONNECT_TIMEOUT_MS)?)?;
+        let server = Server::find(&url.host, url.port, names.url)?;
+        let mut config = Config::new();
+        for address in server.addresses() {
+            // The addresses are known; the name stands beside them for the library's checks only.
+            config.host(&url.host).hostaddr(address.ip()).port(url.port);
+        }
+        config.ssl_mode(SslMode::Disable);
+        let parameter = |name: &str| url.parameters.get(name).map(String::as_str);
+        config.application_name(parameter("ApplicationName").unwrap_or("loadstone"));
+        if let Some(user) = options.get(names.user).or(parameter("user")) {
+            config.user(user);
+        }
+        if let Some(password) = options.get(names.password).or(parameter("password")) {
+            config.password(password);
+        }
+        if let Some(database) = &url.database {
+            config.dbname(database);
+        }
+        let mut started: Vec<String> = parameter("options").map(str::to_owned).into_iter().collect();
+        if let Some(schema) = parameter("currentSchema") {
+            started.push(format!("-c search_path={}", schema.replace('\\', "\\\\").replace(' ', "\\ ")));
+        }
+        // What the server is set to is `os`, since there is no level between its two.
+        match options.durability {
+            Durability::None => started.push("-c synchronous_commit=off".to_owned()),
+            Durability::Os => {}
+            Durability::Device => started.push("-c synchronous_commit=on".to_owned()),
+        }
+        if !started.is_empty() {
+            config.options(started.join(" "));
+        }
+        Ok(Self { layout, server, config, table, connect_timeout, timeout })
+    }
+}
+
+impl Url {
+    /// A limit in seconds as the Java driver has it, in ms; 0, which is none there, is our own default.
+    fn limit(&self, name: &str, default: u64) -> Result<u64, StoreError> {
+        match self.parameters.get(name).map(|text| text.parse::<u32>()) {
+            None | Some(Ok(0)) => Ok(default),
+            Some(Ok(seconds)) => Ok(u64::from(seconds) * 1_000),
+            Some(Err(_)) => Err(StoreError::usage(format!("{name} of the URL must be whole seconds"))
+                .hint("or leave it out and set postgres.timeout and postgres.connecttimeout, ms")),
+        }
+    }
+}
+
+fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), StoreError> {
+    if let Some(driver) = options.get("db.driver").filter(|&driver| driver != DRIVER) {
+        return Err(StoreError::usage(format!("db.driver={driver}: this store is for PostgreSQL ({DRIVER})"))
+            .hint("for other databases use YCSB's binding and their driver in the store jvm (-db CLASS -cp PATH)"));
+    }
+    if !boolean(options, names.autocommit, true)? {
+        return Err(StoreError::usage(format!(
+            "{}=false: each operation is a transaction of its own here",
+            names.autocommit
+        ))
+        .hint("leave it out"));
+    }
+    let batches = options.get("db.batchsize").is_some_and(|size| size.parse().map_or(true, |size: i64| size > 0));
+    if batches || boolean(options, "jdbc.batchupdateapi", false)? {
+        return Err(StoreError::usage("db.batchsize and jdbc.batchupdateapi: inserts are not put in batches here")
+            .hint("leave them out, or use YCSB's binding in the store jvm"));
+    }
+    Ok(())
+}
+
+/// A table's name as it can stand in SQL without quotes, perhaps with its schema.
+fn table(name: &str) -> Result<String, StoreError> {
+    let part = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
+    };
+    if name.split('.').count() <= 2 && name.split('.').all(part) {
+        return Ok(name.to_owned());
+    }
+    Err(StoreError::usage(format!("\"{name}\" cannot name a table"))
+        .hint("a name has letters, digits and _, perhaps after its schema and a dot: -p table=usertable"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: (&str, &str) = ("db.url", "jdbc:postgresql://127.0.0.1:5433/test?user=u&connectTimeout=3");
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, StoreError> {
+        let properties = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Settings::read(Layout::Columns, &Options { properties, table: "usertable".to_owned(), ..Options::default() })
+    }
+
+    #[test]
+    fn properties_win_over_the_url() {
+        let settings = read(&[URL]).unwrap();
+        assert_eq!((settings.config.get_user(), settings.config.get_dbname()), (Some("u"), Some("test")));
+        assert_eq!((settings.connect_timeout.as_secs(), settings.timeout.as_secs()), (3, 10));
+        assert_eq!(settings.server.to_string(), "127.0.0.1:5433");
+        let settings = read(&[URL, ("db.user", "v"), ("db.passwd", "p"), ("postgres.connecttimeout", "70")]).unwrap();
+        assert_eq!((settings.config.get_user(), settings.config.get_password()), (Some("v"), Some(&b"p"[..])));
+        assert_eq!(settings.connect_timeout.as_millis(), 70);
+    }
+
+    #[test]
+    fn what_changes_nothing_is_taken_and_what_would_is_refused() {
+        let fine = [
+            URL,
+            ("db.driver", DRIVER),
+            ("jdbc.autocommit", "true"),
+            ("jdbc.batchupdateapi", "false"),
+            ("db.batchsize", "0"),
+            ("jdbc.fetchsize", "10"),
+        ];
+        read(&fine).unwrap();
+        for (name, value) in [
+            ("db.driver", "com.mysql.jdbc.Driver"),
+            ("jdbc.autocommit", "false"),
+            ("jdbc.batchupdateapi", "true"),
+            ("db.batchsize", "1000"),
+            ("postgres.timeout", "0"),
+        ] {
+            let error = read(&[URL, (name, value)]).unwrap_err();
+            assert!(error.usage && error.message.contains(name) && error.hint.is_some(), "{error}");
+        }
+        assert!(read(&[]).unwrap_err().message.contains("db.url is not set"));
+    }
+
+    #[test]
+    fn tables_are_names() {
+        assert_eq!(table("ycsb.usertable"), Ok("ycsb.usertable".to_owned()));
+        for bad in ["", "a b", "a;DROP TABLE x", "1a", "a.b.c", "\"a\"", "."] {
+            assert!(table(bad).unwrap_err().usage, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! JDBC's URLs for PostgreSQL: `jdbc:postgresql://host:port/database?name=value&…`.
+
+use std::collections::BTreeMap;
+
+use crate::error::StoreError;
+
+const SCHEME: &str = "jdbc:postgresql:";
+const HOST: &str = "localhost";
+const PORT: u16 = 5432;
+
+/// Parameters of the Java driver that change nothing here: they concern its batches, cursors, cache and log.
+const IDLE: &[&str] = &[
+    "binaryTransfer",
+    "defaultRowFetchSize",
+    "loggerFile",
+    "loggerLevel",
+    "loginTimeout",
+    "preparedStatementCacheQueries",
+    "preparedStatementCacheSizeMiB",
+    "prepareThreshold",
+    "reWriteBatchedInserts",
+    "tcpKeepAlive",
+    "tcpNoDelay",
+];
+
+/// What a URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The database; the driver's default is one named as the user.
+    pub database: Option<String>,
+    /// The parameters that have an effect: `user`, `password`, `connectTimeout`, `socketTimeout`,
+    /// `ApplicationName`, `currentSchema`, `options`.
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Url {
+    /// Parses the value of `property`. Messages do not repeat it: a password may be in it.
+    pub fn parse(text: &str, property: &str) -> Result<Self, StoreError> {
+        let example = || format!("{property}=jdbc:postgresql://127.0.0.1:5432/DATABASE");
+        let bad = |what: String| StoreError::usage(format!("{property}: {what}")).hint(format!("write {}", example()));
+        let Some(rest) = text.strip_prefix(SCHEME) else {
+            let scheme = text.split(['/', '?', '@']).next().unwrap_or_default();
+            return Err(StoreError::usage(format!("{property} is not PostgreSQL's: \"{scheme}\"")).hint(
+                "for other databases use YCSB's binding and their driver in the store jvm (-db CLASS -cp PATH)",
+            ));
+        };
+        if text.contains(';') {
+            return Err(bad("one URL is one server; several with ; between (shards) are not possible".to_owned()));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = match place.strip_prefix("//") {
+            Some(place) => place.split_once('/').unwrap_or((place, "")),
+            None => ("", place),
+        };
+        if authority.contains(',') {
+            return Err(bad("one host is possible, not several".to_owned()));
+        }
+        let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+            Some((host, port)) => {
+                let number = port.parse().ok().filter(|&port: &u16| port > 0);
+                (host, number.ok_or_else(|| bad(format!("\"{port}\" is no port")))?)
+            }
+            None => (authority, PORT),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let mut url = Self {
+            host: if host.is_empty() { HOST } else { host }.to_owned(),
+            port,
+            database: Some(decoded(database)).filter(|name| !name.is_empty()),
+            parameters: BTreeMap::new(),
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            url.parameter(name, decoded(value)).map_err(bad)?;
+        }
+        Ok(url)
+    }
+
+    fn parameter(&mut self, name: &str, value: String) -> Result<(), String> {
+        match (name, value.as_str()) {
+            ("ssl", "false") | ("sslmode", "disable" | "allow" | "prefer") => {}
+            ("ssl" | "sslmode", _) => return Err(format!("{name}={value}: this store has no TLS")),
+            (
+                "user" | "password" | "connectTimeout" | "socketTimeout" | "ApplicationName" | "currentSchema"
+                | "options",
+                _,
+            ) => {
+                self.parameters.insert(name.to_owned(), value);
+            }
+            (name, _) if IDLE.contains(&name) => {}
+            (name, _) => return Err(format!("the parameter {name} is not known here")),
+        }
+        Ok(())
+    }
+}
+
+/// Without `%xx`.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
+        match (bytes[at], code.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Url, StoreError> {
+        Url::parse(text, "db.url")
+    }
+
+    fn place(text: &str) -> (String, u16, Option<String>) {
+        let url = parse(text).unwrap();
+        (url.host, url.port, url.database)
+    }
+
+    #[test]
+    fn urls_are_the_java_drivers() {
+        let test = Some("test".to_owned());
+        assert_eq!(place("jdbc:postgresql://10.0.0.1:5433/test"), ("10.0.0.1".to_owned(), 5433, test.clone()));
+        assert_eq!(place("jdbc:postgresql://db/test"), ("db".to_owned(), 5432, test.clone()));
+        assert_eq!(place("jdbc:postgresql://[::1]:1/test"), ("::1".to_owned(), 1, test.clone()));
+        assert_eq!(place("jdbc:postgresql://[::1]/test"), ("::1".to_owned(), 5432, test.clone()));
+        assert_eq!(place("jdbc:postgresql:test"), ("localhost".to_owned(), 5432, test));
+        assert_eq!(place("jdbc:postgresql:///"), ("localhost".to_owned(), 5432, None));
+    }
+
+    #[test]
+    fn parameters_are_taken_ignored_or_refused() {
+        let url = parse("jdbc:postgresql://h/d?user=u&password=a%26b%3D&ssl=false&reWriteBatchedInserts=true").unwrap();
+        let kept: Vec<(&str, &str)> =
+            url.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(kept, [("password", "a&b="), ("user", "u")]);
+        for (text, wanted) in [
+            ("jdbc:postgresql://h/d?sslmode=require", "no TLS"),
+            ("jdbc:postgresql://h/d?targetServerType=primary", "targetServerType"),
+            ("jdbc:postgresql://h:x/d", "no port"),
+            ("jdbc:postgresql://h,i/d", "one host"),
+            ("jdbc:postgresql://h/d;jdbc:postgresql://i/d", "shards"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.usage && error.message.contains(wanted) && error.hint.is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_databases_are_sent_to_the_jvm_and_passwords_are_not_repeated() {
+        let error = parse("jdbc:mysql://root:secret@127.0.0.1/test?password=secret").unwrap_err();
+        assert_eq!(error.message, "db.url is not PostgreSQL's: \"jdbc:mysql:\"");
+        assert!(error.hint.unwrap().contains("store jvm"));
+        assert!(!parse("jdbc:postgresql://h:x/d?password=secret").unwrap_err().message.contains("secret"));
+    }
+}

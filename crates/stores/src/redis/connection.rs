@@ -1,0 +1,127 @@
+//! One connection: a request is one write, its replies are mostly one read.
+
+use std::io;
+
+use loadstone_load::Status;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::failure;
+use super::reply::{Replies, Reply};
+use super::request::Request;
+use super::settings::Settings;
+use crate::deadline::Deadline;
+use crate::error::Failure;
+use crate::remote::unreachable;
+
+/// A page: the reply to reading a record of YCSB's fits, and ten thousand of them are little.
+const BUFFER_BYTES: usize = 4 << 10;
+
+/// A connection on which a request can be sent. After a failure of its own it is of no use: a late answer would be taken
+/// for the next one.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects and authenticates.
+    pub async fn open(settings: &Settings, deadline: &mut Deadline) -> Result<Self, Failure> {
+        let server = &settings.server;
+        let mut last = None;
+        for &address in server.addresses() {
+            let stream = match deadline.keep(TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => {
+                    last = Some(unreachable(server, &error));
+                    continue;
+                }
+                Err(late) => {
+                    last = Some(Failure::new(Status::Timeout, format!("cannot connect to {server}: {late}")));
+                    continue;
+                }
+            };
+            stream.set_nodelay(true).map_err(|error| unreachable(server, &error))?;
+            let mut connection = Self { stream, received: Vec::with_capacity(BUFFER_BYTES) };
+            if !settings.credentials.is_empty() {
+                connection.authenticate(settings, deadline).await?;
+            }
+            return Ok(connection);
+        }
+        Err(last.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, format!("{server} has no address"))))
+    }
+
+    async fn authenticate(&mut self, settings: &Settings, deadline: &mut Deadline) -> Result<(), Failure> {
+        let mut words: Vec<&[u8]> = vec![b"AUTH"];
+        words.extend(settings.credentials.iter().map(String::as_bytes));
+        let mut request = Request::default();
+        request.command(&words);
+        self.exchange(&request, settings, deadline).await?;
+        match self.replies().next()? {
+            Some(Reply::Simple(b"OK")) => Ok(()),
+            // Redis has a word for it since 6.0; before, and where no password is set, the sentence tells.
+            Some(Reply::Error(words)) => {
+                let failure = failure::of_error(words);
+                let refused = failure.message.contains("password") || failure.message.contains("AUTH");
+                Err(if refused { Failure { status: Status::Forbidden, ..failure } } else { failure })
+            }
+            other => Err(failure::unexpected(other)),
+        }
+    }
+
+    /// Sends a request and waits until every reply is there.
+    #[inline]
+    pub async fn exchange(
+        &mut self,
+        request: &Request,
+        settings: &Settings,
+        deadline: &mut Deadline,
+    ) -> Result<(), Failure> {
+        let server = &settings.server;
+        match deadline.keep(self.round_trip(request)).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(failure))) => Err(failure),
+            Ok(Err(error)) => {
+                Err(Failure::new(Status::ServiceUnavailable, format!("the connection to {server} broke: {error}")))
+            }
+            Err(late) => Err(Failure::new(Status::Timeout, format!("{late} from {server}"))),
+        }
+    }
+
+    /// The replies of the last exchange, all there.
+    #[inline]
+    pub fn replies(&self) -> Replies<'_> {
+        Replies::new(&self.received)
+    }
+
+    async fn round_trip(&mut self, request: &Request) -> io::Result<Result<(), Failure>> {
+        self.stream.write_all(request.bytes()).await?;
+        self.received.clear();
+        let (mut left, mut at) = (request.commands(), 0);
+        while left > 0 {
+            let free = self.received.capacity() - self.received.len();
+            if free < BUFFER_BYTES / 4 {
+                self.received.reserve(self.received.capacity());
+            }
+            if self.stream.read_buf(&mut self.received).await? == 0 {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed by the server"));
+            }
+            let mut replies = Replies::from(&self.received, at);
+            loop {
+                match replies.skip() {
+                    Ok(true) if left > 0 => left -= 1,
+                    // More replies than commands: whose they are, nobody knows.
+                    Ok(true) => return Ok(Err(failure::unexpected(None))),
+                    Ok(false) => break,
+                    Err(malformed) => return Ok(Err(malformed.into())),
+                }
+            }
+            at = replies.at();
+        }
+        if at < self.received.len() {
+            return Ok(Err(failure::unexpected(None)));
+        }
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,83 @@
+//! `redis`: Redis and what speaks its protocol, with the data layout of YCSB's binding.
+//!
+//! A record is a hash; all keys are in the sorted set `_indices` by their hash, which is the order of scans. The client is
+//! our own: a request is one write from a buffer that is used again, replies are read where they lie.
+
+mod connection;
+mod failure;
+mod reply;
+mod request;
+mod server;
+mod session;
+mod settings;
+
+use std::sync::Arc;
+
+use server::Told;
+pub use session::RedisSession;
+use settings::Settings;
+
+use crate::error::StoreError;
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+use crate::remote::asking;
+use crate::session::{Drive, Store};
+
+/// A Redis server.
+#[derive(Debug)]
+pub struct Redis {
+    settings: Arc<Settings>,
+    told: Told,
+    clients: usize,
+}
+
+impl Store for Redis {
+    type Session = RedisSession;
+    const DRIVE: Drive = Drive::Task;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let settings = Settings::read(options)?;
+        let told = asking(Told::ask(&settings))?;
+        if options.durability == Durability::Device && told.durability().0 != Durability::Device {
+            let how = told.durability().1;
+            return Err(StoreError::failed(format!(
+                "redis at {} cannot give durability=device: {how}",
+                settings.server
+            ))
+            .hint("redis-cli CONFIG SET appendfsync always, then CONFIG SET appendonly yes"));
+        }
+        Ok(Self { settings: Arc::new(settings), told, clients: options.clients })
+    }
+
+    fn promise(&self) -> Promise {
+        let (durability, how) = self.told.durability();
+        let setting = |name: &str| self.told.get(name).unwrap_or("unknown").to_owned();
+        Promise::new(durability, how)
+            .fact("version", self.told.version())
+            .fact("address", self.settings.server.to_string())
+            .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", RESP 2"))
+            .fact("connections", self.clients.to_string())
+            .fact("pipeline", self.settings.pipeline.to_string())
+            .fact("timeout_ms", self.settings.timeout.as_millis().to_string())
+            .fact("consistency", "one server")
+            .fact("replication", self.told.replication())
+            .fact("replication_acknowledged", "1")
+            .fact("appendonly", setting("appendonly"))
+            .fact("appendfsync", setting("appendfsync"))
+            .fact("maxmemory", setting("maxmemory"))
+            .fact("maxmemory_policy", setting("maxmemory-policy"))
+            .fact("io_threads", setting("io-threads"))
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        Ok(RedisSession::new(Arc::clone(&self.settings)))
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

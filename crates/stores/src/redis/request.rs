@@ -1,0 +1,206 @@
+//! Commands in Redis's protocol (RESP 2), written one after another into a buffer that is used again.
+
+use loadstone_load::Row;
+use loadstone_load::java::{hash_ascii, string_hash};
+
+/// The sorted set of all keys, as YCSB's binding names it.
+pub const INDEX: &[u8] = b"_indices";
+
+/// Commands to be sent together.
+#[derive(Debug, Default)]
+pub struct Request {
+    bytes: Vec<u8>,
+    commands: usize,
+}
+
+impl Request {
+    /// Forgets the commands, keeps the buffer.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.commands = 0;
+    }
+
+    /// What is sent.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many replies will come.
+    #[inline]
+    pub fn commands(&self) -> usize {
+        self.commands
+    }
+
+    /// A command of these words.
+    pub fn command(&mut self, words: &[&[u8]]) {
+        self.head(words.len());
+        for word in words {
+            self.word(word);
+        }
+    }
+
+    /// `HMSET key field value …`
+    #[inline]
+    pub fn hmset(&mut self, key: &[u8], row: &Row) {
+        self.head(2 + 2 * row.fields().count());
+        self.word(b"HMSET");
+        self.word(key);
+        for (name, value) in row.fields().flatten() {
+            self.word(name);
+            self.word(value);
+        }
+    }
+
+    /// `HGETALL key`
+    #[inline]
+    pub fn hgetall(&mut self, key: &[u8]) {
+        self.command(&[b"HGETALL", key]);
+    }
+
+    /// `HMGET key field …`
+    #[inline]
+    pub fn hmget<'a>(&mut self, key: &[u8], names: impl ExactSizeIterator<Item = &'a [u8]>) {
+        self.head(2 + names.len());
+        self.word(b"HMGET");
+        self.word(key);
+        for name in names {
+            self.word(name);
+        }
+    }
+
+    /// `ZADD _indices hash key`
+    #[inline]
+    pub fn zadd(&mut self, key: &[u8]) {
+        self.head(4);
+        self.word(b"ZADD");
+        self.word(INDEX);
+        self.score(key);
+        self.word(key);
+    }
+
+    /// `ZRANGEBYSCORE _indices hash +inf LIMIT 0 count`
+    #[inline]
+    pub fn zrangebyscore(&mut self, key: &[u8], count: usize) {
+        self.head(7);
+        self.word(b"ZRANGEBYSCORE");
+        self.word(INDEX);
+        self.score(key);
+        self.word(b"+inf");
+        self.word(b"LIMIT");
+        self.word(b"0");
+        self.word(Digits::of(count as u64).text());
+    }
+
+    /// The place of a key in the index: `String.hashCode`, which is how YCSB's binding scatters keys.
+    fn score(&mut self, key: &[u8]) {
+        let hash = if key.is_ascii() { hash_ascii(0, key) } else { string_hash(&String::from_utf8_lossy(key)) };
+        let digits = Digits::of(u64::from(hash.unsigned_abs()));
+        let sign: &[u8] = if hash < 0 { b"-" } else { b"" };
+        self.number(b'$', (sign.len() + digits.text().len()) as u64);
+        self.bytes.extend_from_slice(sign);
+        self.bytes.extend_from_slice(digits.text());
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    fn head(&mut self, words: usize) {
+        self.commands += 1;
+        self.number(b'*', words as u64);
+    }
+
+    #[inline]
+    fn word(&mut self, word: &[u8]) {
+        self.number(b'$', word.len() as u64);
+        self.bytes.extend_from_slice(word);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    fn number(&mut self, kind: u8, number: u64) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(Digits::of(number).text());
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A number in decimal, on the stack.
+struct Digits {
+    bytes: [u8; 20],
+    start: usize,
+}
+
+impl Digits {
+    #[inline]
+    fn of(mut number: u64) -> Self {
+        let mut bytes = [0; 20];
+        let mut start = bytes.len();
+        loop {
+            start -= 1;
+            bytes[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return Self { bytes, start };
+            }
+        }
+    }
+
+    #[inline]
+    fn text(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(fill: impl FnOnce(&mut Request)) -> String {
+        let mut request = Request::default();
+        request.command(&[b"PING"]);
+        request.clear();
+        fill(&mut request);
+        assert_eq!(request.commands(), 1);
+        String::from_utf8(request.bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn commands_are_arrays_of_words_with_their_lengths() {
+        let mut row = Row::default();
+        row.push(b"field0", b"a\r\nb");
+        row.push(b"field1", b"");
+        assert_eq!(
+            written(|request| request.hmset(b"user1", &row)),
+            "*6\r\n$5\r\nHMSET\r\n$5\r\nuser1\r\n$6\r\nfield0\r\n$4\r\na\r\nb\r\n$6\r\nfield1\r\n$0\r\n\r\n"
+        );
+        assert_eq!(written(|request| request.hgetall(b"user1")), "*2\r\n$7\r\nHGETALL\r\n$5\r\nuser1\r\n");
+        let names: [&[u8]; 2] = [b"f1", b"f2"];
+        assert_eq!(
+            written(|request| request.hmget(b"k", names.into_iter())),
+            "*4\r\n$5\r\nHMGET\r\n$1\r\nk\r\n$2\r\nf1\r\n$2\r\nf2\r\n"
+        );
+    }
+
+    /// The hashes are those of JDK 17's `"…".hashCode()`.
+    #[test]
+    fn the_index_has_javas_hash_of_each_key() {
+        for (key, hash) in
+            [("user1", "111578566"), ("a", "97"), ("polygenelubricants", "-2147483648"), ("größe", "98762257")]
+        {
+            assert_eq!(
+                written(|request| request.zadd(key.as_bytes())),
+                format!(
+                    "*4\r\n$4\r\nZADD\r\n$8\r\n_indices\r\n${}\r\n{hash}\r\n${}\r\n{key}\r\n",
+                    hash.len(),
+                    key.len()
+                )
+            );
+        }
+        assert_eq!(
+            written(|request| request.zrangebyscore(b"", 100)),
+            "*7\r\n$13\r\nZRANGEBYSCORE\r\n$8\r\n_indices\r\n$1\r\n0\r\n$4\r\n+inf\r\n$5\r\nLIMIT\r\n$1\r\n0\r\n$3\r\n100\r\n"
+        );
+        assert_eq!(Digits::of(u64::MAX).text(), b"18446744073709551615");
+    }
+}

@@ -1,0 +1,194 @@
+//! What a server says of itself when a store is opened: its version, and what it does to keep writes.
+
+use std::collections::BTreeMap;
+
+use loadstone_load::Status;
+
+use super::connection::Connection;
+use super::failure;
+use super::reply::{Replies, Reply};
+use super::request::Request;
+use super::settings::Settings;
+use crate::deadline::Deadline;
+use crate::error::{Failure, StoreError};
+use crate::options::Durability;
+use crate::remote::connect_hint;
+
+/// Settings of the server that decide what a result means.
+const CONFIGURED: [&str; 6] =
+    ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads"];
+
+/// A server's own words, by name; what it does not tell is missing.
+#[derive(Clone, Debug, Default)]
+pub struct Told(BTreeMap<String, String>);
+
+impl Told {
+    /// Asks the server.
+    pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
+        let mut deadline = Deadline::new(settings.timeout);
+        let asked = async {
+            let mut connection = Connection::open(settings, &mut deadline).await?;
+            let mut told = Self::default();
+            let mut request = Request::default();
+            for section in ["server", "replication"] {
+                request.clear();
+                request.command(&[b"INFO", section.as_bytes()]);
+                connection.exchange(&request, settings, &mut deadline).await?;
+                told.information(connection.replies())?;
+            }
+            for name in CONFIGURED {
+                request.clear();
+                request.command(&[b"CONFIG", b"GET", name.as_bytes()]);
+                connection.exchange(&request, settings, &mut deadline).await?;
+                told.setting(name, connection.replies())?;
+            }
+            Ok(told)
+        };
+        let told = asked.await.map_err(|failure| refused(settings, &failure))?;
+        if told.get("redis_mode") == Some("cluster") {
+            return Err(StoreError::failed(format!("redis at {} is a node of a cluster", settings.server))
+                .hint("this store speaks to one server; use YCSB's binding in the store jvm"));
+        }
+        Ok(told)
+    }
+
+    /// Where `INFO` is not allowed, its facts are unknown; any other refusal will be every operation's.
+    fn information(&mut self, mut replies: Replies<'_>) -> Result<(), Failure> {
+        match replies.next()? {
+            Some(Reply::Bulk(text)) => {
+                let text = String::from_utf8_lossy(text);
+                let pairs = text.lines().filter_map(|line| line.split_once(':'));
+                self.0.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+                Ok(())
+            }
+            Some(Reply::Error(words)) => tolerate(words),
+            other => Err(failure::unexpected(other)),
+        }
+    }
+
+    fn setting(&mut self, name: &str, mut replies: Replies<'_>) -> Result<(), Failure> {
+        match replies.next()? {
+            Some(Reply::Array(2)) => {
+                if let (Some(Reply::Bulk(_)), Some(Reply::Bulk(value))) = (replies.next()?, replies.next()?) {
+                    self.0.insert(name.to_owned(), String::from_utf8_lossy(value).into_owned());
+                }
+                Ok(())
+            }
+            // A setting that this version does not have.
+            Some(Reply::Array(_)) => Ok(()),
+            Some(Reply::Error(words)) => tolerate(words),
+            other => Err(failure::unexpected(other)),
+        }
+    }
+
+    /// What it says of one thing.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The name of the server (Valkey answers as Redis does) and its version.
+    pub fn version(&self) -> String {
+        match (self.get("valkey_version"), self.get("redis_version")) {
+            (Some(version), _) => format!("Valkey {version}"),
+            (None, Some(version)) => format!("Redis {version}"),
+            (None, None) => "unknown".to_owned(),
+        }
+    }
+
+    /// What an acknowledged write survives, and why.
+    pub fn durability(&self) -> (Durability, String) {
+        match (self.get("appendonly"), self.get("appendfsync")) {
+            (Some("no"), _) => (Durability::None, "no append-only log: writes are in the server's memory".to_owned()),
+            (Some("yes"), Some("always")) if self.get("no-appendfsync-on-rewrite") == Some("no") => {
+                (Durability::Device, "append-only log, synced before each answer".to_owned())
+            }
+            (Some("yes"), Some("always")) => {
+                (Durability::Os, "append-only log, synced before each answer but while it is rewritten".to_owned())
+            }
+            (Some("yes"), Some("no")) => {
+                (Durability::Os, "append-only log, written before each answer, not synced".to_owned())
+            }
+            // While one sync is under way, answered writes wait in the server's memory, up to two seconds.
+            (Some("yes"), Some("everysec")) => (
+                Durability::None,
+                "append-only log, synced each second; during a sync, writes wait in the server's memory".to_owned(),
+            ),
+            _ => (Durability::None, "the server does not tell (CONFIG GET is refused)".to_owned()),
+        }
+    }
+
+    /// Who else has the writes.
+    pub fn replication(&self) -> String {
+        match (self.get("role"), self.get("connected_slaves")) {
+            (Some("slave"), _) => "this server is a replica".to_owned(),
+            (Some(_), Some("0")) => "none".to_owned(),
+            (Some(_), Some(replicas)) => format!("{replicas} replicas, after the answer"),
+            _ => "unknown".to_owned(),
+        }
+    }
+}
+
+fn tolerate(words: &[u8]) -> Result<(), Failure> {
+    let failure = failure::of_error(words);
+    let hidden = words.starts_with(b"NOPERM") || words.starts_with(b"ERR unknown command");
+    if hidden { Ok(()) } else { Err(failure) }
+}
+
+/// A server that cannot be used, with what to do about it.
+pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
+    let words = &failure.message;
+    let server = settings.server.to_string();
+    let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
+    let hint = match failure.status {
+        Status::Forbidden if settings.credentials.is_empty() => "set redis.password".to_owned(),
+        Status::Forbidden => "check redis.password, or redis.cusername and redis.cpassword".to_owned(),
+        Status::Timeout => "is it paused or overloaded? redis.timeout sets the limit, ms".to_owned(),
+        _ if words.contains("max number of clients") => {
+            "raise the server's maxclients (redis-cli CONFIG SET maxclients …) and its open-file limit".to_owned()
+        }
+        Status::UnexpectedState => "check redis.port: something else than Redis answers, or it wants TLS".to_owned(),
+        _ => connect_hint(words, "start it (loadstone systems up redis), or set redis.host and redis.port"),
+    };
+    StoreError::failed(message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(pairs: &[(&str, &str)]) -> Told {
+        Told(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn durability_is_what_the_log_does() {
+        for (appendonly, appendfsync, rewrite, durability) in [
+            ("no", "everysec", "no", Durability::None),
+            ("yes", "everysec", "no", Durability::None),
+            ("yes", "no", "no", Durability::Os),
+            ("yes", "always", "no", Durability::Device),
+            ("yes", "always", "yes", Durability::Os),
+        ] {
+            let told = told(&[
+                ("appendonly", appendonly),
+                ("appendfsync", appendfsync),
+                ("no-appendfsync-on-rewrite", rewrite),
+            ]);
+            assert_eq!(told.durability().0, durability, "{appendonly} {appendfsync}");
+        }
+        assert_eq!(told(&[]).durability().0, Durability::None);
+    }
+
+    #[test]
+    fn replicas_and_versions_are_named() {
+        assert_eq!(told(&[("role", "master"), ("connected_slaves", "0")]).replication(), "none");
+        assert_eq!(
+            told(&[("role", "master"), ("connected_slaves", "2")]).replication(),
+            "2 replicas, after the answer"
+        );
+        assert_eq!(told(&[("role", "slave")]).replication(), "this server is a replica");
+        assert_eq!(told(&[("redis_version", "7.0.15")]).version(), "Redis 7.0.15");
+        assert_eq!(told(&[("redis_version", "7.2.4"), ("valkey_version", "8.1.0")]).version(), "Valkey 8.1.0");
+        assert_eq!(told(&[]).version(), "unknown");
+    }
+}

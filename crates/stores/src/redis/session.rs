@@ -1,0 +1,302 @@
+//! One client: YCSB's operations as Redis's commands.
+
+use std::sync::Arc;
+
+use loadstone_load::{Row, Status, Wanted};
+
+use super::connection::Connection;
+use super::failure;
+use super::reply::{Replies, Reply};
+use super::request::{INDEX, Request};
+use super::server::refused;
+use super::settings::Settings;
+use crate::deadline::Deadline;
+use crate::error::{Failure, StoreError};
+use crate::remote::nap;
+use crate::session::{Rows, Session};
+
+/// One client's connection, and buffers that are used again.
+#[derive(Debug)]
+pub struct RedisSession {
+    settings: Arc<Settings>,
+    deadline: Deadline,
+    connection: Option<Connection>,
+    request: Request,
+    keys: Vec<u8>,
+    key_ends: Vec<usize>,
+    error: Option<String>,
+}
+
+impl RedisSession {
+    /// One that is not connected yet.
+    pub(super) fn new(settings: Arc<Settings>) -> Self {
+        let deadline = Deadline::new(settings.timeout);
+        let (request, keys, key_ends) = (Request::default(), Vec::new(), Vec::new());
+        Self { settings, deadline, connection: None, request, keys, key_ends, error: None }
+    }
+
+    /// Sends the request and hands out its replies. Connects if there is no connection, and drops one that failed: an
+    /// answer that comes late must not be read as the next one's.
+    #[inline]
+    async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => self.connection.insert(Connection::open(&self.settings, &mut self.deadline).await?),
+        };
+        match connection.exchange(&self.request, &self.settings, &mut self.deadline).await {
+            Ok(()) => match &self.connection {
+                Some(connection) => Ok(connection.replies()),
+                None => Err(failure::unexpected(None)),
+            },
+            Err(failure) => {
+                self.connection = None;
+                Err(failure)
+            }
+        }
+    }
+
+    async fn get(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<Status, Failure> {
+        self.request.clear();
+        push_read(&mut self.request, key, wanted);
+        let mut replies = self.ask().await?;
+        let found = read_row(&mut replies, wanted, row)?;
+        Ok(if found { Status::Ok } else { Status::NotFound })
+    }
+
+    async fn hmset(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
+        self.request.clear();
+        self.request.hmset(key, row);
+        expect_ok(&mut self.ask().await?)
+    }
+
+    async fn put(&mut self, key: &[u8], row: &Row) -> Result<Status, Failure> {
+        if self.settings.pipeline {
+            self.request.clear();
+            self.request.hmset(key, row);
+            self.request.zadd(key);
+            let mut replies = self.ask().await?;
+            let hash = expect_ok(&mut replies);
+            expect_integer(&mut replies)?;
+            hash?;
+        } else {
+            self.hmset(key, row).await?;
+            self.request.clear();
+            self.request.zadd(key);
+            expect_integer(&mut self.ask().await?)?;
+        }
+        Ok(Status::Ok)
+    }
+
+    async fn remove(&mut self, key: &[u8]) -> Result<Status, Failure> {
+        self.request.clear();
+        self.request.command(&[b"DEL", key]);
+        if !self.settings.pipeline {
+            expect_integer(&mut self.ask().await?)?;
+            self.request.clear();
+        }
+        self.request.command(&[b"ZREM", INDEX, key]);
+        let commands = self.request.commands();
+        let mut replies = self.ask().await?;
+        for _ in 0..commands {
+            expect_integer(&mut replies)?;
+        }
+        Ok(Status::Ok)
+    }
+
+    async fn list(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Result<Status, Failure> {
+        self.find_keys(key, count).await?;
+        if self.key_ends.is_empty() {
+            return Ok(Status::Ok);
+        }
+        // Taken, since a request needs the whole session.
+        let (keys, ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
+        let read = self.read_all(Found { keys: &keys, ends: &ends }, wanted, rows).await;
+        (self.keys, self.key_ends) = (keys, ends);
+        read.map(|()| Status::Ok)
+    }
+
+    async fn find_keys(&mut self, key: &[u8], count: usize) -> Result<(), Failure> {
+        self.keys.clear();
+        self.key_ends.clear();
+        self.request.clear();
+        self.request.zrangebyscore(key, count);
+        let (mut keys, mut ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
+        let mut replies = self.ask().await?;
+        let found = match replies.next()? {
+            Some(Reply::Array(found)) => found,
+            other => return Err(failure::unexpected(other)),
+        };
+        for _ in 0..found {
+            match replies.next()? {
+                Some(Reply::Bulk(key)) => keys.extend_from_slice(key),
+                other => return Err(failure::unexpected(other)),
+            }
+            ends.push(keys.len());
+        }
+        (self.keys, self.key_ends) = (keys, ends);
+        Ok(())
+    }
+
+    async fn read_all(&mut self, found: Found<'_>, wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
+        self.request.clear();
+        for key in found.iter() {
+            push_read(&mut self.request, key, wanted);
+            if !self.settings.pipeline {
+                read_into(&mut self.ask().await?, key, wanted, rows)?;
+                self.request.clear();
+            }
+        }
+        if self.settings.pipeline {
+            let mut replies = self.ask().await?;
+            for key in found.iter() {
+                read_into(&mut replies, key, wanted, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The status of an operation. Why one failed is kept for `last_error`.
+    async fn done(&mut self, result: Result<Status, Failure>) -> Status {
+        match result {
+            Ok(status) => status,
+            Err(failure) => {
+                let failure = nap(failure).await;
+                self.error = Some(failure.message);
+                failure.status
+            }
+        }
+    }
+}
+
+/// The keys that a scan found.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    keys: &'a [u8],
+    ends: &'a [usize],
+}
+
+impl<'a> Found<'a> {
+    fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(self.ends).map(move |(start, &end)| &self.keys[start..end])
+    }
+}
+
+#[inline]
+fn push_read(request: &mut Request, key: &[u8], wanted: Wanted<'_>) {
+    match wanted {
+        Wanted::All => request.hgetall(key),
+        Wanted::One(name) => request.hmget(key, [name].into_iter()),
+        Wanted::Names(names) => request.hmget(key, names.iter().map(String::as_bytes)),
+    }
+}
+
+/// Reads the reply to [`push_read`] into `row`; `false` if there is nothing.
+#[inline]
+fn read_row(replies: &mut Replies<'_>, wanted: Wanted<'_>, row: &mut Row) -> Result<bool, Failure> {
+    row.clear();
+    let count = match replies.next()? {
+        Some(Reply::Array(count)) => count,
+        other => return Err(failure::unexpected(other)),
+    };
+    match wanted {
+        Wanted::All => {
+            for _ in 0..count / 2 {
+                match (replies.next()?, replies.next()?) {
+                    (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) => row.push(name, value),
+                    (_, other) => return Err(failure::unexpected(other)),
+                }
+            }
+        }
+        Wanted::One(name) => read_field(replies, name, row)?,
+        Wanted::Names(names) => {
+            for name in names {
+                read_field(replies, name.as_bytes(), row)?;
+            }
+        }
+    }
+    Ok(!row.is_empty())
+}
+
+#[inline]
+fn read_field(replies: &mut Replies<'_>, name: &[u8], row: &mut Row) -> Result<(), Failure> {
+    match replies.next()? {
+        Some(Reply::Bulk(value)) => row.push(name, value),
+        Some(Reply::Nil) => {}
+        other => return Err(failure::unexpected(other)),
+    }
+    Ok(())
+}
+
+/// Reads one record of a scan; one that was deleted meanwhile is left out.
+fn read_into(replies: &mut Replies<'_>, key: &[u8], wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
+    let row = rows.push(key);
+    if !read_row(replies, wanted, row)? {
+        rows.pop();
+    }
+    Ok(())
+}
+
+#[inline]
+fn expect_ok(replies: &mut Replies<'_>) -> Result<(), Failure> {
+    match replies.next()? {
+        Some(Reply::Simple(b"OK")) => Ok(()),
+        other => Err(failure::unexpected(other)),
+    }
+}
+
+#[inline]
+fn expect_integer(replies: &mut Replies<'_>) -> Result<(), Failure> {
+    match replies.next()? {
+        Some(Reply::Integer(_)) => Ok(()),
+        other => Err(failure::unexpected(other)),
+    }
+}
+
+impl Session for RedisSession {
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        self.request.clear();
+        self.request.command(&[b"PING"]);
+        // A server that has enough of clients accepts the connection and says so in place of the first reply.
+        let answered = match self.ask().await {
+            Ok(mut replies) => match replies.next() {
+                Ok(Some(Reply::Simple(b"PONG"))) => Ok(()),
+                Ok(other) => Err(failure::unexpected(other)),
+                Err(malformed) => Err(malformed.into()),
+            },
+            Err(failure) => Err(failure),
+        };
+        answered.map_err(|failure| refused(&self.settings, &failure))
+    }
+
+    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+        row.clear();
+        let got = self.get(key, wanted, row).await;
+        self.done(got).await
+    }
+
+    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+        rows.clear();
+        let listed = self.list(key, count, wanted, rows).await;
+        self.done(listed).await
+    }
+
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        let put = self.put(key, row).await;
+        self.done(put).await
+    }
+
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        let put = self.hmset(key, row).await;
+        self.done(put.map(|()| Status::Ok)).await
+    }
+
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        let removed = self.remove(key).await;
+        self.done(removed).await
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}

@@ -1,0 +1,99 @@
+//! Redis's properties, by the names of YCSB's binding.
+
+use std::time::Duration;
+
+use crate::error::StoreError;
+use crate::options::Options;
+use crate::remote::{Server, boolean, milliseconds};
+
+const PORT: u16 = 6379;
+/// Jedis's own, for connecting and for each reply.
+const TIMEOUT_MS: u64 = 2_000;
+
+/// Where the server is and how it is spoken to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it is.
+    pub server: Server,
+    /// The words after AUTH: a password, perhaps after a user's name. Empty: no AUTH.
+    pub credentials: Vec<String>,
+    /// For connecting and for each answer.
+    pub timeout: Duration,
+    /// Whether the commands of one operation are sent together.
+    pub pipeline: bool,
+}
+
+impl Settings {
+    /// Reads the properties.
+    pub fn read(options: &Options) -> Result<Self, StoreError> {
+        if boolean(options, "redis.cluster", false)? {
+            return Err(StoreError::usage("redis.cluster=true: this store speaks to one server, not to a cluster")
+                .hint("leave redis.cluster out, or use YCSB's binding in the store jvm"));
+        }
+        let credentials = credentials(options)?;
+        let timeout = milliseconds(options, "redis.timeout", TIMEOUT_MS)?;
+        let pipeline = boolean(options, "redis.pipeline", false)?;
+        let port = match options.get("redis.port") {
+            None => PORT,
+            Some(text) => text.parse().ok().filter(|&port| port > 0).ok_or_else(|| {
+                StoreError::usage(format!("redis.port must be a port, got \"{text}\""))
+                    .hint(format!("the default is {PORT}"))
+            })?,
+        };
+        let server = Server::find(options.get("redis.host").unwrap_or("127.0.0.1"), port, "redis.host")?;
+        Ok(Self { server, credentials, timeout, pipeline })
+    }
+}
+
+/// As YCSB's binding: a user's name counts only with its password, and `redis.password` has none.
+fn credentials(options: &Options) -> Result<Vec<String>, StoreError> {
+    let [user, own, password] =
+        ["redis.cusername", "redis.cpassword", "redis.password"].map(|name| options.get(name).map(str::to_owned));
+    match (user, own, password) {
+        (Some(user), Some(own), None) => Ok(vec![user, own]),
+        (None, None, password) => Ok(password.into_iter().collect()),
+        _ => Err(StoreError::usage("set redis.password, or redis.cusername and redis.cpassword")
+            .hint("the latter two are for servers with several users (ACL SETUSER)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, StoreError> {
+        let properties = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Settings::read(&Options { properties, ..Options::default() })
+    }
+
+    #[test]
+    fn defaults_are_the_bindings() {
+        let settings = read(&[]).unwrap();
+        assert_eq!(settings.server.to_string(), "127.0.0.1:6379");
+        assert_eq!((settings.timeout, settings.pipeline), (Duration::from_secs(2), false));
+        assert!(settings.credentials.is_empty());
+    }
+
+    #[test]
+    fn credentials_are_a_password_or_a_user_with_one() {
+        assert_eq!(read(&[("redis.password", "p")]).unwrap().credentials, ["p"]);
+        let both = [("redis.cusername", "u"), ("redis.cpassword", "p")];
+        assert_eq!(read(&both).unwrap().credentials, ["u", "p"]);
+        assert!(read(&both[..1]).unwrap_err().usage);
+        assert!(read(&[both[0], both[1], ("redis.password", "q")]).unwrap_err().usage);
+    }
+
+    #[test]
+    fn what_cannot_be_is_wrong_usage() {
+        for (name, value) in [
+            ("redis.cluster", "true"),
+            ("redis.port", "0"),
+            ("redis.port", "65536"),
+            ("redis.timeout", "0"),
+            ("redis.pipeline", "maybe"),
+        ] {
+            let error = read(&[(name, value)]).unwrap_err();
+            assert!(error.usage && error.message.contains(name) && error.hint.is_some(), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What stores have in common that reach a server by host and port.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use loadstone_load::Status;
+
+use crate::deadline::NAP;
+use crate::error::{Failure, StoreError};
+use crate::options::Options;
+
+/// A server's host and port as the user named it, and its addresses. Names are looked up once, when a store is opened:
+/// a client that connects anew must not wait for a name server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    host: String,
+    port: u16,
+    addresses: Vec<SocketAddr>,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            return write!(f, "[{}]:{}", self.host, self.port);
+        }
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl Server {
+    /// Looks its name up. `property` is where the user named it.
+    pub fn find(host: &str, port: u16, property: &str) -> Result<Self, StoreError> {
+        let mut server = Self { host: host.to_owned(), port, addresses: Vec::new() };
+        match (host, port).to_socket_addrs() {
+            Ok(found) => server.addresses.extend(found),
+            Err(error) => return Err(server.unknown(&error.to_string(), property)),
+        }
+        if server.addresses.is_empty() {
+            return Err(server.unknown("it has no address", property));
+        }
+        Ok(server)
+    }
+
+    fn unknown(&self, words: &str, property: &str) -> StoreError {
+        StoreError::failed(format!("cannot find the host of {self}: {words}")).hint(format!("check {property}"))
+    }
+
+    /// Its addresses, in the order in which they are tried.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+/// How an attempt to connect ended.
+pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
+    let status = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::EADDRNOTAVAIL) => Status::Error,
+        _ if error.kind() == std::io::ErrorKind::TimedOut => Status::Timeout,
+        _ => Status::ServiceUnavailable,
+    };
+    Failure::new(status, format!("cannot connect to {server}: {error}"))
+}
+
+/// What to do about a connection that could not be made; `start` says how to start such a server.
+pub fn connect_hint(words: &str, start: &str) -> String {
+    if words.contains("Too many open files") {
+        return "raise the limit with ulimit -n: each client has a connection".to_owned();
+    }
+    if words.contains("Cannot assign requested address") {
+        return "no local port is left: widen net.ipv4.ip_local_port_range, or use fewer clients".to_owned();
+    }
+    start.to_owned()
+}
+
+/// A failure's last act: who found no server waits a little before it says so.
+pub async fn nap(failure: Failure) -> Failure {
+    if failure.status == Status::ServiceUnavailable {
+        tokio::time::sleep(NAP).await;
+    }
+    failure
+}
+
+/// Asks a server something while its store is opened, outside any executor.
+pub fn asking<T>(question: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(|error| StoreError::failed(format!("cannot start an executor: {error}")))?;
+    tokio::task::LocalSet::new().block_on(&runtime, question)
+}
+
+/// A time limit in milliseconds: a property that must be above 0, since every wait has an end.
+pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Duration, StoreError> {
+    let Some(text) = options.get(name) else { return Ok(Duration::from_millis(default)) };
+    match text.parse() {
+        Ok(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
+        _ => Err(StoreError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
+            .hint(format!("the default is {default}; there is no wait without an end"))),
+    }
+}
+
+/// A property that is true or false.
+pub fn boolean(options: &Options, name: &str, default: bool) -> Result<bool, StoreError> {
+    match options.get(name).map(str::to_ascii_lowercase).as_deref() {
+        None => Ok(default),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => Err(StoreError::usage(format!("{name} must be true or false, got \"{other}\""))
+            .hint(format!("the default is {default}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_named_as_the_user_named_them() {
+        let server = Server::find("127.0.0.1", 6379, "redis.host").unwrap();
+        assert_eq!((server.to_string().as_str(), server.addresses().len()), ("127.0.0.1:6379", 1));
+        assert_eq!(Server::find("::1", 1, "redis.host").unwrap().to_string(), "[::1]:1");
+        let error = Server::find("no-such-host.invalid", 6379, "redis.host").unwrap_err();
+        assert!(error.message.starts_with("cannot find the host of no-such-host.invalid:6379: "), "{error}");
+        assert_eq!(error.hint.unwrap(), "check redis.host");
+    }
+
+    #[test]
+    fn failures_to_connect_have_their_status() {
+        let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
+        for (number, status) in [
+            (libc::ECONNREFUSED, Status::ServiceUnavailable),
+            (libc::EHOSTUNREACH, Status::ServiceUnavailable),
+            (libc::ETIMEDOUT, Status::Timeout),
+            (libc::EMFILE, Status::Error),
+        ] {
+            let failure = unreachable(&server, &std::io::Error::from_raw_os_error(number));
+            assert_eq!(failure.status, status, "{failure}");
+            assert!(failure.message.contains("127.0.0.1:1: "), "{failure}");
+        }
+    }
+
+    #[test]
+    fn limits_and_switches_are_checked() {
+        let with =
+            |value: &str| Options { properties: [("x".to_owned(), value.to_owned())].into(), ..Options::default() };
+        assert_eq!(milliseconds(&with(" 20 "), "x", 1), Ok(Duration::from_millis(20)));
+        assert_eq!(milliseconds(&with(""), "x", 7), Ok(Duration::from_millis(7)));
+        for bad in ["0", "-1", "2s", "1.5", "86400001"] {
+            assert!(milliseconds(&with(bad), "x", 1).unwrap_err().usage, "{bad}");
+        }
+        assert_eq!((boolean(&with("TRUE"), "x", false), boolean(&with(" "), "x", true)), (Ok(true), Ok(true)));
+        assert!(boolean(&with("yes"), "x", true).unwrap_err().usage);
+    }
+}
