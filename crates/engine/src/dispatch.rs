@@ -5,7 +5,9 @@ use std::sync::mpsc::Receiver;
 use loadstone_stores::Store;
 use loadstone_stores::cassandra::Cassandra;
 use loadstone_stores::fjall::Fjall;
+use loadstone_stores::hbase::HBase;
 use loadstone_stores::hse::Hse;
+use loadstone_stores::jvm::Jvm;
 use loadstone_stores::lmdb::Lmdb;
 use loadstone_stores::null::Null;
 use loadstone_stores::postgres::{PostgreNoSql, Postgres};
@@ -25,6 +27,8 @@ pub const STORES: &[(&str, &str)] = &[
     ("fjall", "fjall (fjall.dir)"),
     ("redb", "redb (redb.dir)"),
     ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
+    ("hbase", "HBase, through its own Java client (columnfamily, -cp CONF)"),
+    ("jvm", "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)"),
     ("redis", "Redis and what speaks its protocol (redis.host, redis.port)"),
     ("postgres", "PostgreSQL, a column for each field (db.url)"),
     ("postgrenosql", "PostgreSQL, one JSON object a record (postgrenosql.url)"),
@@ -54,6 +58,8 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
         "fjall" => visitor.visit::<Fjall>(),
         "redb" => visitor.visit::<Redb>(),
         "hse" => visitor.visit::<Hse>(),
+        "hbase" => visitor.visit::<HBase>(),
+        "jvm" => visitor.visit::<Jvm>(),
         "redis" => visitor.visit::<Redis>(),
         "postgres" => visitor.visit::<Postgres>(),
         "postgrenosql" => visitor.visit::<PostgreNoSql>(),

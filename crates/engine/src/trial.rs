@@ -226,11 +226,11 @@ impl Conductor<'_> {
         };
         self.crew.start(start_ns);
         if end.is_none() {
-            end = self.sleep_until(start_ns, controls);
+            end = self.sleep_until(start_ns, controls, store);
         }
         let measure_ns = start_ns + seconds_ns(self.spec.warmup_seconds);
         if end.is_none() && measure_ns > start_ns {
-            end = self.warm_up(start_ns, measure_ns, controls);
+            end = self.warm_up(start_ns, measure_ns, controls, store);
         }
         let collections = store.collections();
         let (cpu, device) = (usage::cpu_ns(), usage::device_bytes());
@@ -244,7 +244,7 @@ impl Conductor<'_> {
         let step = self.spec.interval_ms * 1_000_000;
         while end.is_none() {
             let next = (boundary + step).min(end_ns.unwrap_or(u64::MAX));
-            let early = self.sleep_until(next, controls);
+            let early = self.sleep_until(next, controls, store);
             let now = clock.now_ns();
             let over = self.all_done() || end_ns.is_some_and(|ns| now >= ns);
             if early.is_none() && !over {
@@ -255,12 +255,13 @@ impl Conductor<'_> {
         }
         let unsent = self.unsent(start_ns, measure_ns, end_ns, clock.now_ns());
         self.course.stop();
-        let all_home = self.crew.come_home(GRACE);
+        // The clients of a store that is gone do not come home.
+        let all_home = self.crew.come_home(if store.lost().is_some() { Duration::ZERO } else { GRACE });
         let now = clock.now_ns();
         let end = match (self.course.reason(), self.crew.panic(), end) {
             (Some(reason), ..) => End::Failed(reason.to_owned()),
             (None, Some(words), _) => End::Failed(format!("a client died of a defect of this engine: {words}")),
-            (None, None, end) => end.unwrap_or(End::Done),
+            (None, None, end) => store.lost().map(End::Failed).or(end).unwrap_or(End::Done),
         };
         let minus = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
         let (cpu, device) = (minus(usage::cpu_ns(), cpu), minus(usage::device_bytes(), device));
@@ -328,12 +329,15 @@ impl Conductor<'_> {
         }
     }
 
-    /// Sleeps until `ns`, a control, or until every client has finished.
-    fn sleep_until(&self, ns: u64, controls: &Receiver<Control>) -> Option<End> {
+    /// Sleeps until `ns`, a control, the loss of the store, or until every client has finished.
+    fn sleep_until<S: Store>(&self, ns: u64, controls: &Receiver<Control>, store: &S) -> Option<End> {
         loop {
             let now = Monotonic.now_ns();
             if now >= ns || self.all_done() {
                 return None;
+            }
+            if let Some(why) = store.lost() {
+                return Some(End::Failed(why));
             }
             // Short enough to notice the end of a short run at once, long enough to cost nothing.
             let wait = Duration::from_nanos((ns - now).min(2_000_000));
@@ -347,7 +351,13 @@ impl Conductor<'_> {
     }
 
     /// Runs unmeasured until `measure_ns`. In the open loop arithmetic says which index is the first that counts.
-    fn warm_up(&self, start_ns: u64, measure_ns: u64, controls: &Receiver<Control>) -> Option<End> {
+    fn warm_up<S: Store>(
+        &self,
+        start_ns: u64,
+        measure_ns: u64,
+        controls: &Receiver<Control>,
+        store: &S,
+    ) -> Option<End> {
         let segment = self.spec.segment;
         let steps = self.operations;
         if let Some(pace) = self.pace {
@@ -356,7 +366,7 @@ impl Conductor<'_> {
             let limit = steps.map_or(u64::MAX, |steps| before.saturating_add(steps));
             self.course.measure_from_index(index, limit);
         }
-        let early = self.sleep_until(measure_ns, controls);
+        let early = self.sleep_until(measure_ns, controls, store);
         if self.pace.is_none() && early.is_none() {
             self.course.measure(steps);
         }

@@ -20,9 +20,6 @@ use crate::limits;
 use crate::spec::{Phase, TrialSpec};
 use crate::tape::Tape;
 
-/// Stack of a client's thread: engines that are called in-process want more than 128 KiB, ten thousand threads less than
-/// the default 2 MiB.
-const STACK_BYTES: usize = 512 << 10;
 /// With up to this many clients, a store that does not care gets threads.
 const THREADS_MAX: u64 = 64;
 /// How many clients of an executor connect at once: fewer than any server's backlog, more than its round trips take.
@@ -123,7 +120,7 @@ impl Crew {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let executors = if job.spec.executors == 0 { processors } else { job.spec.executors };
         let workers = if by_thread { clients } else { executors.min(clients) };
-        limits::check(workers, STACK_BYTES as u64)?;
+        limits::check(workers, S::STACK_BYTES as u64)?;
         limits::check_files(job.store.connections(clients))?;
         let open = job.pace.is_some();
         let to_unix_ns = unix_ns().wrapping_sub(Monotonic.now_ns());
@@ -144,7 +141,7 @@ impl Crew {
             };
             let body = move || if by_thread { place.thread() } else { place.executor() };
             let name = format!("client-{worker}");
-            let spawned = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body);
+            let spawned = std::thread::Builder::new().name(name).stack_size(S::STACK_BYTES).spawn(body);
             match spawned {
                 Ok(thread) => crew.threads.push(thread),
                 Err(error) => {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 pub const LOADSTONE_ROCKSDB: &str = "LOADSTONE_ROCKSDB";
 /// A shared object of HSE to load; `hse.library` on the command line wins.
 pub const LOADSTONE_HSE: &str = "LOADSTONE_HSE";
+/// The class path of HBase's client; `hbase.lib` on the command line wins.
+pub const LOADSTONE_HBASE: &str = "LOADSTONE_HBASE";
 /// The directory of unpacked libraries; default `$XDG_CACHE_HOME/loadstone`, else `~/.cache/loadstone`.
 pub const LOADSTONE_CACHE: &str = "LOADSTONE_CACHE";
 /// The local Maven repository; default `~/.m2/repository`.

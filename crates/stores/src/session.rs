@@ -25,6 +25,9 @@ pub trait Store: Send + Sync + Sized + 'static {
     type Session: Session;
     /// Who drives its sessions.
     const DRIVE: Drive;
+    /// Stack of a client's thread. Engines that are called in-process want more than 128 KiB, ten thousand threads less
+    /// than the default 2 MiB.
+    const STACK_BYTES: usize = 512 << 10;
 
     /// Opens it. Called once per trial.
     fn open(options: &Options) -> Result<Self, StoreError>;
@@ -55,6 +58,12 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// What garbage collectors within this process have done since it began; empty where there is none.
     fn collections(&self) -> Vec<Collections> {
         Vec::new()
+    }
+
+    /// Why it is gone for good, if it is: then its calls do not return, and the trial ends with what there is. Asked
+    /// every few milliseconds.
+    fn lost(&self) -> Option<String> {
+        None
     }
 }
 

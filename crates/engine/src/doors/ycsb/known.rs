@@ -40,7 +40,7 @@ const fn ours(name: &'static str, default: &'static str, meaning: &'static str) 
 pub const KNOWN: &[Known] = &[
     // Client
     ycsb("workload", "site.ycsb.workloads.CoreWorkload", "class of the workload: CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"),
-    ycsb("db", "", "class of the binding; the store's name on the command line wins"),
+    ycsb("db", "", "class of the binding (-db), for the store jvm"),
     ycsb("recordcount", "0", "records in the table: what a load writes and a run chooses from"),
     ycsb("operationcount", "0", "operations of a run, over all clients; 0: no limit"),
     ycsb("insertcount", "recordcount - insertstart", "records this load writes, and the width of the range a run chooses from"),
@@ -56,7 +56,7 @@ pub const KNOWN: &[Known] = &[
     ycsb("exportfile", "stdout", "file of the report"),
     ycsb("measurementtype", "hdrhistogram", "hdrhistogram, histogram, timeseries, raw, hdrhistogram+histogram or hdrhistogram+raw"),
     ycsb("measurement.interval", "op", "op: from sending; intended: from the due time; both"),
-    idle("measurement.trackjvm", "false", "there is no JVM to track; a JVM store reports its own"),
+    idle("measurement.trackjvm", "false", "the collectors of a JVM store are reported without it"),
     ycsb("measurement.histogram.verbose", "false", "print every bucket"),
     ycsb("hdrhistogram.percentiles", "50,95,99", "percentiles of the report (YCSB: 95,99)"),
     ycsb("hdrhistogram.fileoutput", "false", "write PREFIX + METRIC.hdr"),
@@ -153,6 +153,8 @@ pub const STORES: &[(&str, &[&str])] = &[
     ("fjall", &["fjall.dir", "fjall.cachesize"]),
     ("redb", &["redb.dir", "redb.cachesize"]),
     ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.kvdb.home", "hse.gparams", "hse.kvdb.cparams", "hse.kvdb.rparams", "hse.kvs.cparams", "hse.kvs.rparams", "hse.mpool_name", "hse.params", "hse.config_path"]),
+    ("hbase", &["columnfamily", "clientbuffering", "writebuffersize", "hbase.usepagefilter", "principal", "keytab", "hbase.conf", "hbase.lib", "hbase.*", "zookeeper.*", "jvm.classpath", "jvm.args", "jvm.host"]),
+    ("jvm", &["jvm.class", "jvm.classpath", "jvm.args", "jvm.networked", "jvm.host", "*"]),
     ("redis", &["redis.host", "redis.port", "redis.password", "redis.cusername", "redis.cpassword", "redis.timeout", "redis.cluster", "redis.pipeline"]),
     ("postgres", &["db.url", "db.user", "db.passwd", "db.driver", "db.batchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "jdbc.fetchsize", "postgres.timeout", "postgres.connecttimeout"]),
     ("postgrenosql", &["postgrenosql.url", "postgrenosql.user", "postgrenosql.passwd", "postgrenosql.autocommit", "db.driver", "postgres.timeout", "postgres.connecttimeout"]),
@@ -162,15 +164,17 @@ pub const STORES: &[(&str, &[&str])] = &[
 
 /// Whether the door or this store knows a property.
 pub fn knows(name: &str, store: &str) -> bool {
-    KNOWN.iter().any(|known| known.name == name) || of_store(store).contains(&name)
+    let matches = |own: &str| own.strip_suffix('*').map_or(own == name, |start| name.starts_with(start));
+    KNOWN.iter().any(|known| known.name == name) || of_store(store).iter().any(|own| matches(own))
 }
 
-/// A store's own properties.
+/// A store's own properties; with `*` at its end, one stands for all that begin so.
 pub fn of_store(store: &str) -> &'static [&'static str] {
     STORES.iter().find(|(own, _)| *own == store).map_or(&[], |(_, names)| *names)
 }
 
 /// All names that would be known with this store.
 pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().map(|known| known.name).chain(of_store(store).iter().copied())
+    let own = of_store(store).iter().copied().filter(|name| !name.ends_with('*'));
+    KNOWN.iter().map(|known| known.name).chain(own)
 }

@@ -1,6 +1,7 @@
 //! The YCSB door: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
 
 mod args;
+mod binding_classes;
 mod bindings;
 mod config;
 mod core_workload;
@@ -8,6 +9,7 @@ mod export;
 #[cfg(test)]
 mod format_tests;
 mod hdr_file;
+mod hosted;
 pub mod known;
 mod measure;
 mod number;

@@ -103,6 +103,8 @@ impl<'a> Printer<'a> {
                 let loaded = self.totals.succeeded;
                 let hint = if why.contains(Status::NoSpace.name()) {
                     "make room on the device, or choose another"
+                } else if !why.starts_with("insert of ") {
+                    "the report has what came before; see what was printed above"
                 } else {
                     "set core_workload_insertion_retry_limit to try again, or \
                      core_workload_insertion_keep_going_on_error=true to go on"

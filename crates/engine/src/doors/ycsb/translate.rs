@@ -6,7 +6,7 @@ use super::args::{Args, Command};
 use super::config::{Reporting, reporting};
 use super::core_workload::core;
 use super::props::Props;
-use super::{bindings, known, rate, suggest, time_series};
+use super::{bindings, hosted, known, rate, suggest, time_series};
 use crate::error::EngineError;
 use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION};
 
@@ -71,8 +71,8 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         spec: VERSION,
         store: StoreSpec {
             name: store.to_owned(),
-            properties: store_properties(props),
-            durability: durability(props)?,
+            properties: store_properties(args, props, store),
+            durability: durability(props, store)?,
         },
         phase,
         workload,
@@ -104,10 +104,13 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// Everything goes to the store but what the door itself understands.
-fn store_properties(props: &Props) -> std::collections::BTreeMap<String, String> {
+/// Everything goes to the store but what the door itself understands. Stores in a JVM have more.
+fn store_properties(args: &Args, props: &Props, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = props.all();
-    all.retain(|name, _| !known::KNOWN.iter().any(|known| known.name == name));
+    if hosted::is_hosted(store) {
+        hosted::add(&mut all, args, store);
+    }
+    all.retain(|name, _| hosted::takes(name, store) || !known::KNOWN.iter().any(|known| known.name == name));
     all
 }
 
@@ -140,15 +143,19 @@ fn unknown_properties(args: &Args, props: &Props, store: &str, warnings: &mut Ve
         }
     }
     for (option, value) in [("-cp", &args.class_path), ("-jvm-args", &args.jvm_options)] {
-        if value.is_some() {
+        if value.is_some() && !hosted::is_hosted(store) {
             warnings.push(format!("{option} has no effect: the store {store} does not run in a JVM"));
         }
     }
     Ok(())
 }
 
-fn durability(props: &Props) -> Result<DurabilitySpec, EngineError> {
-    match props.trimmed("durability") {
+fn durability(props: &Props, store: &str) -> Result<DurabilitySpec, EngineError> {
+    let text = props.trimmed("durability");
+    if let Some(level) = text.and_then(|text| hosted::durability(text, store)) {
+        return Ok(level);
+    }
+    match text {
         None | Some("os") => Ok(DurabilitySpec::Os),
         Some("none") => Ok(DurabilitySpec::None),
         Some("device") => Ok(DurabilitySpec::Device),

@@ -1,0 +1,24 @@
+//! Embeds the JVM host's jar, if it has been built: `make` does that before it calls cargo. Without it everything builds
+//! all the same, and a store that runs in a JVM says what is missing.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// The jar to embed.
+const VARIABLE: &str = "LOADSTONE_HOST_JAR";
+
+fn main() {
+    let java = Path::new("../../java");
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    println!("cargo::rerun-if-changed=build.rs");
+    let named = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // The directory and not the jar: cargo takes a file that is not there for one that changes at each build.
+    let watched = named.as_deref().unwrap_or(java);
+    if watched.exists() {
+        println!("cargo::rerun-if-changed={}", watched.display());
+    }
+    let jar = named.unwrap_or_else(|| java.join("target/loadstone-host.jar"));
+    let bytes = fs::read(jar).unwrap_or_default();
+    let directory = env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR");
+    fs::write(directory.join("loadstone-host.jar"), bytes).expect("cargo's own directory can be written");
+}

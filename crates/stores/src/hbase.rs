@@ -1,0 +1,209 @@
+//! `hbase`: HBase through its own Java client, in the JVM host. YCSB's layout and options.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cache;
+use crate::error::StoreError;
+use crate::jvm::session::JvmSession;
+use crate::jvm::{Hosted, class_path};
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+use crate::session::{Collections, Drive, Store};
+
+/// HBase's own names of durability.
+const LEVELS: &[&str] = &["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"];
+/// Java 17 closes what the client's Netty looks into.
+const OPENED: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
+                      --add-modules=jdk.unsupported";
+const LIBRARY_HINT: &str = "`loadstone systems hbase class-path` fetches them; or -p hbase.lib='DIRECTORY/*'";
+
+/// An HBase.
+#[derive(Debug)]
+pub struct HBase {
+    hosted: Hosted,
+    durability: Durability,
+    how: String,
+    facts: Vec<(String, String)>,
+}
+
+impl Store for HBase {
+    type Session = JvmSession;
+    // Its client blocks.
+    const DRIVE: Drive = Drive::Thread;
+    // What a JVM gives its own threads.
+    const STACK_BYTES: usize = 1 << 20;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let family = options.get("columnfamily").ok_or_else(|| {
+            StoreError::usage("columnfamily is not set").hint("name the table's column family: -p columnfamily=cf")
+        })?;
+        if options.get("principal").or(options.get("keytab")).is_some() {
+            return Err(StoreError::usage("Kerberos is not supported yet (principal, keytab)")
+                .hint("leave both out on a cluster without Kerberos"));
+        }
+        if let Some(text) = options.get("writebuffersize") {
+            text.parse::<u32>().map_err(|_| {
+                StoreError::usage(format!("writebuffersize must be a number of bytes, got \"{text}\""))
+                    .hint("12582912 is YCSB's default")
+            })?;
+        }
+        let level = level(options)?;
+        let buffered = options.get("clientbuffering").is_some_and(|text| text.eq_ignore_ascii_case("true"));
+        let mut class_path = Vec::new();
+        for name in ["hbase.conf", "jvm.classpath"] {
+            let entries = class_path::entries(options.get(name).unwrap_or_default(), name)?;
+            class_path.extend(entries);
+        }
+        class_path.extend(library(options, &class_path)?);
+        let mut options = options.clone();
+        let arguments = options.get("jvm.args").map_or_else(|| OPENED.to_owned(), |own| format!("{OPENED} {own}"));
+        options.properties.insert("jvm.args".to_owned(), arguments);
+        options.properties.insert("columnfamily".to_owned(), family.to_owned());
+        let hosted = Hosted::open(&options, "hbase", class_path, &[("durability", level)])?.map_err(refusal)?;
+        let facts = hosted.facts()?;
+        let (durability, how) = promised(level, &facts, buffered);
+        Ok(Self { hosted, durability, how, facts })
+    }
+
+    fn promise(&self) -> Promise {
+        let mut promise = Promise::new(self.durability, &self.how);
+        promise.facts.clone_from(&self.facts);
+        promise
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |words| {
+            (words, "see that HBase runs and serves the table".to_owned())
+        })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        self.hosted.close()
+    }
+
+    fn networked(&self) -> bool {
+        true
+    }
+
+    fn collections(&self) -> Vec<Collections> {
+        self.hosted.collections()
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.hosted.lost()
+    }
+}
+
+/// HBase's durability of writes: its own word if the property has one, or what our level comes to.
+fn level(options: &Options) -> Result<&'static str, StoreError> {
+    let own = options.get("durability");
+    match own {
+        None => Ok(match options.durability {
+            Durability::None => "SKIP_WAL",
+            // Nobody asked: the table decides, as with YCSB.
+            Durability::Os => "USE_DEFAULT",
+            Durability::Device => "FSYNC_WAL",
+        }),
+        Some("none") => Ok("SKIP_WAL"),
+        Some("os") => Ok("SYNC_WAL"),
+        Some("device") => Ok("FSYNC_WAL"),
+        Some(text) => LEVELS.iter().copied().find(|level| *level == text).ok_or_else(|| {
+            StoreError::usage(format!("durability must be none, os, device or HBase's own, got \"{text}\""))
+                .hint(format!("HBase's own are {}", LEVELS.join(", ")))
+        }),
+    }
+}
+
+/// What a level promises; the table's own counts where a write says nothing.
+fn promised(level: &str, facts: &[(String, String)], buffered: bool) -> (Durability, String) {
+    let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
+    let effective = if level == "USE_DEFAULT" { table } else { level };
+    let (durability, how) = match effective {
+        "SKIP_WAL" => (Durability::None, "no write-ahead log"),
+        "ASYNC_WAL" => (Durability::None, "write-ahead log, written behind"),
+        "FSYNC_WAL" => (Durability::Device, "write-ahead log, hsync before the answer"),
+        _ => (Durability::Os, "write-ahead log, hflush before the answer"),
+    };
+    if buffered {
+        return (Durability::None, format!("kept in the client until its buffer is full, then {how}"));
+    }
+    (durability, format!("{how} ({level})"))
+}
+
+/// The jars of the client: those that were named, those of the class path, or those in the cache.
+fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
+    if let Some(text) = options.get("hbase.lib") {
+        // A directory stands for the jars in it: nobody has classes there.
+        let text = if Path::new(text).is_dir() { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
+        return class_path::entries(&text, "hbase.lib");
+    }
+    if let Some(text) = cache::from_environment(cache::LOADSTONE_HBASE) {
+        return class_path::entries(&text.to_string_lossy(), cache::LOADSTONE_HBASE);
+    }
+    let is_client = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        ["hbase-client-", "hbase-shaded-client-"].iter().any(|start| name.starts_with(start))
+    };
+    if class_path.iter().any(is_client) {
+        return Ok(Vec::new());
+    }
+    // The lab keeps each exact list of jars in a directory of its own.
+    let mut kept: Vec<PathBuf> = fs::read_dir(cache::directory().join("maven"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("hbase-client-"))
+        .map(|entry| entry.path().join("lib"))
+        .filter(|path| path.is_dir())
+        .collect();
+    kept.sort_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok());
+    match kept.last() {
+        Some(newest) => class_path::entries(&format!("{}/*", newest.display()), "the cache"),
+        None => Err(StoreError::failed(format!("no jars of HBase's client in {}", cache::directory().display()))
+            .hint(LIBRARY_HINT)),
+    }
+}
+
+/// The host's refusals are a line for the user and a hint.
+fn refusal(words: String) -> StoreError {
+    if words.contains("NoClassDefFoundError") || words.contains("ClassNotFoundException") {
+        return StoreError::failed(format!("the jars of HBase's client are not complete: {words}")).hint(LIBRARY_HINT);
+    }
+    match words.split_once('\n') {
+        Some((message, hint)) => StoreError::failed(message).hint(hint),
+        None => StoreError::failed(format!("HBase cannot be used: {words}")).hint("see that its properties are right"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(durability: Durability, text: Option<&str>) -> Options {
+        let properties = text.map(|text| ("durability".to_owned(), text.to_owned())).into_iter().collect();
+        Options { properties, durability, ..Options::default() }
+    }
+
+    #[test]
+    fn durability_is_hbases_word_or_ours() {
+        assert_eq!(level(&options(Durability::Os, None)), Ok("USE_DEFAULT"));
+        assert_eq!(level(&options(Durability::Device, None)), Ok("FSYNC_WAL"));
+        assert_eq!(level(&options(Durability::Os, Some("os"))), Ok("SYNC_WAL"));
+        assert_eq!(level(&options(Durability::Os, Some("ASYNC_WAL"))), Ok("ASYNC_WAL"));
+        assert!(level(&options(Durability::Os, Some("sync"))).unwrap_err().usage);
+    }
+
+    #[test]
+    fn what_is_promised_is_never_more_than_the_table_does() {
+        let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
+        assert_eq!(promised("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
+        assert_eq!(promised("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);
+        assert_eq!(promised("FSYNC_WAL", &table("SKIP_WAL"), false).0, Durability::Device);
+        assert_eq!(promised("FSYNC_WAL", &table("SKIP_WAL"), true).0, Durability::None);
+    }
+}

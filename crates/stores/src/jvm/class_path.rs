@@ -1,0 +1,80 @@
+//! Class paths as `java -cp` takes them. The JVM itself knows no wildcards: its launcher expands them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::StoreError;
+
+/// The entries of a class path, its wildcards expanded. `name` is the property that holds it.
+pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let mut all = Vec::new();
+    for entry in text.split(':').filter(|entry| !entry.is_empty()) {
+        match entry.strip_suffix('*').filter(|directory| directory.is_empty() || directory.ends_with('/')) {
+            Some(directory) => all.extend(jars(Path::new(if directory.is_empty() { "." } else { directory }), name)?),
+            None if Path::new(entry).exists() => all.push(PathBuf::from(entry)),
+            // A JVM would take no notice, and then use another configuration or find no class.
+            None => {
+                return Err(StoreError::usage(format!("nothing is at {entry} ({name})"))
+                    .hint("entries are jars, directories of classes or of configuration, and DIRECTORY/*"));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The jars in a directory, sorted: what is found first must not depend on the file system.
+fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let listed = fs::read_dir(directory).map_err(|error| {
+        StoreError::usage(format!("cannot list {} ({name}): {error}", directory.display()))
+            .hint("DIRECTORY/* stands for the jars in it")
+    })?;
+    let mut jars: Vec<PathBuf> = listed
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jar")))
+        .collect();
+    if jars.is_empty() {
+        return Err(StoreError::usage(format!("{}/* holds no jar ({name})", directory.display()))
+            .hint("DIRECTORY/* stands for the jars in it; DIRECTORY alone for classes"));
+    }
+    jars.sort();
+    Ok(jars)
+}
+
+/// The entries as one text.
+pub fn joined(entries: &[PathBuf]) -> String {
+    entries.iter().map(|entry| entry.display().to_string()).collect::<Vec<_>>().join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_are_the_jars_of_a_directory() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["b.jar", "a.JAR", "notes.txt"] {
+            fs::write(home.path().join(name), "").unwrap();
+        }
+        let at = home.path().display();
+        let found = entries(&format!("{at}/*:{at}::{at}/notes.txt"), "-cp").unwrap();
+        let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_string_lossy()).collect();
+        assert_eq!(names[..2], ["a.JAR", "b.jar"]);
+        assert_eq!((names.len(), names[3].as_ref()), (4, "notes.txt"));
+        assert!(entries("", "-cp").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let at = home.path().display().to_string();
+        for (text, wanted) in [
+            (format!("{at}/none.jar"), "none.jar"),
+            (format!("{at}/none/*"), "cannot list"),
+            (format!("{at}/*"), "holds no jar"),
+        ] {
+            let error = entries(&text, "-cp").unwrap_err();
+            assert!(error.usage && error.message.contains(wanted) && error.message.contains("(-cp)"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! JNI as safe as it gets: calls by one thread, with what was thrown taken out after each.
+
+use std::ffi::{CStr, c_void};
+
+use jni_sys::{JNIEnv, jbyteArray, jclass, jmethodID, jobject, jthrowable, jvalue};
+
+/// JNI for one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Env(*mut JNIEnv);
+
+/// The functions up to JNI 1.4 are all that is called.
+macro_rules! jni {
+    ($env:expr, $name:ident $(, $arg:expr)*) => {
+        ((**$env.0).v1_4.$name)($env.0 $(, $arg)*)
+    };
+}
+
+impl Env {
+    /// The environment that the JVM gave to this thread.
+    ///
+    /// # Safety
+    /// It must be this thread's, and this thread must stay attached as long as it is used.
+    pub unsafe fn new(env: *mut JNIEnv) -> Self {
+        Self(env)
+    }
+
+    /// A class, for ever.
+    pub fn class(self, name: &CStr) -> Result<jclass, Thrown> {
+        // SAFETY: the environment is this thread's.
+        unsafe {
+            let local = jni!(self, FindClass, name.as_ptr());
+            self.checked()?;
+            Ok(self.global(local))
+        }
+    }
+
+    /// A static method of a class.
+    pub fn method(self, class: jclass, name: &CStr, signature: &CStr) -> Result<jmethodID, Thrown> {
+        // SAFETY: the class is one.
+        let method = unsafe { jni!(self, GetStaticMethodID, class, name.as_ptr(), signature.as_ptr()) };
+        self.checked()?;
+        Ok(method)
+    }
+
+    /// Makes of a reference of this call one for ever.
+    pub fn global(self, local: jobject) -> jobject {
+        // SAFETY: it is a local reference, or null, which stays null.
+        unsafe {
+            let global = jni!(self, NewGlobalRef, local);
+            jni!(self, DeleteLocalRef, local);
+            global
+        }
+    }
+
+    /// Gives a reference for ever back.
+    pub fn forget(self, global: jobject) {
+        // SAFETY: it is one, or null.
+        unsafe { jni!(self, DeleteGlobalRef, global) };
+    }
+
+    /// Gives a reference of this call back.
+    pub fn forget_local(self, local: jobject) {
+        // SAFETY: it is one, or null.
+        unsafe { jni!(self, DeleteLocalRef, local) };
+    }
+
+    /// Calls a static method that returns an object, a local reference.
+    ///
+    /// # Safety
+    /// Class, method and arguments must be right for each other.
+    pub unsafe fn call_object(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<jobject, Thrown> {
+        // SAFETY: as required.
+        let result = unsafe { jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr()) };
+        self.checked()?;
+        Ok(result)
+    }
+
+    /// Calls a static method that returns nothing.
+    ///
+    /// # Safety
+    /// Class, method and arguments must be right for each other.
+    pub unsafe fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<(), Thrown> {
+        // SAFETY: as required.
+        unsafe { jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr()) };
+        self.checked()
+    }
+
+    /// Calls a static method that returns a number. It returns 0 when something was thrown, and then `checked` tells.
+    ///
+    /// # Safety
+    /// Class, method and arguments must be right for each other.
+    #[inline]
+    pub unsafe fn call_long(self, class: jclass, method: jmethodID, args: &[jvalue]) -> i64 {
+        // SAFETY: as required.
+        unsafe { jni!(self, CallStaticLongMethodA, class, method, args.as_ptr()) }
+    }
+
+    /// What was thrown by the last call, taken out.
+    pub fn checked(self) -> Result<(), Thrown> {
+        // SAFETY: the environment is this thread's.
+        unsafe {
+            let thrown = jni!(self, ExceptionOccurred);
+            if thrown.is_null() {
+                return Ok(());
+            }
+            jni!(self, ExceptionClear);
+            Err(Thrown(thrown))
+        }
+    }
+
+    /// A buffer over memory of ours: a local reference.
+    ///
+    /// # Safety
+    /// The memory must outlive every use of the buffer.
+    pub unsafe fn buffer(self, memory: *mut u8, len: usize) -> Result<jobject, Thrown> {
+        // SAFETY: as required.
+        let buffer = unsafe { jni!(self, NewDirectByteBuffer, memory.cast::<c_void>(), len as i64) };
+        self.checked()?;
+        Ok(buffer)
+    }
+
+    /// Bytes for Java: a local reference.
+    pub fn array(self, bytes: &[u8]) -> Result<jbyteArray, Thrown> {
+        // SAFETY: the region is within the array, which is as long as the bytes.
+        unsafe {
+            let array = jni!(self, NewByteArray, bytes.len() as i32);
+            self.checked()?;
+            jni!(self, SetByteArrayRegion, array, 0, bytes.len() as i32, bytes.as_ptr().cast());
+            Ok(array)
+        }
+    }
+
+    /// Bytes from Java; the reference, which may be null, is given back.
+    pub fn bytes(self, array: jbyteArray) -> Vec<u8> {
+        if array.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the region is the whole array.
+        unsafe {
+            let mut bytes = vec![0; jni!(self, GetArrayLength, array).max(0) as usize];
+            jni!(self, GetByteArrayRegion, array, 0, bytes.len() as i32, bytes.as_mut_ptr().cast());
+            self.forget_local(array);
+            bytes
+        }
+    }
+
+    /// `toString` of something thrown, for when there is no better way yet.
+    pub fn plain_words(self, thrown: &Thrown) -> String {
+        // SAFETY: every object has the method; its result is a string or null.
+        unsafe {
+            let class = jni!(self, GetObjectClass, thrown.0);
+            let method = jni!(self, GetMethodID, class, c"toString".as_ptr(), c"()Ljava/lang/String;".as_ptr());
+            let string = jni!(self, CallObjectMethodA, thrown.0, method, std::ptr::null());
+            if self.checked().is_err() || string.is_null() {
+                return "no words".to_owned();
+            }
+            let text = jni!(self, GetStringUTFChars, string, std::ptr::null_mut());
+            if text.is_null() {
+                return "no words".to_owned();
+            }
+            let words = CStr::from_ptr(text).to_string_lossy().into_owned();
+            jni!(self, ReleaseStringUTFChars, string, text);
+            self.forget_local(string);
+            words
+        }
+    }
+}
+
+/// Something thrown: a local reference of the thread that caught it.
+#[derive(Debug)]
+pub struct Thrown(pub jthrowable);

@@ -1,0 +1,44 @@
+//! `System.exit` within this process: the JVM asks us before it ends everything.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// 0 while the JVM runs; then 2^32 and the exit status.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+/// Whether somebody looks at [`ended`] again and again.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// How long the engine may take to print what it has.
+const PRINTING: Duration = Duration::from_secs(30);
+
+/// The JVM's last call, at a safepoint: every thread that is in Java or comes back to it stands still for ever.
+pub extern "C" fn hook(status: i32) {
+    ENDED.store(1 << 32 | u64::from(status.cast_unsigned()), Ordering::SeqCst);
+    if WATCHED.load(Ordering::SeqCst) {
+        std::thread::sleep(PRINTING);
+    } else {
+        let text = format!("error: {}\nhint: {HINT}\n", words(status));
+        // SAFETY: plain calls; nobody else is there to tell it, nor to end the process.
+        unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    }
+    // SAFETY: handlers of a normal exit would wait for threads that stand still.
+    unsafe { libc::_exit(1) };
+}
+
+const HINT: &str = "a binding must throw an exception where it cannot go on; see what it printed above";
+
+/// Whether the JVM has ended, without a promise to look again.
+pub fn has_ended() -> bool {
+    ENDED.load(Ordering::Relaxed) != 0
+}
+
+/// Why the JVM has ended, if it has. Who asks looks again, and ends the process when it has.
+pub fn ended() -> Option<String> {
+    WATCHED.store(true, Ordering::SeqCst);
+    let ended = ENDED.load(Ordering::SeqCst);
+    (ended != 0).then(|| words((ended as u32).cast_signed()))
+}
+
+fn words(status: i32) -> String {
+    format!("the binding called System.exit({status})")
+}

@@ -1,0 +1,36 @@
+//! Finding the JVM.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::error::StoreError;
+
+/// What helps when there is none.
+pub const HINT: &str = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or newer";
+
+/// The shared object of the JVM: that of `JAVA_HOME`, or else of the `java` on the path.
+pub fn library() -> Result<PathBuf, StoreError> {
+    if let Some(home) = env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
+        let home = PathBuf::from(home);
+        return within(&home).ok_or_else(|| {
+            StoreError::failed(format!("no JVM at JAVA_HOME={}: lib/server/libjvm.so is not there", home.display()))
+                .hint(HINT)
+        });
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let java = env::split_paths(&path).map(|directory| directory.join("java")).find(|java| java.is_file());
+    let Some(java) = java else {
+        return Err(StoreError::failed("no JVM: JAVA_HOME is not set, and no java is on the PATH").hint(HINT));
+    };
+    // It is a link, by way of /etc/alternatives on Debian, to bin/java within its home.
+    let program = java.canonicalize().unwrap_or_else(|_| java.clone());
+    program.parent().and_then(Path::parent).and_then(within).ok_or_else(|| {
+        StoreError::failed(format!("no JVM beside {}: ../lib/server/libjvm.so is not there", program.display()))
+            .hint(HINT)
+    })
+}
+
+fn within(home: &Path) -> Option<PathBuf> {
+    let library = home.join("lib/server/libjvm.so");
+    library.is_file().then_some(library)
+}

@@ -1,0 +1,178 @@
+//! The host's methods (`java/src/main/java/loadstone/host/Host.java`), found once.
+
+use std::ffi::CStr;
+
+use jni_sys::{jclass, jmethodID, jobject, jvalue};
+use loadstone_load::Status;
+
+use super::env::{Env, Thrown};
+use super::home;
+use crate::error::StoreError;
+use crate::session::Collections;
+
+/// The host's class and methods.
+#[derive(Debug)]
+pub struct Host {
+    class: jclass,
+    call: jmethodID,
+    share: jmethodID,
+    words: jmethodID,
+    open: jmethodID,
+    facts: jmethodID,
+    close: jmethodID,
+    client: jmethodID,
+    connect: jmethodID,
+    describe: jmethodID,
+    collectors: jmethodID,
+    /// The statuses by their numbers.
+    statuses: Vec<Status>,
+}
+
+fn object(object: jobject) -> jvalue {
+    jvalue { l: object }
+}
+
+impl Host {
+    /// Finds everything, and readies the JVM.
+    pub fn find(env: Env) -> Result<Self, StoreError> {
+        Self::resolve(env).map_err(|thrown| {
+            let words = env.plain_words(&thrown);
+            // A newer class than the JVM knows.
+            let hint = if words.contains("UnsupportedClassVersionError") { home::HINT } else { "rebuild with `make`" };
+            StoreError::failed(format!("the JVM cannot run the host: {words}")).hint(hint)
+        })
+    }
+
+    fn resolve(env: Env) -> Result<Self, Thrown> {
+        let class = env.class(c"loadstone/host/Host")?;
+        let method = |name: &CStr, signature: &CStr| env.method(class, name, signature);
+        let start = method(c"start", c"()[B")?;
+        let mut host = Self {
+            class,
+            call: method(c"call", c"(Lloadstone/host/Client;IIII)J")?,
+            share: method(c"share", c"(Lloadstone/host/Client;Ljava/nio/ByteBuffer;)V")?,
+            words: method(c"words", c"(Lloadstone/host/Client;)[B")?,
+            open: method(c"open", c"([B)Lloadstone/host/Store;")?,
+            facts: method(c"facts", c"(Lloadstone/host/Store;)[B")?,
+            close: method(c"close", c"(Lloadstone/host/Store;)V")?,
+            client: method(c"client", c"(Lloadstone/host/Store;)Lloadstone/host/Client;")?,
+            connect: method(c"connect", c"(Lloadstone/host/Client;)V")?,
+            describe: method(c"describe", c"(Ljava/lang/Throwable;)[B")?,
+            collectors: method(c"collectors", c"()[B")?,
+            statuses: Vec::new(),
+        };
+        // SAFETY: it takes nothing and returns bytes.
+        let names = env.bytes(unsafe { env.call_object(class, start, &[]) }?);
+        let status = |name: &str| Status::ALL.into_iter().find(|s| s.name() == name).unwrap_or(Status::Error);
+        host.statuses = String::from_utf8_lossy(&names).lines().map(status).collect();
+        Ok(host)
+    }
+
+    /// The status of this number.
+    #[inline]
+    pub fn status(&self, number: usize) -> Status {
+        self.statuses.get(number).copied().unwrap_or(Status::Error)
+    }
+
+    /// The words of something thrown.
+    pub fn describe(&self, env: Env, thrown: &Thrown) -> String {
+        // SAFETY: it takes what was thrown and returns bytes.
+        let words = unsafe { env.call_object(self.class, self.describe, &[object(thrown.0)]) };
+        env.forget_local(thrown.0);
+        words.map_or_else(|_| "no words".to_owned(), |words| String::from_utf8_lossy(&env.bytes(words)).into_owned())
+    }
+
+    /// Opens a store: a reference for ever.
+    pub fn open(&self, env: Env, request: &[u8]) -> Result<jobject, String> {
+        let opened = env.array(request).and_then(|request| {
+            // SAFETY: it takes bytes and returns a store.
+            let store = unsafe { env.call_object(self.class, self.open, &[object(request)]) };
+            env.forget_local(request);
+            store
+        });
+        opened.map(|store| env.global(store)).map_err(|thrown| self.describe(env, &thrown))
+    }
+
+    /// What a store tells of itself: names and values.
+    pub fn facts(&self, env: Env, store: jobject) -> Result<Vec<(String, String)>, String> {
+        // SAFETY: it takes a store and returns bytes.
+        let lines = unsafe { env.call_object(self.class, self.facts, &[object(store)]) };
+        let lines = lines.map_err(|thrown| self.describe(env, &thrown))?;
+        let text = String::from_utf8_lossy(&env.bytes(lines)).into_owned();
+        Ok(text.lines().filter_map(|line| line.split_once('\t')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect())
+    }
+
+    /// Closes a store and gives its reference back.
+    pub fn close(&self, env: Env, store: jobject) -> Result<(), String> {
+        // SAFETY: it takes a store.
+        let closed = unsafe { env.call_void(self.class, self.close, &[object(store)]) };
+        env.forget(store);
+        closed.map_err(|thrown| self.describe(env, &thrown))
+    }
+
+    /// A client of a store, not yet connected: a reference for ever.
+    pub fn client(&self, env: Env, store: jobject) -> Result<jobject, String> {
+        // SAFETY: it takes a store and returns a client.
+        let client = unsafe { env.call_object(self.class, self.client, &[object(store)]) };
+        client.map(|client| env.global(client)).map_err(|thrown| self.describe(env, &thrown))
+    }
+
+    /// Connects a client.
+    pub fn connect(&self, env: Env, client: jobject) -> Result<(), String> {
+        // SAFETY: it takes a client.
+        let connected = unsafe { env.call_void(self.class, self.connect, &[object(client)]) };
+        connected.map_err(|thrown| self.describe(env, &thrown))
+    }
+
+    /// Tells a client which memory it shares with us.
+    ///
+    /// # Safety
+    /// The memory must stay until the client is told of other memory, or is not called any more.
+    pub unsafe fn share(&self, env: Env, client: jobject, memory: *mut u8, len: usize) -> Result<(), String> {
+        // SAFETY: as required; it takes a client and a buffer.
+        let shared = unsafe {
+            env.buffer(memory, len).and_then(|buffer| {
+                let shared = env.call_void(self.class, self.share, &[object(client), object(buffer)]);
+                env.forget_local(buffer);
+                shared
+            })
+        };
+        shared.map_err(|thrown| self.describe(env, &thrown))
+    }
+
+    /// One operation. 0 when something was thrown on the way to it.
+    #[inline]
+    pub fn call(&self, env: Env, client: jobject, numbers: [i32; 4]) -> i64 {
+        let [operation, key_len, len, count] = numbers.map(|i| jvalue { i });
+        // SAFETY: it takes a client and four numbers, and returns one.
+        unsafe { env.call_long(self.class, self.call, &[object(client), operation, key_len, len, count]) }
+    }
+
+    /// The words of a client's last failure.
+    pub fn words(&self, env: Env, client: jobject) -> Option<String> {
+        // SAFETY: it takes a client and returns bytes or null.
+        let words = unsafe { env.call_object(self.class, self.words, &[object(client)]) };
+        match words {
+            Ok(words) if words.is_null() => None,
+            Ok(words) => Some(String::from_utf8_lossy(&env.bytes(words)).into_owned()),
+            Err(thrown) => Some(self.describe(env, &thrown)),
+        }
+    }
+
+    /// What the collectors have done.
+    pub fn collectors(&self, env: Env) -> Vec<Collections> {
+        // SAFETY: it takes nothing and returns bytes.
+        let Ok(lines) = (unsafe { env.call_object(self.class, self.collectors, &[]) }) else { return Vec::new() };
+        let text = String::from_utf8_lossy(&env.bytes(lines)).into_owned();
+        let collector = |line: &str| {
+            let mut parts = line.split('\t');
+            let name = parts.next()?.to_owned();
+            Some(Collections {
+                collector: name,
+                count: parts.next()?.parse().ok()?,
+                time_ms: parts.next()?.parse().ok()?,
+            })
+        };
+        text.lines().filter_map(collector).collect()
+    }
+}

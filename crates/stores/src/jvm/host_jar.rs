@@ -1,0 +1,53 @@
+//! The host's jar: embedded in this program, unpacked into the cache.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cache;
+use crate::error::StoreError;
+use crate::options::Options;
+
+/// Empty when this program was built without it.
+static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loadstone-host.jar"));
+
+/// The jar: that of the property `jvm.host`, or the embedded one.
+pub fn path(options: &Options) -> Result<PathBuf, StoreError> {
+    if let Some(named) = options.get("jvm.host") {
+        let path = PathBuf::from(named);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(StoreError::usage(format!("no file {named} (jvm.host)"))
+                .hint("leave jvm.host out for the embedded one"))
+        };
+    }
+    if EMBEDDED.is_empty() {
+        return Err(StoreError::failed("this engine was built without its JVM host")
+            .hint("build with `make`, which needs a JDK and mvn, or name a loadstone-host.jar with -p jvm.host=FILE"));
+    }
+    let target = cache::directory().join("host").join(format!("loadstone-host-{:016x}.jar", digest(EMBEDDED)));
+    unpack(&target).map_err(|error| {
+        StoreError::failed(format!("cannot unpack the JVM host to {}: {error}", target.display()))
+            .hint("set LOADSTONE_CACHE to a directory that can be written")
+    })?;
+    Ok(target)
+}
+
+/// The jar appears whole or not at all, whoever else unpacks it.
+fn unpack(target: &Path) -> io::Result<()> {
+    if fs::read(target).is_ok_and(|bytes| bytes == EMBEDDED) {
+        return Ok(());
+    }
+    let directory = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let partial = directory.join(format!(".{}.{:?}.partial", std::process::id(), std::thread::current().id()));
+    fs::write(&partial, EMBEDDED).and_then(|()| fs::rename(&partial, target)).inspect_err(|_| {
+        let _ = fs::remove_file(&partial);
+    })
+}
+
+/// FNV-1a: it tells builds apart, no more.
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

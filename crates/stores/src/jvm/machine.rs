@@ -1,0 +1,165 @@
+//! The JVM of this process. There is at most one, and it can be started once.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_void};
+use std::path::Path;
+use std::sync::Mutex;
+
+use jni_sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, JavaVMAttachArgs, JavaVMInitArgs, JavaVMOption, jint};
+use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+
+use super::env::Env;
+use super::exit;
+use super::home;
+use super::host::Host;
+use crate::error::StoreError;
+
+/// Before the user's own arguments, which win.
+const OPTIONS: &[&str] = &[
+    // Ctrl-C is ours.
+    "-Xrs",
+    // Standard output is ours, too: warnings and logs of the JVM go to standard error.
+    "-XX:+DisplayVMOutputToStderr",
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",
+    // Counters in a file of /tmp: writing them may wait for a device, and the file would stay behind.
+    "-XX:-UsePerfData",
+];
+
+/// A JVM that runs.
+#[derive(Debug)]
+pub struct Machine {
+    vm: *mut JavaVM,
+    /// What is called in it.
+    pub host: Host,
+    class_path: String,
+    arguments: Vec<String>,
+}
+
+// SAFETY: a JavaVM may be used by any thread, and so may classes and methods.
+unsafe impl Send for Machine {}
+// SAFETY: as above.
+unsafe impl Sync for Machine {}
+
+static MACHINE: Mutex<Option<&'static Machine>> = Mutex::new(None);
+
+type Create = unsafe extern "system" fn(*mut *mut JavaVM, *mut *mut c_void, *mut c_void) -> jint;
+
+/// The JVM with this class path and these arguments, started if there is none yet.
+pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machine, StoreError> {
+    let mut running = MACHINE.lock().map_err(|_| StoreError::failed("the JVM did not start"))?;
+    if let Some(machine) = *running {
+        if machine.class_path == class_path && machine.arguments == arguments {
+            return Ok(machine);
+        }
+        return Err(StoreError::usage("a JVM with another class path or other arguments runs in this process")
+            .hint("a process has one JVM: use another process"));
+    }
+    let library = home::library()?;
+    let (class_path, arguments) = (class_path.to_owned(), arguments.to_vec());
+    // On a thread of its own: the first thread's stack may be without end, which a JVM does not expect.
+    let started = std::thread::spawn(move || start(&library, class_path, arguments)).join();
+    let machine = started.map_err(|_| StoreError::failed("the JVM did not start"))??;
+    Ok(running.insert(Box::leak(Box::new(machine))))
+}
+
+fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, StoreError> {
+    let unusable = |error: libloading::Error| {
+        // libloading keeps the loader's own words a level down.
+        let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        StoreError::failed(format!("cannot load the JVM from {}: {words}", path.display())).hint(home::HINT)
+    };
+    // SAFETY: loading runs its initialisers; it is the file of the JVM that the user named.
+    let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map_err(unusable)?;
+    // SAFETY: the signature is JNI's.
+    let create: Create = *unsafe { library.get(b"JNI_CreateJavaVM\0") }.map_err(unusable)?;
+    // A JVM cannot be unloaded.
+    std::mem::forget(library);
+
+    let class_path_option = format!("-Djava.class.path={class_path}");
+    let texts = OPTIONS.iter().copied().chain([class_path_option.as_str()]);
+    let texts = texts.chain(arguments.iter().map(String::as_str));
+    let texts: Vec<CString> = texts
+        .map(|text| CString::new(text).map_err(|_| StoreError::usage("an argument of the JVM holds a NUL byte")))
+        .collect::<Result<_, _>>()?;
+    let mut options: Vec<JavaVMOption> = texts
+        .iter()
+        .map(|text| JavaVMOption { optionString: text.as_ptr().cast_mut(), extraInfo: std::ptr::null_mut() })
+        .collect();
+    let hook: extern "C" fn(i32) = exit::hook;
+    options.push(JavaVMOption { optionString: c"exit".as_ptr().cast_mut(), extraInfo: hook as *mut c_void });
+    let mut init = JavaVMInitArgs {
+        version: JNI_VERSION_1_8,
+        nOptions: options.len() as jint,
+        options: options.as_mut_ptr(),
+        ignoreUnrecognized: false,
+    };
+    let mut vm: *mut JavaVM = std::ptr::null_mut();
+    let mut env: *mut c_void = std::ptr::null_mut();
+    // SAFETY: the arguments are JNI's, and live through the call.
+    let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
+    if code != JNI_OK {
+        return Err(StoreError::usage(format!("the JVM does not start with {} (JNI {code})", told(&arguments)))
+            .hint("its own words stand above; -jvm-args are the arguments of `java`"));
+    }
+    // SAFETY: the creating thread is attached.
+    let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
+    let host = Host::find(env);
+    // SAFETY: this thread holds no references of its own any more.
+    unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
+    Ok(Machine { vm, host: host?, class_path, arguments })
+}
+
+fn told(arguments: &[String]) -> String {
+    if arguments.is_empty() { "its defaults".to_owned() } else { arguments.join(" ") }
+}
+
+thread_local! {
+    static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) };
+}
+
+/// A thread that the JVM knows; it forgets it when the thread ends.
+struct Attached {
+    vm: *mut JavaVM,
+    env: Env,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // A JVM that has ended would hold the thread for ever.
+        if !exit::has_ended() {
+            // SAFETY: this thread is attached, and no call is under way.
+            unsafe { ((**self.vm).v1_4.DetachCurrentThread)(self.vm) };
+        }
+    }
+}
+
+impl Machine {
+    /// JNI for this thread, which is attached by its first call.
+    pub fn env(&self) -> Result<Env, StoreError> {
+        ATTACHED.with_borrow_mut(|attached| {
+            if let Some(attached) = attached {
+                return Ok(attached.env);
+            }
+            let name = std::thread::current().name().and_then(|name| CString::new(name).ok()).unwrap_or_default();
+            let mut arguments = JavaVMAttachArgs {
+                version: JNI_VERSION_1_8,
+                name: name.as_ptr().cast_mut(),
+                group: std::ptr::null_mut(),
+            };
+            let mut env: *mut c_void = std::ptr::null_mut();
+            // SAFETY: the arguments are JNI's, and live through the call. A daemon, so that nothing waits for it.
+            let code = unsafe {
+                ((**self.vm).v1_4.AttachCurrentThreadAsDaemon)(self.vm, &raw mut env, (&raw mut arguments).cast())
+            };
+            if code != JNI_OK {
+                return Err(StoreError::failed(format!("the JVM does not take another thread (JNI {code})"))
+                    .hint("use fewer clients, or more memory"));
+            }
+            // SAFETY: this thread is attached until it ends.
+            let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
+            *attached = Some(Attached { vm: self.vm, env });
+            Ok(env)
+        })
+    }
+}

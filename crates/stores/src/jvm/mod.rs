@@ -1,0 +1,188 @@
+//! `jvm`: any binding of YCSB (`site.ycsb.DB`), in a JVM within this process.
+//!
+//! The JVM is loaded at run time (JNI's invocation interface). One static call an operation crosses into it, to a small
+//! host of ours (`java/`) that calls the binding as YCSB would.
+
+pub mod class_path;
+mod env;
+mod exit;
+mod home;
+mod host;
+mod host_jar;
+pub mod machine;
+pub mod session;
+mod words;
+
+use std::path::PathBuf;
+
+use jni_sys::jobject;
+
+use crate::cache;
+use crate::error::StoreError;
+use crate::options::{Durability, Options};
+use crate::promise::Promise;
+use crate::session::{Collections, Drive, Store};
+use machine::Machine;
+use session::JvmSession;
+
+/// The jar with `site.ycsb.DB` in the local Maven repository: behind the user's class path, for bindings packed without.
+const YCSB_CORE: &str = "site/ycsb/core/0.17.0/core-0.17.0.jar";
+
+/// A store within the JVM: what all of them have in common.
+#[derive(Debug)]
+pub struct Hosted {
+    /// The JVM.
+    pub machine: &'static Machine,
+    /// The host's object.
+    pub store: jobject,
+    networked: bool,
+}
+
+// SAFETY: a global reference may be used by any attached thread; the host's stores are made for many.
+unsafe impl Send for Hosted {}
+// SAFETY: as above.
+unsafe impl Sync for Hosted {}
+
+impl Hosted {
+    /// Starts the JVM with this class path (the host's jar follows) and opens a store in it; `Err` holds Java's words.
+    pub fn open(
+        options: &Options,
+        kind: &str,
+        mut class_path: Vec<PathBuf>,
+        properties: &[(&str, &str)],
+    ) -> Result<Result<Self, String>, StoreError> {
+        class_path.push(host_jar::path(options)?);
+        let core = cache::maven_repository().join(YCSB_CORE);
+        if core.is_file() {
+            class_path.push(core);
+        }
+        let arguments = words::split(options.get("jvm.args").unwrap_or_default())?;
+        let machine = machine::machine(&class_path::joined(&class_path), &arguments)?;
+        let mut request = Vec::new();
+        let own = options.properties.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let pairs = own.chain(properties.iter().copied()).flat_map(|(name, value)| [name, value]);
+        for text in [kind, &options.table].into_iter().chain(pairs) {
+            request.extend_from_slice(&(text.len() as u32).to_be_bytes());
+            request.extend_from_slice(text.as_bytes());
+        }
+        let networked = options.get("jvm.networked").is_none_or(|text| !text.eq_ignore_ascii_case("false"));
+        let opened = machine.host.open(machine.env()?, &request);
+        Ok(opened.map(|store| Self { machine, store, networked }))
+    }
+
+    /// What the store tells of itself.
+    pub fn facts(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let facts = self.machine.host.facts(self.machine.env()?, self.store);
+        facts.map_err(StoreError::failed)
+    }
+
+    /// Whether operations cross a network, as far as is known.
+    pub fn networked(&self) -> bool {
+        self.networked
+    }
+
+    /// What the JVM's collectors have done.
+    pub fn collections(&self) -> Vec<Collections> {
+        if exit::has_ended() {
+            return Vec::new();
+        }
+        self.machine.env().map(|env| self.machine.host.collectors(env)).unwrap_or_default()
+    }
+
+    /// Why the JVM has ended, if it has.
+    pub fn lost(&self) -> Option<String> {
+        exit::ended()
+    }
+
+    /// Closes it.
+    pub fn close(self) -> Result<(), StoreError> {
+        if exit::has_ended() {
+            return Ok(());
+        }
+        let closed = self.machine.host.close(self.machine.env()?, self.store);
+        closed.map_err(|words| StoreError::failed(format!("cannot close it: {words}")))
+    }
+}
+
+/// A system behind a binding of YCSB.
+#[derive(Debug)]
+pub struct Jvm {
+    hosted: Hosted,
+    class: String,
+}
+
+impl Store for Jvm {
+    type Session = JvmSession;
+    // Bindings block.
+    const DRIVE: Drive = Drive::Thread;
+    // What a JVM gives its own threads.
+    const STACK_BYTES: usize = 1 << 20;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let class = options.get("jvm.class").ok_or_else(|| {
+            StoreError::usage("jvm.class is not set: no binding is named").hint(
+                "name its class and where it is: -db site.ycsb.db.RedisClient -cp '/opt/ycsb/redis-binding/lib/*'",
+            )
+        })?;
+        let class_path = class_path::entries(options.get("jvm.classpath").unwrap_or_default(), "-cp")?;
+        let hosted =
+            Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|words| unusable(class, &words))?;
+        Ok(Self { hosted, class: class.to_owned() })
+    }
+
+    fn promise(&self) -> Promise {
+        let mut promise = Promise::new(Durability::None, "whatever the binding does: nothing is known of it")
+            .fact("binding", &self.class);
+        promise.facts.extend(self.hosted.facts().unwrap_or_default());
+        promise
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |words| {
+            (
+                words,
+                "these are the binding's own words; it gets every property, see its README for those it needs"
+                    .to_owned(),
+            )
+        })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        self.hosted.close()
+    }
+
+    fn networked(&self) -> bool {
+        self.hosted.networked()
+    }
+
+    fn collections(&self) -> Vec<Collections> {
+        self.hosted.collections()
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.hosted.lost()
+    }
+}
+
+/// Why a class cannot serve as a binding.
+fn unusable(class: &str, words: &str) -> StoreError {
+    const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/redis-binding/lib/*'";
+    if words.contains("site/ycsb/DB") {
+        return StoreError::failed("YCSB's core is not on the class path: site.ycsb.DB is not found")
+            .hint("mvn dependency:get -Dartifact=site.ycsb:core:0.17.0, or add YCSB's lib/* to -cp");
+    }
+    if words.contains("ClassNotFoundException") || words.contains("NoClassDefFoundError") {
+        let missing = words.rsplit(": ").next().unwrap_or(class).replace('/', ".");
+        let what = if missing == class { "the binding".to_owned() } else { format!("what {class} needs") };
+        return StoreError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
+    }
+    if words.contains("ClassCastException") {
+        return StoreError::usage(format!("{class} is no binding: it does not extend site.ycsb.DB"))
+            .hint("-db names a class like site.ycsb.db.RedisClient");
+    }
+    StoreError::failed(format!("{class} cannot be used: {words}")).hint(PATH)
+}

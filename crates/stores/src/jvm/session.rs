@@ -1,0 +1,263 @@
+//! One client in the JVM: a request is written into memory that both share, one call performs it, the answer stands in
+//! the same memory.
+
+use jni_sys::jobject;
+use loadstone_load::{Row, Status, Wanted};
+
+use super::env::Env;
+use super::exit;
+use super::machine::Machine;
+use crate::error::StoreError;
+use crate::session::{Rows, Session};
+
+/// Memory of a client at first: a record of YCSB's default size several times over.
+const MEMORY_BYTES: usize = 16 << 10;
+
+// The host's numbers of the operations.
+const READ: i32 = 0;
+const SCAN: i32 = 1;
+const INSERT: i32 = 2;
+const UPDATE: i32 = 3;
+const DELETE: i32 = 4;
+const CLEANUP: i32 = 5;
+const FETCH: i32 = 6;
+
+/// A client of a store in the JVM. It stays on the thread that made it.
+#[derive(Debug)]
+pub struct JvmSession {
+    machine: &'static Machine,
+    env: Env,
+    client: jobject,
+    memory: Memory,
+    error: Option<String>,
+    /// What a client that does not connect is called, and what helps.
+    name: String,
+    explain: fn(&str) -> (&str, String),
+}
+
+impl JvmSession {
+    /// A client of a store, attached and not yet connected. `explain` makes of the words of a client that does not
+    /// connect the words for the user, and a hint.
+    pub fn new(
+        machine: &'static Machine,
+        store: jobject,
+        name: &str,
+        explain: fn(&str) -> (&str, String),
+    ) -> Result<Self, StoreError> {
+        let env = machine.env()?;
+        let failed = |words: String| StoreError::failed(format!("{name} makes no client: {words}"));
+        let client = machine.host.client(env, store).map_err(failed)?;
+        let memory = Memory::new(MEMORY_BYTES);
+        let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), explain };
+        session.share().map_err(failed)?;
+        Ok(session)
+    }
+
+    fn share(&self) -> Result<(), String> {
+        // SAFETY: the memory is the session's, and every call to the client is, too.
+        unsafe { self.machine.host.share(self.env, self.client, self.memory.start, self.memory.len) }
+    }
+
+    /// Makes the memory larger; what is in it is lost.
+    #[cold]
+    fn grow(&mut self, len: usize) -> Result<(), String> {
+        // The old memory goes when the client knows the new.
+        let _old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
+        self.share()
+    }
+
+    /// Writes the request; returns its length.
+    #[inline]
+    fn write(&mut self, key: &[u8], parts: Parts<'_>) -> Result<usize, String> {
+        let len = key.len() + parts.len();
+        if i32::try_from(len).is_err() {
+            return Err("a request of more than 2 GiB".to_owned());
+        }
+        if len > self.memory.len {
+            self.grow(len)?;
+        }
+        let memory = self.memory.bytes_mut();
+        memory[..key.len()].copy_from_slice(key);
+        parts.write(&mut memory[key.len()..len]);
+        Ok(len)
+    }
+
+    /// One operation: its status, and the length of the answer.
+    #[inline]
+    fn ask(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
+        let len = match self.write(key, parts) {
+            Ok(len) => len,
+            Err(words) => return self.failed(words),
+        };
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let mut told = self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
+        if told < 0 {
+            if let Err(words) = self.grow(told.unsigned_abs() as usize) {
+                return self.failed(words);
+            }
+            told = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
+        }
+        if told <= 0 {
+            let thrown = self.env.checked();
+            let words = thrown.map_or_else(
+                |thrown| self.machine.host.describe(self.env, &thrown),
+                |()| "the host answers nothing".to_owned(),
+            );
+            return self.failed(words);
+        }
+        (self.machine.host.status((told & 0xff) as usize - 1), (told >> 8) as usize)
+    }
+
+    #[cold]
+    fn failed(&mut self, words: String) -> (Status, usize) {
+        self.error = Some(words);
+        (Status::Error, 0)
+    }
+
+    #[cold]
+    fn malformed(&mut self) -> Status {
+        self.error = Some("the host's answer is no record".to_owned());
+        Status::UnexpectedState
+    }
+}
+
+impl Session for JvmSession {
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        self.machine.host.connect(self.env, self.client).map_err(|words| {
+            let (words, hint) = (self.explain)(&words);
+            StoreError::failed(format!("{} does not connect: {words}", self.name)).hint(hint)
+        })
+    }
+
+    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+        row.clear();
+        let (status, len) = self.ask(READ, key, Parts::Names(wanted), 0);
+        if len > 0 && row.read(&self.memory.bytes()[..len], Wanted::All).is_err() {
+            return self.malformed();
+        }
+        status
+    }
+
+    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+        rows.clear();
+        let (status, len) = self.ask(SCAN, key, Parts::Names(wanted), count);
+        let mut rest = &self.memory.bytes()[..len];
+        while !rest.is_empty() {
+            let found = part(&mut rest).zip(part(&mut rest));
+            let read = found.is_some_and(|(key, record)| rows.push(key).read(record, Wanted::All).is_ok());
+            if !read {
+                return self.malformed();
+            }
+        }
+        status
+    }
+
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        self.ask(INSERT, key, Parts::Row(row), 0).0
+    }
+
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        self.ask(UPDATE, key, Parts::Row(row), 0).0
+    }
+
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        self.ask(DELETE, key, Parts::Names(Wanted::All), 0).0
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take().or_else(|| self.machine.host.words(self.env, self.client))
+    }
+
+    async fn cleanup(&mut self) -> Status {
+        self.ask(CLEANUP, &[], Parts::Names(Wanted::All), 0).0
+    }
+}
+
+impl Drop for JvmSession {
+    fn drop(&mut self) {
+        if !exit::has_ended() {
+            self.env.forget(self.client);
+        }
+    }
+}
+
+/// A length and as many bytes, taken off the front.
+fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, behind) = rest.split_first_chunk::<4>()?;
+    let (part, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;
+    *rest = behind;
+    Some(part)
+}
+
+/// What stands behind the key in a request.
+#[derive(Clone, Copy)]
+enum Parts<'a> {
+    Row(&'a Row),
+    Names(Wanted<'a>),
+}
+
+impl Parts<'_> {
+    #[inline]
+    fn len(self) -> usize {
+        match self {
+            Self::Row(row) => row.bytes().len(),
+            Self::Names(Wanted::All) => 0,
+            Self::Names(Wanted::One(name)) => 4 + name.len(),
+            Self::Names(Wanted::Names(names)) => names.iter().map(|name| 4 + name.len()).sum(),
+        }
+    }
+
+    /// Into exactly as many bytes as `len` says.
+    #[inline]
+    fn write(self, out: &mut [u8]) {
+        match self {
+            Self::Row(row) => out.copy_from_slice(row.bytes()),
+            Self::Names(Wanted::All) => {}
+            Self::Names(Wanted::One(name)) => write_name(out, name),
+            Self::Names(Wanted::Names(names)) => {
+                let mut at = 0;
+                for name in names {
+                    write_name(&mut out[at..at + 4 + name.len()], name.as_bytes());
+                    at += 4 + name.len();
+                }
+            }
+        }
+    }
+}
+
+#[inline]
+fn write_name(out: &mut [u8], name: &[u8]) {
+    out[..4].copy_from_slice(&(name.len() as u32).to_be_bytes());
+    out[4..].copy_from_slice(name);
+}
+
+/// Memory that Java sees as a direct buffer. Java touches it only within a call.
+#[derive(Debug)]
+struct Memory {
+    start: *mut u8,
+    len: usize,
+}
+
+impl Memory {
+    fn new(len: usize) -> Self {
+        let memory = Box::leak(vec![0; len].into_boxed_slice());
+        Self { start: memory.as_mut_ptr(), len }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: it is ours until it is dropped, and no call is under way while we look at it.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was made by `new` of a box of this length.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.len)) });
+    }
+}

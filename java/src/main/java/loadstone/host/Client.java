@@ -1,0 +1,97 @@
+package loadstone.host;
+
+import java.nio.ByteBuffer;
+
+/** One client of the engine. Used by one thread. */
+abstract class Client {
+  // The numbers are the engine's.
+  private static final int READ = 0;
+  private static final int SCAN = 1;
+  private static final int INSERT = 2;
+  private static final int UPDATE = 3;
+  private static final int DELETE = 4;
+  private static final int CLEANUP = 5;
+  private static final int FETCH = 6;
+
+  protected final Answer answer = new Answer();
+  private ByteBuffer buffer;
+  private String words;
+
+  /** The memory shared with the engine from now on. */
+  final void share(ByteBuffer memory) {
+    buffer = memory;
+  }
+
+  /**
+   * One operation. Returns 1 + the outcome's place, and the answer's length 8 bits above it; if the answer is longer than
+   * the shared memory, its length alone, negative: FETCH then copies it into larger memory.
+   */
+  final long call(int operation, int keyLength, int length, int count) throws Exception {
+    if (operation == FETCH) {
+      return done(Outcome.OK);
+    }
+    answer.clear();
+    byte[] bytes = new byte[length];
+    buffer.get(0, bytes, 0, length);
+    Request request = new Request(bytes, keyLength, count);
+    return done(
+        switch (operation) {
+          case READ -> read(request);
+          case SCAN -> scan(request);
+          case INSERT -> insert(request);
+          case UPDATE -> update(request);
+          case DELETE -> delete(request);
+          case CLEANUP -> cleanup();
+          default -> throw new IllegalArgumentException("operation " + operation);
+        });
+  }
+
+  private long done(Outcome outcome) {
+    int length = outcome == Outcome.OK ? answer.length() : 0;
+    if (length > buffer.capacity()) {
+      return -length;
+    }
+    if (length > 0) {
+      answer.copyTo(buffer);
+    }
+    return (long) length << 8 | outcome.ordinal() + 1;
+  }
+
+  /** An operation that threw. */
+  final long failed(Throwable thrown) {
+    words = Words.of(thrown);
+    return outcome(thrown).ordinal() + 1;
+  }
+
+  /** An operation that failed for a reason of our own finding. */
+  protected final Outcome refused(Outcome outcome, String why) {
+    words = why;
+    return outcome;
+  }
+
+  /** The words of the last failure, once. */
+  String takeWords() {
+    String taken = words;
+    words = null;
+    return taken;
+  }
+
+  /** What something thrown counts as. */
+  protected Outcome outcome(Throwable thrown) {
+    return Outcome.ERROR;
+  }
+
+  abstract void connect() throws Exception;
+
+  abstract Outcome read(Request request) throws Exception;
+
+  abstract Outcome scan(Request request) throws Exception;
+
+  abstract Outcome insert(Request request) throws Exception;
+
+  abstract Outcome update(Request request) throws Exception;
+
+  abstract Outcome delete(Request request) throws Exception;
+
+  abstract Outcome cleanup() throws Exception;
+}

@@ -1,0 +1,104 @@
+package loadstone.host;
+
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintStream;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+
+/** Everything that the engine calls. No exception leaves it: the engine gets a status and asks for the words. */
+final class Host {
+  private Host() {}
+
+  /** One operation of one client; see {@link Client#call}. */
+  static long call(Client client, int operation, int keyLength, int length, int count) {
+    try {
+      return client.call(operation, keyLength, length, count);
+    } catch (Throwable thrown) {
+      return client.failed(thrown);
+    }
+  }
+
+  static void share(Client client, ByteBuffer memory) {
+    client.share(memory);
+  }
+
+  /** The words of a client's last failure; null if there are none. */
+  static byte[] words(Client client) {
+    String words = client.takeWords();
+    return words == null ? null : words.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** Readies the JVM; returns the names of outcomes in their order. */
+  static byte[] start() {
+    // Standard output is the engine's, for its events and reports.
+    System.setOut(new PrintStream(new FileOutputStream(FileDescriptor.err), true));
+    List<String> names = new ArrayList<>();
+    for (Outcome outcome : Outcome.values()) {
+      names.add(outcome.name());
+    }
+    collectors();
+    return text(String.join("\n", names));
+  }
+
+  /** Opens a store: `ycsb` or `hbase`, the table, and pairs of property and value, each [int32 length][UTF-8]. */
+  static Store open(byte[] request) throws Exception {
+    List<String> parts = new ArrayList<>();
+    try (DataInputStream input = new DataInputStream(new ByteArrayInputStream(request))) {
+      while (input.available() > 0) {
+        parts.add(new String(input.readNBytes(input.readInt()), StandardCharsets.UTF_8));
+      }
+    }
+    Properties properties = new Properties();
+    for (int i = 2; i < parts.size(); i += 2) {
+      properties.setProperty(parts.get(i), parts.get(i + 1));
+    }
+    return switch (parts.get(0)) {
+      case "ycsb" -> new YcsbStore(parts.get(1), properties);
+      case "hbase" -> new HBaseStore(parts.get(1), properties);
+      default -> throw new IllegalArgumentException(parts.get(0));
+    };
+  }
+
+  static byte[] facts(Store store) throws Exception {
+    return text(store.facts());
+  }
+
+  static void close(Store store) throws Exception {
+    store.close();
+  }
+
+  static Client client(Store store) {
+    return store.client();
+  }
+
+  static void connect(Client client) throws Exception {
+    client.connect();
+  }
+
+  /** What something thrown says; of a refusal, the hint stands in a second line. */
+  static byte[] describe(Throwable thrown) {
+    return text(thrown instanceof Refusal refusal ? refusal.getMessage() + "\n" + refusal.hint : Words.of(thrown));
+  }
+
+  /** The JVM's collectors: lines of name, tab, collections, tab, ms. */
+  static byte[] collectors() {
+    StringBuilder lines = new StringBuilder();
+    for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
+      lines.append(bean.getName()).append('\t').append(Math.max(bean.getCollectionCount(), 0)).append('\t');
+      lines.append(Math.max(bean.getCollectionTime(), 0)).append('\n');
+    }
+    return text(lines.toString());
+  }
+
+  private static byte[] text(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+}
