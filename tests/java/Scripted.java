@@ -1,0 +1,125 @@
+import java.net.ConnectException;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.Vector;
+import java.util.concurrent.atomic.AtomicInteger;
+import site.ycsb.ByteArrayByteIterator;
+import site.ycsb.ByteIterator;
+import site.ycsb.DB;
+import site.ycsb.DBException;
+import site.ycsb.Status;
+
+/** A binding that does what the property `scripted` says, for the tests of the store `jvm`. */
+public class Scripted extends DB {
+  private static final AtomicInteger CALLS = new AtomicInteger();
+  private static final AtomicInteger OPEN = new AtomicInteger();
+  private String script;
+
+  @Override
+  public void init() throws DBException {
+    script = getProperties().getProperty("scripted", "");
+    OPEN.incrementAndGet();
+    switch (script) {
+      case "refuse" -> throw new DBException("no server", new ConnectException("Connection refused"));
+      case "exit at init" -> System.exit(3);
+      case "tell" -> System.out.println("properties: " + new java.util.TreeMap<>(getProperties()));
+      default -> { }
+    }
+  }
+
+  @Override
+  public void cleanup() {
+    int left = OPEN.decrementAndGet();
+    if (script.equals("tell")) {
+      System.out.println("open: " + left);
+    }
+  }
+
+  private Status status() {
+    int call = CALLS.incrementAndGet();
+    switch (script) {
+      case "throw" -> {
+        if (call % 10 == 0) {
+          throw new IllegalStateException("bad\n  thing", new RuntimeException(new ConnectException("root")));
+        }
+      }
+      case "late" -> {
+        return call % 10 == 0 ? new Status("TIMEOUT", "too late") : Status.OK;
+      }
+      case "own" -> {
+        return call % 10 == 0 ? new Status("TEAPOT", "short and stout") : Status.OK;
+      }
+      case "batch" -> {
+        return Status.BATCHED_OK;
+      }
+      case "nothing" -> {
+        return null;
+      }
+      case "overflow" -> {
+        if (call % 10 == 0) {
+          return deep(0);
+        }
+      }
+      case "exit" -> {
+        if (call == 500) {
+          System.exit(7);
+        }
+      }
+      case "sleep" -> pause();
+      case "garbage" -> {
+        byte[][] kept = new byte[64][];
+        for (int i = 0; i < kept.length; i++) {
+          kept[i] = new byte[1 << 16];
+        }
+        return kept[call % kept.length].length > 0 ? Status.OK : Status.ERROR;
+      }
+      default -> { }
+    }
+    return Status.OK;
+  }
+
+  private static Status deep(int level) {
+    return level < 0 ? Status.OK : deep(level + 1);
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(5);
+    } catch (InterruptedException interrupted) {
+      throw new IllegalStateException(interrupted);
+    }
+  }
+
+  @Override
+  public Status read(String table, String key, Set<String> fields, Map<String, ByteIterator> result) {
+    if (script.equals("large")) {
+      byte[] bytes = new byte[3 << 20];
+      java.util.Arrays.fill(bytes, (byte) 'x');
+      result.put("field0", new ByteArrayByteIterator(bytes));
+      result.put("absent", null);
+    }
+    return status();
+  }
+
+  @Override
+  public Status scan(
+      String table, String key, int count, Set<String> fields, Vector<HashMap<String, ByteIterator>> result) {
+    return status();
+  }
+
+  @Override
+  public Status update(String table, String key, Map<String, ByteIterator> values) {
+    return status();
+  }
+
+  @Override
+  public Status insert(String table, String key, Map<String, ByteIterator> values) {
+    return status();
+  }
+
+  @Override
+  public Status delete(String table, String key) {
+    return status();
+  }
+}
