@@ -1,4 +1,4 @@
-# make         .venv/bin/loadstone and .venv/bin/loadstone-engine, and RocksDB in the local Maven repository
+# make         .venv/bin/loadstone and .venv/bin/loadstone-engine with its JVM host, and RocksDB in the local Maven repository
 # make demo    a first experiment on this machine, and its report
 # make test    everything that CI runs
 # make bench   side by side with other tools
@@ -46,9 +46,16 @@ all: engine rocksdb
 prerequisites:
 	@PYTHON=$(PYTHON) bash scripts/prerequisites.sh
 
+# Embedded in the engine, which starts a JVM only for stores that need one.
+HOST := java/target/loadstone-host.jar
+
+$(HOST): java/pom.xml $(shell find java/src/main -name '*.java') | prerequisites
+	mvn --quiet --batch-mode --file java/pom.xml -Dmaven.repo.local=$(MAVEN_REPOSITORY) package
+	touch $@
+
 # Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds,
 # and its own build of the engine then finds everything built.
-build: prerequisites
+build: prerequisites $(HOST)
 	cargo build --release --package loadstone-engine $(LOCKED)
 
 $(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build
@@ -97,5 +104,5 @@ docs: all
 	$(VENV)/python -m loadstone.systems.reference
 
 clean:
-	rm -rf .venv target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv target java/target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +

@@ -71,6 +71,15 @@ STORES = (
         "postgrenosql.passwd",
         {"layout": "postgrenosql"},
     ),
+    Networked(
+        "cassandra",
+        "cassandra",
+        ("hosts", "port", "cassandra."),
+        "cassandra.readtimeoutmillis",
+        "cassandra.password",
+        {},
+        settings={"authenticator": "PasswordAuthenticator"},
+    ),
 )
 
 

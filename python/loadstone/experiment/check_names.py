@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 from loadstone.experiment import template
 from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
@@ -57,9 +58,11 @@ def check_store_property(context: Context, system: str, store: str, key: str) ->
     own = [each for each in STORE_PROPERTIES[store] if each not in PLACES]
     if key in PLACES:
         context.wrong(path, f"{key} is the lab's to set", "each trial gets a directory of its own, below `directory`")
+    elif any(fnmatchcase(key, each) for each in own):
+        return
     elif key in KEYS:
         context.wrong(path, f"{key} is no property of a store", f"write `{KEYS[key]}`")
-    elif key in own or (key in PROPERTIES and key not in OF_A_COMMAND):
+    elif key in PROPERTIES and key not in OF_A_COMMAND:
         return
     elif key.partition(".")[0] in STORES:
         context.wrong(path, f"{store} has no property {key}", suggestion(key, own, f"those of {store} are"))

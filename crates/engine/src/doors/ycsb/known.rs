@@ -153,7 +153,7 @@ pub const STORES: &[(&str, &[&str])] = &[
     ("fjall", &["fjall.dir", "fjall.cachesize"]),
     ("redb", &["redb.dir", "redb.cachesize"]),
     ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.kvdb.home", "hse.gparams", "hse.kvdb.cparams", "hse.kvdb.rparams", "hse.kvs.cparams", "hse.kvs.rparams", "hse.mpool_name", "hse.params", "hse.config_path"]),
-    ("hbase", &["columnfamily", "clientbuffering", "writebuffersize", "hbase.usepagefilter", "principal", "keytab", "hbase.conf", "hbase.lib", "hbase.*", "zookeeper.*", "jvm.classpath", "jvm.args", "jvm.host"]),
+    ("hbase", &["columnfamily", "durability", "clientbuffering", "writebuffersize", "hbase.usepagefilter", "principal", "keytab", "hbase.conf", "hbase.lib", "hbase.*", "zookeeper.*", "jvm.classpath", "jvm.args", "jvm.host"]),
     ("jvm", &["jvm.class", "jvm.classpath", "jvm.args", "jvm.networked", "jvm.host", "*"]),
     ("redis", &["redis.host", "redis.port", "redis.password", "redis.cusername", "redis.cpassword", "redis.timeout", "redis.cluster", "redis.pipeline"]),
     ("postgres", &["db.url", "db.user", "db.passwd", "db.driver", "db.batchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "jdbc.fetchsize", "postgres.timeout", "postgres.connecttimeout"]),
