@@ -200,7 +200,7 @@ def test_the_cases_of_every_networked_store(served: Served) -> None:
     filter_ = f"{served.store.name}::"
     variables = {served.store.variable: " ".join(served.words())}
     done = subprocess.run(
-        ["cargo", "test", "--locked", "-p", "loadstone-stores", "--test", "networked", "--", "--ignored", filter_],
+        ["cargo", "test", "--locked", "--workspace", "--test", "networked", "--", "--ignored", filter_],
         cwd=ROOT,
         env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,

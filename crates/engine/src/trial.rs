@@ -22,6 +22,9 @@ use crate::workers::{Crew, Job};
 /// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
+/// The same where nobody waits for the end and a server may be slow: longer than the time limits of most stores, so that
+/// what is under way ends as `TIMEOUT`, in a histogram, and not as a note.
+const NETWORK_GRACE: Duration = Duration::from_secs(35);
 
 /// The reason of an end by signal.
 pub const INTERRUPTED: &str = "interrupted";
@@ -256,7 +259,12 @@ impl Conductor<'_> {
         let unsent = self.unsent(start_ns, measure_ns, end_ns, clock.now_ns());
         self.course.stop();
         // The clients of a store that is gone do not come home.
-        let all_home = self.crew.come_home(if store.lost().is_some() { Duration::ZERO } else { GRACE });
+        let grace = match &end {
+            _ if store.lost().is_some() => Duration::ZERO,
+            Some(End::Done) if store.networked() => NETWORK_GRACE,
+            _ => GRACE,
+        };
+        let all_home = self.crew.come_home(grace);
         let now = clock.now_ns();
         let end = match (self.course.reason(), self.crew.panic(), end) {
             (Some(reason), ..) => End::Failed(reason.to_owned()),

@@ -81,7 +81,11 @@ impl Subject {
     pub fn address(&self) -> (String, String) {
         let properties = self.options().properties;
         let of = |end: &str| properties.iter().find(|(name, _)| name.ends_with(end)).map(|(_, value)| value.clone());
-        let Some(url) = of("url") else { return (of("host").expect("a host"), of("port").expect("a port")) };
+        let Some(url) = of("url") else {
+            let hosts = of("host").or_else(|| of("hosts")).expect("a host");
+            let first = hosts.split(',').next().unwrap_or_default();
+            return (first.to_owned(), of("port").expect("a port"));
+        };
         let place = url.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a place");
         let (host, port) = place.split_once(':').expect("a port");
         (host.to_owned(), port.to_owned())

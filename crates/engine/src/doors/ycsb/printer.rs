@@ -39,7 +39,7 @@ impl<'a> Printer<'a> {
     /// A printer; prints YCSB's banner.
     pub fn new(translated: &'a Translated, words: &[String], export: Export) -> Self {
         let reporting = &translated.reporting;
-        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", words.join(" "), env!("CARGO_PKG_VERSION")));
+        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", shown(words), env!("CARGO_PKG_VERSION")));
         err("Loading workload...\n");
         Self {
             spec: &translated.spec,
@@ -115,6 +115,13 @@ impl<'a> Printer<'a> {
             End::Stopped(why) | End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
             End::Done => {}
         }
+        let hung = self.totals.in_flight;
+        if hung > 0 && end.code() == 0 {
+            return Err(EngineError::failed(format!(
+                "{hung} operations of this {what} got no answer and are in no count"
+            ))
+            .hint("look at the system: it stopped answering"));
+        }
         let failed = self.totals.failed();
         if failed as f64 > self.tolerated * self.totals.measured as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
@@ -122,6 +129,15 @@ impl<'a> Printer<'a> {
         }
         Ok(end.code())
     }
+}
+
+/// The command line, for stderr and so for logs: without the values of passwords.
+fn shown(words: &[String]) -> String {
+    let hidden = |word: &String| match word.split_once('=') {
+        Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
+        _ => word.clone(),
+    };
+    words.iter().map(hidden).collect::<Vec<_>>().join(" ")
 }
 
 impl Observer for Printer<'_> {
@@ -133,12 +149,12 @@ impl Observer for Printer<'_> {
         }
         err(&format!("{line}\n"));
         let asked = loadstone_stores::Durability::from(opened.spec.store.durability);
-        let stronger = if promise.durability == asked {
-            String::new()
-        } else {
-            format!(" (asked for {}: this store has nothing between)", asked.name())
+        let other = match promise.durability.cmp(&asked) {
+            std::cmp::Ordering::Equal => String::new(),
+            std::cmp::Ordering::Greater => format!(" (asked for {}: this store has nothing between)", asked.name()),
+            std::cmp::Ordering::Less => format!(" (asked for {}: the server is not set up for it)", asked.name()),
         };
-        err(&format!("Writes survive: {}{stronger}: {}\n", survives(promise.durability), promise.how));
+        err(&format!("Writes survive: {}{other}: {}\n", survives(promise.durability), promise.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
         err("Starting test.\n");
     }
