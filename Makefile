@@ -37,6 +37,9 @@ LOCKED := --locked
 endif
 ENGINE := $(or $(CARGO_TARGET_DIR),target)/release/loadstone-engine
 
+# The JVM's part of the engine, which embeds it.
+HOST := java/target/loadstone-host.jar
+
 PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 
 .PHONY: all prerequisites build engine rocksdb demo test bench soak docs clean
@@ -48,8 +51,13 @@ prerequisites:
 
 # Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds,
 # and its own build of the engine then finds everything built.
-build: prerequisites
+build: prerequisites $(HOST)
 	cargo build --release --package loadstone-engine $(LOCKED)
+
+# Offline if it can be: mvn asks the network for what it has all the same.
+$(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
+	mvn --quiet --batch-mode --offline --file java package 2>/dev/null || mvn --quiet --batch-mode --file java package
+	touch $@
 
 $(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build
 	test -x $(VENV)/python || $(PYTHON) -m venv .venv
@@ -96,5 +104,5 @@ docs: all
 	$(VENV)/python -m loadstone.results.schema
 
 clean:
-	rm -rf .venv target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv target java/target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +

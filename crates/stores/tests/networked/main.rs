@@ -47,6 +47,7 @@ macro_rules! cases {
 }
 
 conformance! {
+    hbase: loadstone_stores::hbase::HBase, "LOADSTONE_TEST_HBASE", [ordered, scans, bytes];
     redis: loadstone_stores::redis::Redis, "LOADSTONE_TEST_REDIS", [scans, bytes];
     postgres: loadstone_stores::postgres::Postgres, "LOADSTONE_TEST_POSTGRES", [ordered, scans, tells_missing, refuses_second];
     postgrenosql: loadstone_stores::postgres::PostgreNoSql, "LOADSTONE_TEST_POSTGRENOSQL", [ordered, scans, tells_missing, refuses_second];
