@@ -92,11 +92,13 @@ def test_a_binding_that_does_not_connect_ends_the_run_with_its_words(engine: Eng
 
 
 def test_an_exit_in_a_run_leaves_the_results_so_far(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"run {scripted} {RUN} scripted=exit -threads 2")
+    # The other client works on until the JVM stands still.
+    total = 100_000_000
+    told = engine.told(f"run {scripted} {RUN} operationcount={total} scripted=exit -threads 2")
     assert told.code == 1
     measured = int(told.value("READ", "Operations") + told.value("UPDATE", "Operations"))
-    assert 490 <= measured <= 500
-    assert told.said("error: ") == [f"the run stopped after {measured} of 1000: the binding called System.exit(7)"]
+    assert 498 <= measured < total
+    assert told.said("error: ") == [f"the run stopped after {measured} of {total}: the binding called System.exit(7)"]
 
 
 def test_an_exit_while_connecting_is_told(engine: Engine, scripted: str) -> None:
@@ -139,7 +141,7 @@ def test_what_is_no_binding_is_refused(engine: Engine, scripted: str) -> None:
 def test_a_class_path_with_nothing_at_it_is_refused(engine: Engine) -> None:
     for path, message in (
         ("none.jar", "nothing is at none.jar (-cp)"),
-        (f"{engine.home}/*", f"{engine.home}//* holds no jar (-cp)".replace("//", "/")),
+        (f"{engine.home}/*", f"{engine.home}/* holds no jar (-cp)"),
     ):
         told = engine.told(f"run jvm -db Scripted -cp {path} {RUN}")
         assert (told.code, told.said("error: ")) == (2, [message])
@@ -166,7 +168,7 @@ def test_arguments_of_the_jvm_are_its_own(engine: Engine, scripted: str) -> None
     told = engine(f"run {scripted} {RUN}", "-jvm-args", "-Xmx64m -XX:+UseSerialGC")
     assert "TOTAL_GCS_Copy" in told.out
     told = engine.told(f"run {scripted} {RUN}", "-jvm-args", "-XX:NoSuchFlag")
-    assert (told.code, told.said("error: ")) == (2, ["the JVM does not start with -XX:NoSuchFlag (JNI -1)"])
+    assert (told.code, told.said("error: ")) == (2, ["the JVM does not start with -XX:NoSuchFlag (JNI -6)"])
 
 
 def test_collections_stand_in_the_report(engine: Engine, scripted: str) -> None:
