@@ -37,6 +37,9 @@ LOCKED := --locked
 endif
 ENGINE := $(or $(CARGO_TARGET_DIR),target)/release/loadstone-engine
 
+# The JVM's part of the engine, which embeds it.
+HOST := java/target/loadstone-host.jar
+
 PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 
 .PHONY: all prerequisites build engine rocksdb demo test bench soak docs clean
@@ -57,6 +60,11 @@ $(HOST): java/pom.xml $(shell find java/src/main -name '*.java') | prerequisites
 # and its own build of the engine then finds everything built.
 build: prerequisites $(HOST)
 	cargo build --release --package loadstone-engine $(LOCKED)
+
+# Offline if it can be: mvn asks the network for what it has all the same.
+$(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
+	mvn --quiet --batch-mode --offline --file java package 2>/dev/null || mvn --quiet --batch-mode --file java package
+	touch $@
 
 $(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build
 	test -x $(VENV)/python || $(PYTHON) -m venv .venv

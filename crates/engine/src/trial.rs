@@ -26,6 +26,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// what is under way ends as `TIMEOUT`, in a histogram, and not as a note.
 const NETWORK_GRACE: Duration = Duration::from_secs(35);
 
+/// How long the conductor sleeps before it looks whether the clients are done.
+const SLICE_NS_MIN: u64 = 2_000_000;
+const SLICE_NS_MAX: u64 = 20_000_000;
+
 /// The reason of an end by signal.
 pub const INTERRUPTED: &str = "interrupted";
 

@@ -10,7 +10,9 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, StoreError> {
     let mut all = Vec::new();
     for entry in text.split(':').filter(|entry| !entry.is_empty()) {
         match entry.strip_suffix('*').filter(|directory| directory.is_empty() || directory.ends_with('/')) {
-            Some(directory) => all.extend(jars(Path::new(if directory.is_empty() { "." } else { directory }), name)?),
+            Some("") => all.extend(jars(Path::new("."), name)?),
+            Some("/") => all.extend(jars(Path::new("/"), name)?),
+            Some(directory) => all.extend(jars(Path::new(directory.trim_end_matches('/')), name)?),
             None if Path::new(entry).exists() => all.push(PathBuf::from(entry)),
             // A JVM would take no notice, and then use another configuration or find no class.
             None => {

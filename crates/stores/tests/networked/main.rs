@@ -62,4 +62,5 @@ conformance! {
     cassandra: loadstone_stores::cassandra::Cassandra, "LOADSTONE_TEST_CASSANDRA", [scans, tables]
         // It learns its nodes' addresses from the first: a relay would be left at once.
         {password: "cassandra.password"};
+    hbase: loadstone_stores::hbase::HBase, "LOADSTONE_TEST_HBASE", [ordered, scans, bytes] {};
 }

@@ -1,0 +1,26 @@
+"""Bindings of our own for the tests of the store `jvm`: compiled once, against YCSB's core."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+
+MAVEN = Path(os.environ.get("LOADSTONE_MAVEN") or Path.home() / ".m2/repository")
+CORE = MAVEN / "site/ycsb/core/0.17.0/core-0.17.0.jar"
+ROCKSDB = MAVEN / "org/rocksdb/rocksdbjni/10.10.1/rocksdbjni-10.10.1-linux64.jar"
+
+
+def compiled(name: str, directory: Path, *jars: Path) -> Path:
+    """The directory with a binding's class."""
+    for jar in (CORE, *jars):
+        if not jar.is_file():
+            pytest.fail(f"no {jar}: run `make`")
+    path = os.pathsep.join(map(str, (CORE, *jars)))
+    source = ROOT / "tests/java" / f"{name}.java"
+    subprocess.run(["javac", "-Xlint:all,-processing", "-Werror", "-cp", path, "-d", directory, source], check=True)
+    return directory

@@ -1,0 +1,50 @@
+"""Data loaded by a binding of YCSB in the JVM is read by our own store, and the other way round.
+
+The binding is RocksDB's Java API with the layout of YCSB's own, the store is ours over the C API of the same library.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Engine, dump
+from jvm_support import ROCKSDB, compiled
+
+RECORDS = 2000
+
+
+@pytest.fixture(scope="module")
+def binding(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """How the binding is named."""
+    classes = compiled("RocksBinding", tmp_path_factory.mktemp("classes"), ROCKSDB)
+    return f"jvm -db RocksBinding -cp {classes}:{ROCKSDB} jvm.networked=false rocks.dir=db"
+
+
+COMMON = f"-P workloads/workloada recordcount={RECORDS} operationcount={RECORDS} dataintegrity=true fieldlength=40"
+OWN = "rocksdb rocksdb.dir=db"
+
+
+def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -> None:
+    engine(f"load {binding} -threads 4 {COMMON}")
+    told = engine(f"run {OWN} {COMMON} readproportion=1 updateproportion=0")
+    assert told.returns("VERIFY") == {"OK": RECORDS}
+    assert len(dump(engine)) == RECORDS
+
+
+def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str) -> None:
+    engine(f"load {OWN} {COMMON}")
+    told = engine(f"run {binding} -threads 4 {COMMON}")
+    reads = told.returns("READ")["OK"]
+    assert 0 < reads < RECORDS, "updates are among them"
+    assert told.returns("VERIFY") == {"OK": reads}
+    again = engine(f"run {OWN} {COMMON} readproportion=1 updateproportion=0")
+    assert again.returns("VERIFY") == {"OK": RECORDS}, "what the binding updated is right, too"
+
+
+def test_both_write_the_same_bytes(engine: Engine, binding: str, tmp_path: Path) -> None:
+    engine(f"load {binding} {COMMON}")
+    engine(f"load rocksdb rocksdb.dir={tmp_path / 'own'} {COMMON}")
+    theirs, ours = dump(engine), dump(engine, "rocksdb", str(tmp_path / "own"))
+    assert theirs == ours
