@@ -60,7 +60,8 @@ impl Store for HBase {
         let arguments = options.get("jvm.args").map_or_else(|| OPENED.to_owned(), |own| format!("{OPENED} {own}"));
         options.properties.insert("jvm.args".to_owned(), arguments);
         options.properties.insert("columnfamily".to_owned(), family.to_owned());
-        let hosted = Hosted::open(&options, "hbase", class_path, &[("durability", level)])?.map_err(refusal)?;
+        let hosted =
+            Hosted::open(&options, "hbase", class_path, &[("durability", level)])?.map_err(|words| refusal(&words))?;
         let facts = hosted.facts()?;
         let (durability, how) = promised(level, &facts, buffered);
         Ok(Self { hosted, durability, how, facts })
@@ -170,7 +171,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, St
 }
 
 /// The host's refusals are a line for the user and a hint.
-fn refusal(words: String) -> StoreError {
+fn refusal(words: &str) -> StoreError {
     if words.contains("NoClassDefFoundError") || words.contains("ClassNotFoundException") {
         return StoreError::failed(format!("the jars of HBase's client are not complete: {words}")).hint(LIBRARY_HINT);
     }

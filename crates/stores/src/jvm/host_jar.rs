@@ -18,7 +18,8 @@ pub fn path(options: &Options) -> Result<PathBuf, StoreError> {
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(StoreError::usage(format!("no file {named} (jvm.host)")).hint("leave jvm.host out for the embedded one"))
+            Err(StoreError::usage(format!("no file {named} (jvm.host)"))
+                .hint("leave jvm.host out for the embedded one"))
         };
     }
     if EMBEDDED.is_empty() {

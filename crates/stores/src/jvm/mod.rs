@@ -120,11 +120,13 @@ impl Store for Jvm {
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         let class = options.get("jvm.class").ok_or_else(|| {
-            StoreError::usage("jvm.class is not set: no binding is named")
-                .hint("name its class and where it is: -db site.ycsb.db.RedisClient -cp '/opt/ycsb/redis-binding/lib/*'")
+            StoreError::usage("jvm.class is not set: no binding is named").hint(
+                "name its class and where it is: -db site.ycsb.db.RedisClient -cp '/opt/ycsb/redis-binding/lib/*'",
+            )
         })?;
         let class_path = class_path::entries(options.get("jvm.classpath").unwrap_or_default(), "-cp")?;
-        let hosted = Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|words| unusable(class, &words))?;
+        let hosted =
+            Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|words| unusable(class, &words))?;
         Ok(Self { hosted, class: class.to_owned() })
     }
 
@@ -137,7 +139,11 @@ impl Store for Jvm {
 
     fn session(&self) -> Result<Self::Session, StoreError> {
         JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |words| {
-            (words, "these are the binding's own words; it gets every property, see its README for those it needs".to_owned())
+            (
+                words,
+                "these are the binding's own words; it gets every property, see its README for those it needs"
+                    .to_owned(),
+            )
         })
     }
 

@@ -35,7 +35,10 @@ mod tests {
     #[test]
     fn words_are_split_as_a_shell_does() {
         assert_eq!(split("-Xmx1g  -Da=b ").unwrap(), ["-Xmx1g", "-Da=b"]);
-        assert_eq!(split(r#"-Da='two words' "-Db=it's" -Dc=\ d ''"#).unwrap(), ["-Da=two words", "-Db=it's", "-Dc= d", ""]);
+        assert_eq!(
+            split(r#"-Da='two words' "-Db=it's" -Dc=\ d ''"#).unwrap(),
+            ["-Da=two words", "-Db=it's", "-Dc= d", ""]
+        );
         assert!(split("-Da='open").unwrap_err().usage);
         assert!(split(" ").unwrap().is_empty());
     }

@@ -37,9 +37,9 @@ fn opened_at<S: Store>(subject: &Subject, host: &str, port: &str) -> Result<S, S
             let (scheme, rest) = value.split_once("://").expect("a URL");
             let (_, path) = rest.split_once('/').expect("a path");
             *value = format!("{scheme}://{host}:{port}/{path}");
-        } else if name.ends_with("hosts") || name.ends_with("host") {
+        } else if ["hosts", "host", "quorum"].iter().any(|end| name.ends_with(end)) {
             host.clone_into(value);
-        } else if name.ends_with("port") {
+        } else if name.to_ascii_lowercase().ends_with("port") {
             port.clone_into(value);
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
@@ -123,7 +124,10 @@ impl<S: Session> Sync<S> {
     }
 
     pub fn remove(&mut self, key: &[u8]) -> Status {
-        self.wait(|session| session.delete(key))
+        let status = self.wait(|session| session.delete(key));
+        // In HBase a delete hides what is written within the same millisecond (HBASE-2256).
+        std::thread::sleep(Duration::from_millis(2));
+        status
     }
 
     pub fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
