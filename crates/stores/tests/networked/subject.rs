@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
@@ -68,9 +69,9 @@ impl Subject {
                 let (scheme, rest) = value.split_once("://").expect("a URL");
                 let (_, path) = rest.split_once('/').expect("a path");
                 *value = format!("{scheme}://{host}:{port}/{path}");
-            } else if name.ends_with("hosts") || name.ends_with("host") {
+            } else if ["hosts", "host", "quorum"].iter().any(|end| name.ends_with(end)) {
                 host.clone_into(value);
-            } else if name.ends_with("port") {
+            } else if name.to_ascii_lowercase().ends_with("port") {
                 port.clone_into(value);
             }
         }
@@ -164,7 +165,10 @@ impl<S: Session> Sync<S> {
     }
 
     pub fn remove(&mut self, key: &[u8]) -> Status {
-        self.wait(|session| session.delete(key))
+        let status = self.wait(|session| session.delete(key));
+        // In HBase a delete hides what is written within the same millisecond (HBASE-2256).
+        std::thread::sleep(Duration::from_millis(2));
+        status
     }
 
     pub fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
