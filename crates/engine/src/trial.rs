@@ -343,6 +343,7 @@ impl Conductor<'_> {
 
     /// Sleeps until `ns`, a control, the loss of the store, or until every client has finished.
     fn sleep_until<S: Store>(&self, ns: u64, controls: &Receiver<Control>, store: &S) -> Option<End> {
+        let start = Monotonic.now_ns();
         loop {
             let now = Monotonic.now_ns();
             if now >= ns || self.all_done() {
@@ -351,8 +352,9 @@ impl Conductor<'_> {
             if let Some(why) = store.lost() {
                 return Some(End::Failed(why));
             }
-            // Short enough to notice the end of a short run at once, long enough to cost nothing.
-            let wait = Duration::from_nanos((ns - now).min(2_000_000));
+            // Short enough to notice the end of a short run at once; long enough that in a long one waking costs nothing.
+            let slice = (now.saturating_sub(start) / 50).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
+            let wait = Duration::from_nanos((ns - now).min(slice));
             match controls.recv_timeout(wait) {
                 Ok(Control::Stop(why)) => return Some(End::Stopped(why)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use loadstone_load::Status;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -113,8 +114,8 @@ impl Connection {
         poll_fn(|context| slot.poll(context)).await
     }
 
-    /// Gives up what has waited too long. Called [`SWEEPS`] times in what a request may take.
-    pub fn sweep(&self) {
+    /// Gives up what has waited too long. Called [`SWEEPS`] times in `timeout`, which is what a request may take.
+    pub fn sweep(&self, timeout: Duration) {
         let shared = &*self.0;
         let now = shared.now.get().wrapping_add(1);
         shared.now.set(now);
@@ -125,7 +126,8 @@ impl Connection {
                 && let Some(slot) = entry.slot.take()
             {
                 *orphans += 1;
-                slot.fail(entry.serial, Status::Timeout, &format!("no answer from {} in time", shared.address));
+                let words = format!("no answer from {} within {} ms", shared.address, timeout.as_millis());
+                slot.fail(entry.serial, Status::Timeout, &words);
             }
         }
         if *orphans == 0 {

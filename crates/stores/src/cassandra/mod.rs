@@ -83,7 +83,7 @@ impl Store for Cassandra {
         let nodes = self.cluster.nodes.iter().filter(|node| node.dc == *local_dc).count();
         let connections = if settings.per_client { "of each client" } else { "of each executor" };
         let mut promise = Promise::new(durability, how)
-            .fact("version", self.cluster.version.clone())
+            .fact("version", format!("Cassandra {}", self.cluster.version))
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", native protocol 4"))
             .fact("address", self.cluster.contact.to_string())
             .fact("keyspace", settings.keyspace.clone())

@@ -203,7 +203,7 @@ async fn sweep(pool: Weak<Pool>, timeout: Duration) {
         tokio::time::sleep(step).await;
         let Some(pool) = pool.upgrade() else { return };
         for link in pool.lines.iter().filter_map(Line::live) {
-            link.connection().sweep();
+            link.connection().sweep(timeout);
         }
     }
 }

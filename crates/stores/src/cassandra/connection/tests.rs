@@ -1,6 +1,7 @@
 //! Against a server of our own that answers when, and with what, the test says.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use super::super::wire::opcode;
 use super::*;
@@ -104,8 +105,8 @@ fn the_answer_to_a_request_given_up_is_nobodys() {
     on_executor(async |connection, mut server| {
         let late = async {
             let stream = server.request().await.0;
-            (0..SWEEPS).for_each(|_| connection.sweep());
-            connection.sweep();
+            (0..SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
+            connection.sweep(Duration::from_secs(12));
             stream
         };
         let (failed, late) = both(ask(&connection, b"slow"), late).await;
@@ -161,9 +162,9 @@ fn a_silent_connection_is_given_up() {
     on_executor(async |connection, mut server| {
         let silence = async {
             server.request().await;
-            (0..=SWEEPS).for_each(|_| connection.sweep());
+            (0..=SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
             assert!(connection.is_open(), "one answer that is late is no reason");
-            (0..=2 * SWEEPS).for_each(|_| connection.sweep());
+            (0..=2 * SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
             assert!(!connection.is_open());
         };
         let (failed, ()) = both(ask(&connection, b"anybody?"), silence).await;
