@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from loadstone import provide
 from loadstone.commands.parser import Parser, guarded
 from loadstone.errors import LoadstoneError
 
@@ -71,6 +72,7 @@ def carry_out(loaded: Loaded, wishes: Wishes) -> int:
 
         print(describe(planned, loaded.warnings))
         return 0
+    provide.for_stores(variant.store for variant in planned.variants)
     talk = Console(stderr=True, emoji=False)
     for warning in loaded.warnings:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
