@@ -132,6 +132,13 @@ CASES = [
     ),
     Case(
         "unlike-promises",
+        "which stands for what is compared",
+        experiment(rocksdb(facts(durability="device")), question=asking(by="system", promises=("durability",))),
+        NOTE,
+        "rocksdb keeps durability device, lmdb os",
+    ),
+    Case(
+        "unlike-promises",
         "one side says nothing",
         experiment(
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))

@@ -27,6 +27,8 @@ CLIENTS = 8
 # What an operation may end with while its server is gone, and while it is paused.
 GONE = {"SERVICE_UNAVAILABLE", "TIMEOUT"}
 PAUSE_SECONDS = 5.0
+# How the names of properties end that hold an address.
+HOST, PORT = ("host", "hosts", "quorum"), ("port", "Port")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,14 @@ class Networked:
     table: Mapping[str, str] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     nodes: int | None = None
+    # What it must be told beside where its server is.
+    told: Mapping[str, str] = field(default_factory=dict)
+    # A server has room for so many; where each is a thread of a JVM, so has this machine.
+    many_clients: int = 1000
+    # What is said of a server that was killed, of one that exceeds a limit of 1,000 ms, and of what makes a table.
+    killed: tuple[str, ...] = ("SERVICE_UNAVAILABLE",)
+    late: str = r"within 1000 ms"
+    makes_table: str = r"CREATE TABLE (ycsb\.)?nosuchtable"
 
     @property
     def variable(self) -> str:
@@ -62,7 +72,7 @@ STORES = (
         # What is written must be there after a restart.
         settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
     ),
-    Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}),
+    Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}, many_clients=150),
     Networked(
         "postgrenosql",
         "postgres",
@@ -70,6 +80,7 @@ STORES = (
         "postgres.timeout",
         "postgrenosql.passwd",
         {"layout": "postgrenosql"},
+        many_clients=150,
     ),
     Networked(
         "cassandra",
@@ -85,6 +96,19 @@ STORES = (
             "write_request_timeout": "20000ms",
         },
     ),
+    Networked(
+        "hbase",
+        "hbase",
+        ("hbase.zookeeper.",),
+        "hbase.client.operation.timeout",
+        table={"family": "cf"},
+        told={"columnfamily": "cf"},
+        many_clients=100,
+        # Its client asks until its limit is over, and says of either that the limit is.
+        killed=("SERVICE_UNAVAILABLE", "TIMEOUT"),
+        late=r"callTimeout=1000\b",
+        makes_table=r"`loadstone systems hbase create-table nosuchtable cf`",
+    ),
 )
 
 
@@ -98,7 +122,8 @@ class Served:
     @property
     def properties(self) -> dict[str, str]:
         """The store's own."""
-        return {n: v for n, v in self.up.properties.items() if n.startswith(self.store.properties)}
+        found = {n: v for n, v in self.up.properties.items() if n.startswith(self.store.properties)}
+        return {**found, **self.store.told}
 
     @property
     def address(self) -> tuple[str, str]:
@@ -107,8 +132,8 @@ class Served:
         found = re.search(r"//([^:/]+):(\d+)", text)
         if found:
             return found[1], found[2]
-        host = next(v for n, v in self.properties.items() if n.endswith(("host", "hosts"))).split(",")[0]
-        return host, next(v for n, v in self.properties.items() if n.endswith("port"))
+        host = next(v for n, v in self.properties.items() if n.endswith(HOST)).split(",")[0]
+        return host, next(v for n, v in self.properties.items() if n.endswith(PORT))
 
     def elsewhere(self, host: str, port: str) -> dict[str, str]:
         """The properties of a server at another address."""
@@ -117,9 +142,9 @@ class Served:
         for name, value in self.properties.items():
             if name.endswith("url"):
                 value = value.replace(f"{own_host}:{own_port}", f"{host}:{port}")
-            elif name.endswith(("host", "hosts")):
+            elif name.endswith(HOST):
                 value = host
-            elif name.endswith("port"):
+            elif name.endswith(PORT):
                 value = port
             changed[name] = value
         assert changed != self.properties
@@ -236,8 +261,8 @@ def test_what_was_loaded_is_read_and_right(served: Served, engine: Engine) -> No
     assert told.returns("SCAN") == {"OK": 200}
 
 
-def test_a_thousand_clients(served: Served, engine: Engine) -> None:
-    clients = 1000 if served.store.system != "postgres" else 150
+def test_many_clients(served: Served, engine: Engine) -> None:
+    clients = served.store.many_clients
     served.load(engine)
     line = f"run {served.store.name} -P workloads/workloada recordcount={RECORDS} operationcount={20 * clients}"
     told = engine(f"{line} -threads {clients} dataintegrity=true", *served.words())
@@ -257,9 +282,10 @@ def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
     assert told.code == 1, told.err
     found = statuses(told)
     assert found["OK"] > 0
-    assert found["SERVICE_UNAVAILABLE"] > 0
+    assert sum(found[status] for status in served.store.killed) > 0
     assert {*found} <= {"OK", *GONE}
-    assert re.search(r"warning: \d+ x (READ|UPDATE) returned SERVICE_UNAVAILABLE; the first: \S", told.err), told.err
+    words = rf"warning: \d+ x (READ|UPDATE) returned ({'|'.join(served.store.killed)}); the first: \S"
+    assert re.search(words, told.err), told.err
     # The rest of the run was spent asking, not spinning.
     assert sum(found.values()) - found["OK"] < 4 * CLIENTS * 30
 
@@ -334,7 +360,7 @@ def test_a_server_that_stands_still_for_five_seconds(
         assert found["TIMEOUT"] >= CLIENTS
         assert {*found} <= {"OK", *GONE}
         assert told.code == 1
-        assert re.search(r"returned TIMEOUT; the first: .*within 1000 ms", told.err), told.err
+        assert re.search(rf"returned TIMEOUT; the first: .*{served.store.late}", told.err), told.err
         assert slowest < 0.9 * PAUSE_SECONDS * 1e6
     # A late answer is nobody's: whoever verifies would have seen UNEXPECTED_STATE. (ERROR: a read brought nothing.)
     assert {*told.returns("VERIFY")} <= {"OK", "ERROR"}
@@ -372,7 +398,7 @@ def test_a_missing_table_is_told_with_what_makes_it(served: Served, engine: Engi
     for verb in ("load", "run"):
         told = engine.told(f"{verb} {served.store.name} -P workloads/workloada table=nosuchtable", *served.words())
         refused(told, "nosuchtable", ":".join(served.address))
-        assert re.search(r"CREATE TABLE (ycsb\.)?nosuchtable", told.err), told.err
+        assert re.search(served.store.makes_table, told.err), told.err
 
 
 def test_a_run_on_a_table_of_nobody_finds_nothing(served: Served, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""What a store needs beside the engine, fetched once: the jars of HBase's client, which the engine finds in the cache."""
+"""What a store needs beside the engine, fetched once: the jars of HBase's client."""
 
 from __future__ import annotations
 

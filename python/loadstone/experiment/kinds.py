@@ -198,4 +198,17 @@ Fresh = Annotated[Literal["system", "table", "none"], one_of(*FRESH), WithJsonSc
 RAISED: tuple[Literal["clients"], Literal["rate"]] = ("clients", "rate")
 Raised = Annotated[Literal["clients", "rate"], one_of(*RAISED), WithJsonSchema({"enum": [*RAISED]})]
 Most = Annotated[Literal["throughput"], one_of("throughput"), WithJsonSchema({"enum": ["throughput"]})]
+PROMISES: tuple[
+    Literal["durability"], Literal["replication"], Literal["replication_acknowledged"], Literal["consistency"]
+] = (
+    "durability",
+    "replication",
+    "replication_acknowledged",
+    "consistency",
+)
+Promised = Annotated[
+    Literal["durability", "replication", "replication_acknowledged", "consistency"],
+    one_of(*PROMISES),
+    WithJsonSchema({"enum": [*PROMISES]}),
+]
 Claim = Annotated[Literal["device"], one_of("device"), WithJsonSchema({"enum": ["device"]})]

@@ -22,6 +22,7 @@ from loadstone.experiment.kinds import (
     Most,
     Natural,
     Number,
+    Promised,
     Property,
     Raised,
     Rate,
@@ -266,6 +267,11 @@ class Compare(Part):
     baseline: Value | None = Field(
         default=None, description="Its value that the others are compared with. Default: its first.", examples=["lmdb"]
     )
+    promises: tuple[Promised, ...] = Field(
+        default=(),
+        description="Promises that its values differ in on purpose, so that their price is what is compared.",
+        examples=[["durability"]],
+    )
     metrics: tuple[Text, ...] = Field(
         default=(),
         description="The figures. Default: throughput and p99 of reads, updates and inserts.",
@@ -379,6 +385,7 @@ class Experiment(Part):
             by=self.compare.by,
             baseline=self.compare.baseline,
             metrics=self.compare.metrics,
+            promises=self.compare.promises,
             at_least=self.repeats.at_least,
             at_most=self.repeats.at_most,
             until=self.repeats.until,

@@ -18,6 +18,8 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
+    # Facts that are to differ: their price is what is compared.
+    differs: Sequence[str] = ()
 
     @property
     def trials(self) -> tuple[str, ...]:
@@ -29,8 +31,8 @@ class Pair:
         return known(self.baselines, name), known(self.contenders, name)
 
     def asked(self, name: str) -> bool:
-        """Whether the fact is what is compared: the dimension by its name, or by its values on both sides."""
-        return self.by == name or self.facts(name) == ([self.baseline], [self.contender])
+        """Whether the fact is what is compared: said so, as the dimension, or by its values on both sides."""
+        return name in self.differs or self.by == name or self.facts(name) == ([self.baseline], [self.contender])
 
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:

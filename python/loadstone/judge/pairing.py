@@ -47,8 +47,9 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
     base = baseline(results, by)
     # Trials are in the order in which they were run, which is random.
     contexts = {context: contexts[context] for context in sorted(contexts, key=natural)}
+    differs = results.question.promises
     found = [
-        Match(context, keys[base], key, Pair(by, base, value, variants[keys[base]], variants[key]))
+        Match(context, keys[base], key, Pair(by, base, value, variants[keys[base]], variants[key], differs))
         for context, keys in contexts.items()
         if base is not None and base in keys
         for value, key in sorted(keys.items(), key=lambda pair: natural(pair[0]))

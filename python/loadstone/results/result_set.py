@@ -36,6 +36,8 @@ class Question:
     baseline: Scalar | None = None
     # What is compared; empty: those of DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
+    # Promises that the compared values differ in on purpose: `durability`, `consistency` …
+    promises: tuple[str, ...] = ()
     # Repeats: how many at least and at most, and how narrow the interval of throughput shall be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
@@ -61,6 +63,7 @@ class Question:
             "by": lambda value: optional(text, value),
             "baseline": lambda value: optional(scalar, value),
             "metrics": lambda value: tuple(text(each) for each in value),
+            "promises": lambda value: tuple(text(each) for each in value),
             "at_least": whole,
             "at_most": lambda value: optional(whole, value),
             "until": lambda value: optional(number, value),

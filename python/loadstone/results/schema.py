@@ -55,6 +55,11 @@ QUESTION = fields(
         "by": {"type": ["string", "null"], "description": "The dimension that is compared."},
         "baseline": {"type": ["string", "number", "boolean", "null"]},
         "metrics": {"type": "array", "items": {"type": "string"}},
+        "promises": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Promises that the compared values differ in on purpose.",
+        },
         "at_least": {"type": "integer"},
         "at_most": {"type": ["integer", "null"]},
         "until": {"type": ["number", "null"], "description": "Width of the interval asked for, as a share."},

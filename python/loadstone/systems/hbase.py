@@ -96,8 +96,12 @@ class HBase(System):
         return f"{serving.waiting} regions are not open" if serving.waiting else None
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """The directory with the site files, as `-cp` takes it."""
-        return {"hbase.conf": str(conf_of(place))}
+        """The directory with the site files, as `-cp` takes it; and where ZooKeeper is, for who has no use for files."""
+        return {
+            "hbase.conf": str(conf_of(place)),
+            "hbase.zookeeper.quorum": MASTER_HOST,
+            "hbase.zookeeper.property.clientPort": str(zookeeper_port(plan)),
+        }
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """What HBase promises of a write, and where its logs are.
