@@ -16,7 +16,7 @@ OWN = "hbase.lib="
 
 def for_command(arguments: Sequence[str]) -> None:
     """Provides for a YCSB command line. What cannot be fetched is left to the engine to miss: it knows more places."""
-    words = [word for word in arguments[1:4] if word.startswith("hbase") and "=" not in word]
+    words = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
     if not words or any(word.startswith(OWN) for word in arguments):
         return
     from loadstone.errors import LoadstoneError

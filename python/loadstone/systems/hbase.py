@@ -96,7 +96,7 @@ class HBase(System):
         return f"{serving.waiting} regions are not open" if serving.waiting else None
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """The directory with the site files, as `-cp` takes it; and where ZooKeeper is, for who has no use for files."""
+        """The directory with the site files, as `-cp` takes it; and where ZooKeeper is, for those without it."""
         return {
             "hbase.conf": str(conf_of(place)),
             "hbase.zookeeper.quorum": MASTER_HOST,
