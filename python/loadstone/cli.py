@@ -5,7 +5,7 @@ A door starts as fast as Python does: this module imports what only some command
 
 import sys
 
-from loadstone import __version__, engine, provide
+from loadstone import __version__, engine
 from loadstone.errors import LoadstoneError
 
 # The engine's subcommands that a user types; it parses their arguments itself.
@@ -48,7 +48,9 @@ def run(arguments: list[str]) -> int:
         # Many trials, so it is the lab's.
         return run_command("search", rest)
     if command in ENGINE_COMMANDS:
-        if command == "ycsb":
+        if any(word.startswith("hbase") for word in rest[1:4]):
+            from loadstone import provide
+
             provide.for_command(rest)
         engine.replace_process(arguments)
     if command in LAB_COMMANDS:
