@@ -54,8 +54,9 @@ const TURN_EVERY: u32 = 16;
 pub struct Alarm(Rc<Inner>);
 
 impl Alarm {
-    /// An alarm on the executor that runs now, and its task, which must be spawned there.
-    pub fn new() -> io::Result<(Self, impl Future<Output = ()>)> {
+    /// An alarm on the executor that runs now, and its task, which must be spawned there. `stopped` is asked for all who
+    /// wait: thousands of clients that each looked for themselves would be late for what is due.
+    pub fn new(stopped: impl Fn() -> bool) -> io::Result<(Self, impl Future<Output = ()>)> {
         // SAFETY: a fresh descriptor, owned from here on.
         let fd = unsafe {
             let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
@@ -69,24 +70,24 @@ impl Alarm {
         let inner = Inner { fd, waits: RefCell::default(), armed_ns: Cell::new(u64::MAX), turns: Cell::new(0) };
         let alarm = Self(Rc::new(inner));
         let ringing = alarm.clone();
-        Ok((alarm, async move { ringing.ring().await }))
+        Ok((alarm, async move { ringing.ring(stopped).await }))
     }
 
-    async fn ring(&self) {
+    async fn ring(&self, stopped: impl Fn() -> bool) {
         loop {
             // Nobody reads the expirations: setting the timer anew forgets them, and the next one is a new edge for epoll.
             let Ok(mut ready) = self.0.fd.readable().await else { return };
             ready.clear_ready();
             self.0.armed_ns.set(u64::MAX);
-            let now = Monotonic.now_ns();
+            let (now, over) = (Monotonic.now_ns(), stopped());
             let mut waits = self.0.waits.borrow_mut();
-            while waits.peek().is_some_and(|wait| wait.0.ns <= now) {
+            while waits.peek().is_some_and(|wait| over || wait.0.ns <= now) {
                 if let Some(Reverse(wait)) = waits.pop() {
                     wait.waker.wake();
                 }
             }
             if let Some(Reverse(next)) = waits.peek() {
-                self.arm(next.ns);
+                self.arm(next.ns.min(now + SLICE_NS));
             }
         }
     }
@@ -119,16 +120,16 @@ impl Clock for Alarm {
 
 impl Timer for Alarm {
     async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
-        let mut waiting_for = 0;
+        let mut waits = false;
         poll_fn(|context| {
             let now = self.now_ns();
             if now >= ns || stopped() {
                 return Poll::Ready(());
             }
-            if now >= waiting_for {
-                waiting_for = ns.min(now + SLICE_NS);
-                self.0.waits.borrow_mut().push(Reverse(Wait { ns: waiting_for, waker: context.waker().clone() }));
-                self.arm(waiting_for);
+            if !waits {
+                waits = true;
+                self.0.waits.borrow_mut().push(Reverse(Wait { ns, waker: context.waker().clone() }));
+                self.arm(ns.min(now + SLICE_NS));
             }
             Poll::Pending
         })
@@ -142,5 +143,54 @@ impl Timer for Alarm {
         if turns.is_multiple_of(TURN_EVERY) {
             tokio::task::yield_now().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each of many waits was looked at, in all.
+    fn looks(until_ns: u64, stopped: impl Fn() -> bool + Copy + 'static) -> u32 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let looks = Rc::new(Cell::new(0));
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let (alarm, ringing) = Alarm::new(stopped).unwrap();
+            let ringing = tokio::task::spawn_local(ringing);
+            let clients: Vec<_> = (0..100)
+                .map(|_| {
+                    let (alarm, looks) = (alarm.clone(), Rc::clone(&looks));
+                    let asked = move || {
+                        looks.set(looks.get() + 1);
+                        stopped()
+                    };
+                    tokio::task::spawn_local(async move {
+                        let due = alarm.now_ns().saturating_add(until_ns);
+                        alarm.until(due, asked).await;
+                        assert!(alarm.now_ns() >= due || stopped());
+                    })
+                })
+                .collect();
+            for client in clients {
+                client.await.unwrap();
+            }
+            ringing.abort();
+        });
+        looks.get()
+    }
+
+    #[test]
+    fn who_waits_long_is_left_alone_until_it_is_due() {
+        assert_eq!(looks(5 * SLICE_NS, || false), 100);
+    }
+
+    #[test]
+    fn a_stop_wakes_who_waits_for_ever() {
+        thread_local! { static ASKED: Cell<u32> = const { Cell::new(0) }; }
+        let after_all_wait = || {
+            ASKED.set(ASKED.get() + 1);
+            ASKED.get() > 100
+        };
+        assert!((101..=200).contains(&looks(u64::MAX, after_all_wait)));
     }
 }

@@ -47,7 +47,8 @@ pub struct Common<'a, W> {
 pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, timer: &T, session: &mut S, tape: &Tape) {
     let course = common.course;
     let mut operation = Operation::default();
-    let mut client = Client { common, timer, session: &mut *session, tape, row: Row::default(), rows: Rows::default() };
+    let (row, rows) = (Row::default(), Rows::default());
+    let mut client = Client { common, timer, session: &mut *session, tape, row, rows, words: None };
     let mut cursor = Cursor::default();
     let mut free = timer.now_ns();
     while let Some(index) = course.claim() {
@@ -75,6 +76,9 @@ pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, ti
     let sent = timer.now_ns();
     let status = session.cleanup().await;
     tape.step(Kind::Cleanup, status, Times { due: sent, sent, done: timer.now_ns() });
+    if !status.is_ok() {
+        course.keep_words(Kind::Cleanup, status, || session.last_error());
+    }
 }
 
 struct Client<'a, T, S, W> {
@@ -84,6 +88,8 @@ struct Client<'a, T, S, W> {
     tape: &'a Tape,
     row: Row,
     rows: Rows,
+    /// Of the last failure.
+    words: Option<String>,
 }
 
 impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
@@ -104,14 +110,14 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
         }
         let mut status = self.ask(operation).await;
         let mut done = self.timer.now_ns();
+        let first = if operation.kind == Kind::ReadModifyWrite { Kind::Read } else { operation.kind };
         if !status.is_ok() {
             self.row.clear();
-            status = self.judge(operation, status, sent);
+            status = self.judge(first, operation, status, sent);
         }
         if let (Some(acks), Some(number)) = (common.acks, insert) {
             acks.done(number, done);
         }
-        let first = if operation.kind == Kind::ReadModifyWrite { Kind::Read } else { operation.kind };
         if measured {
             tape.step(first, status, Times { due: due_ns, sent, done });
         }
@@ -121,7 +127,8 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
                 let written = self.session.update(&operation.key, &operation.row).await;
                 let read_done = done;
                 done = self.timer.now_ns();
-                let written = if written.is_ok() { written } else { self.judge(operation, written, sent) };
+                let written =
+                    if written.is_ok() { written } else { self.judge(Kind::Update, operation, written, sent) };
                 ok &= written.is_ok();
                 if measured {
                     tape.step(Kind::Update, written, Times { due: due_ns, sent: read_done, done });
@@ -153,9 +160,9 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
         }
     }
 
-    /// What a failure counts as, and its words.
+    /// What a failed step counts as; keeps its words.
     #[cold]
-    fn judge(&mut self, operation: &Operation, status: Status, sent: u64) -> Status {
+    fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         let common = self.common;
         if status == Status::NotFound
             && let (Some(acks), Some(number)) = (common.acks, common.workload.insert_number(operation.record))
@@ -166,9 +173,16 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
                 return Status::NotYet;
             }
         }
-        let session = &mut *self.session;
-        common.course.keep_words(operation.kind, status, || session.last_error());
+        self.keep_words(step, status);
         status
+    }
+
+    /// Takes a failure's words, wanted or not: left in the session they would pass for those of the next failure that
+    /// has none of its own.
+    #[cold]
+    fn keep_words(&mut self, step: Kind, status: Status) {
+        self.words = self.session.last_error();
+        self.common.course.keep_words(step, status, || self.words.clone());
     }
 
     #[inline]
@@ -221,11 +235,12 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
             if status.is_ok() {
                 return (true, done);
             }
+            self.keep_words(Kind::Insert, status);
         }
         if policy.stop {
             self.common.course.stop_because(|| {
-                let words = self.session.last_error();
-                let words = words.as_deref().or(self.common.course.words(Kind::Insert, status)).unwrap_or("no words");
+                let words =
+                    self.words.as_deref().or(self.common.course.words(Kind::Insert, status)).unwrap_or("no words");
                 format!("insert of {} failed with {}: {words}", text(&operation.key), status.name())
             });
         }

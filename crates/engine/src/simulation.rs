@@ -97,17 +97,22 @@ pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 pub struct Scripted {
     timer: SimTimer,
     script: Script,
+    error: Option<String>,
 }
 
 impl Scripted {
     /// A session in a world.
     pub fn new(timer: &SimTimer, script: &Script) -> Self {
-        Self { timer: timer.clone(), script: Rc::clone(script) }
+        Self { timer: timer.clone(), script: Rc::clone(script), error: None }
     }
 
     async fn act(&mut self, key: &[u8]) -> Status {
         let (ns, status) = (self.script)(key);
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
+        // As stores do: that there is no such record needs no words.
+        if !status.is_ok() && status != Status::NotFound {
+            self.error = Some(format!("scripted {}", status.name()));
+        }
         status
     }
 }
@@ -131,6 +136,6 @@ impl Session for Scripted {
         self.act(key).await
     }
     fn last_error(&mut self) -> Option<String> {
-        Some("scripted".to_owned())
+        self.error.take()
     }
 }

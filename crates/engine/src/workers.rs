@@ -260,7 +260,8 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
                     return;
                 }
             };
-            let (alarm, ringing) = match Alarm::new() {
+            let course = Arc::clone(&job.course);
+            let (alarm, ringing) = match Alarm::new(move || course.stopped()) {
                 Ok(made) => made,
                 Err(error) => {
                     let _ = connected.send(Err(StoreError::failed(format!("cannot make a timer: {error}"))));
@@ -281,10 +282,17 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
                     drive(&job.common(start_ns), &alarm, &mut session, &tape).await;
                 }));
             }
+            let mut panic = None;
             for client in clients {
-                let _ = client.await;
+                if let Err(died) = client.await {
+                    panic = panic.or(died.try_into_panic().ok());
+                }
             }
             ringing.abort();
+            // The executor caught it; without its client the counts are not what they seem.
+            if let Some(panic) = panic {
+                std::panic::resume_unwind(panic);
+            }
         });
         drop(local);
         drop(job);

@@ -59,7 +59,7 @@ pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
         _ if error.kind() == std::io::ErrorKind::TimedOut => Status::Timeout,
         _ => Status::ServiceUnavailable,
     };
-    Failure::new(status, format!("cannot connect to {server}: {error}"))
+    Failure::new(status, format!("{NO_CONNECTION}{server}: {error}"))
 }
 
 /// What to do about a connection that could not be made; `start` says how to start such a server.
@@ -73,9 +73,17 @@ pub fn connect_hint(words: &str, start: &str) -> String {
     start.to_owned()
 }
 
-/// A failure's last act: who found no server waits a little before it says so.
+/// How a failure to connect begins.
+const NO_CONNECTION: &str = "cannot connect to ";
+
+/// A failure's last act: who found no server, or no means to reach it, waits a little before it says so.
 pub async fn nap(failure: Failure) -> Failure {
-    if failure.status == Status::ServiceUnavailable {
+    let at_once = match failure.status {
+        Status::ServiceUnavailable => true,
+        Status::Error => failure.message.starts_with(NO_CONNECTION),
+        _ => false,
+    };
+    if at_once {
         tokio::time::sleep(NAP).await;
     }
     failure
@@ -112,6 +120,7 @@ pub fn boolean(options: &Options, name: &str, default: bool) -> Result<bool, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Poll;
 
     #[test]
     fn servers_are_named_as_the_user_named_them() {
@@ -136,6 +145,23 @@ mod tests {
             assert_eq!(failure.status, status, "{failure}");
             assert!(failure.message.contains("127.0.0.1:1: "), "{failure}");
         }
+    }
+
+    #[test]
+    fn what_fails_at_once_is_not_told_at_once() {
+        let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let waits = |failure| {
+            runtime.block_on(async {
+                let mut told = std::pin::pin!(nap(failure));
+                std::future::poll_fn(|context| Poll::Ready(told.as_mut().poll(context).is_pending())).await
+            })
+        };
+        for number in [libc::ECONNREFUSED, libc::EMFILE, libc::EADDRNOTAVAIL] {
+            assert!(waits(unreachable(&server, &std::io::Error::from_raw_os_error(number))), "{number}");
+        }
+        assert!(!waits(unreachable(&server, &std::io::Error::from_raw_os_error(libc::ETIMEDOUT))), "it took long");
+        assert!(!waits(Failure::new(Status::Error, "redis answers: ERR")), "an answer took a round trip");
     }
 
     #[test]

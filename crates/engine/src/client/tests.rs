@@ -255,8 +255,29 @@ fn every_attempt_of_an_insert_is_counted_and_the_load_stops_when_all_fail() {
     };
     let (ok, failed, reason) = attempt(2, true);
     assert_eq!((ok, failed), (10, 3));
-    assert_eq!(reason.unwrap(), "insert of user10 failed with SERVICE_UNAVAILABLE: scripted");
+    assert_eq!(reason.unwrap(), "insert of user10 failed with SERVICE_UNAVAILABLE: scripted SERVICE_UNAVAILABLE");
     assert_eq!(attempt(0, false), (99, 1, None));
+}
+
+#[test]
+fn words_belong_to_their_step_and_to_its_failure() {
+    // Two time-outs, of which the first's words are kept, then a record that is not there.
+    let script: Script = Rc::new(|key| match number(key) {
+        3 | 4 => (MS, Status::Timeout),
+        5 => (MS, Status::NotFound),
+        _ => (MS, Status::Ok),
+    });
+    let run = simulate(&reads(10), None, 1, Segment::default(), 0, &script);
+    assert_eq!(run.course.words(Kind::Read, Status::Timeout), Some("scripted TIMEOUT"));
+    assert_eq!(run.service()[&(Kind::Read, Status::NotFound)].count(), 1);
+    assert_eq!(run.course.words(Kind::Read, Status::NotFound), None);
+    // The halves of a read-modify-write are counted as what they are, so their words are looked for there.
+    let pairs = CoreRun::new(spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();
+    let run = simulate(&pairs, None, 1, Segment::default(), 0, &script);
+    for kind in [Kind::Read, Kind::Update] {
+        assert_eq!(run.service()[&(kind, Status::Timeout)].count(), 2);
+        assert_eq!(run.course.words(kind, Status::Timeout), Some("scripted TIMEOUT"));
+    }
 }
 
 /// A hundred times the operations, not one allocation more.

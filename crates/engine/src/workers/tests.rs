@@ -153,3 +153,74 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
     assert_eq!(hash_of::<Hashing<true>>("three segments", 7, 3), alone);
     assert_eq!(hash_of::<Hashing<false>>("seven segments on executors", 14, 7), alone);
 }
+
+/// A store whose first scan is a defect.
+struct Broken<const BY_THREAD: bool>;
+
+struct BrokenSession;
+
+impl<const BY_THREAD: bool> Store for Broken<BY_THREAD> {
+    type Session = BrokenSession;
+    const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
+
+    fn open(_: &Options) -> Result<Self, StoreError> {
+        Ok(Self)
+    }
+    fn promise(&self) -> Promise {
+        Promise::new(Durability::None, "breaks")
+    }
+    fn session(&self) -> Result<BrokenSession, StoreError> {
+        Ok(BrokenSession)
+    }
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Session for BrokenSession {
+    async fn read(&mut self, _: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
+        Status::Ok
+    }
+    async fn scan(&mut self, _: &[u8], _: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
+        panic!("broken for the test")
+    }
+    async fn insert(&mut self, _: &[u8], _: &Row) -> Status {
+        Status::Ok
+    }
+    async fn update(&mut self, _: &[u8], _: &Row) -> Status {
+        Status::Ok
+    }
+    async fn delete(&mut self, _: &[u8]) -> Status {
+        Status::Ok
+    }
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
+/// Does not look at the counts.
+struct Blind;
+
+impl Observer for Blind {
+    fn ready(&mut self, _: &Opened<'_>) {}
+    fn interval(&mut self, _: &Moment<'_>) {}
+    fn end(&mut self, _: &Closed<'_>) {}
+}
+
+fn end_of<S: Store>() -> End {
+    let spec = spec("broken", 3, Segment::default());
+    let WorkloadSpec::Core(core) = spec.workload.clone() else { unreachable!() };
+    let (_keep, controls) = channel();
+    trial::run::<S, _>(&spec, CoreRun::new(core, spec.seed).unwrap(), &controls, &mut Blind).unwrap()
+}
+
+#[test]
+fn a_client_that_dies_fails_the_trial_whoever_drives_it() {
+    for end in [end_of::<Broken<true>>(), end_of::<Broken<false>>()] {
+        let End::Failed(why) = end else { panic!("{end:?}") };
+        assert!(why.ends_with("broken for the test"), "{why}");
+    }
+}

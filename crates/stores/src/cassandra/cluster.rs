@@ -37,6 +37,16 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Nodes that are asked.
+    pub fn local_nodes(&self) -> usize {
+        self.nodes.iter().filter(|node| node.dc == self.local_dc).count()
+    }
+
+    /// Connections of an executor, or of a client that has its own.
+    pub fn lines(&self) -> usize {
+        self.local_nodes() * self.settings.connections
+    }
+
     /// Asks the first contact point that answers.
     pub async fn discover(settings: Settings) -> Result<Self, StoreError> {
         let (contact, link) = connect(&settings).await?;

@@ -80,7 +80,7 @@ impl Store for Cassandra {
     fn promise(&self) -> Promise {
         let Cluster { settings, replication, local_dc, .. } = &*self.cluster;
         let (durability, how) = self.durability();
-        let nodes = self.cluster.nodes.iter().filter(|node| node.dc == *local_dc).count();
+        let nodes = self.cluster.local_nodes();
         let connections = if settings.per_client { "of each client" } else { "of each executor" };
         let mut promise = Promise::new(durability, how)
             .fact("version", format!("Cassandra {}", self.cluster.version))
@@ -113,6 +113,12 @@ impl Store for Cassandra {
         Ok(Client::new(Arc::clone(&self.cluster)))
     }
 
+    fn connections(&self, clients: u64) -> u64 {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let holders = if self.cluster.settings.per_client { clients } else { clients.min(processors) };
+        holders * self.cluster.lines() as u64
+    }
+
     /// Memtables and compactions are the servers' own affair.
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
@@ -120,5 +126,39 @@ impl Store for Cassandra {
 
     fn close(self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ring::{Node, Replication, Ring};
+    use super::*;
+
+    #[test]
+    fn connections_of_clients_are_counted_before_they_are_opened() {
+        let connections = |property: &str| {
+            let text = format!("hosts=a cassandra.coreconnections=2 {property}");
+            let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+            let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let table = "usertable".to_owned();
+            let settings = Settings::of(&Options { properties, table, ..Options::default() }).unwrap();
+            let contact = std::net::SocketAddr::from(([127, 0, 0, 1], 9042));
+            let node = |dc: &str| Node { address: contact, dc: dc.to_owned(), rack: String::new(), tokens: Vec::new() };
+            let cluster = Cluster {
+                settings,
+                nodes: vec![node("near"), node("near"), node("near"), node("far")],
+                local_dc: "near".to_owned(),
+                ring: Ring::default(),
+                replication: Replication::Simple(1),
+                durable_writes: true,
+                commitlog_sync: None,
+                version: String::new(),
+                contact,
+            };
+            Cassandra { cluster: Arc::new(cluster) }.connections(10_000)
+        };
+        assert_eq!(connections("cassandra.connections=client"), 10_000 * 3 * 2);
+        let shared = connections("cassandra.connections=shared");
+        assert!((6..60_000).contains(&shared) && shared.is_multiple_of(6), "{shared}");
     }
 }

@@ -61,9 +61,13 @@ impl JvmSession {
     /// Makes the memory larger; what is in it is lost.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), String> {
-        // The old memory goes when the client knows the new.
-        let _old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
-        self.share()
+        // The old memory goes when the client knows the new; a client that was not told writes into the old one.
+        let old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
+        let shared = self.share();
+        if shared.is_err() {
+            self.memory = old;
+        }
+        shared
     }
 
     /// Writes the request; returns its length.
