@@ -36,8 +36,6 @@ class Question:
     baseline: Scalar | None = None
     # What is compared; empty: those of DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
-    # Promises that the compared values differ in on purpose: `durability`, `consistency` …
-    promises: tuple[str, ...] = ()
     # Repeats: how many at least and at most, and how narrow the interval of throughput shall be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
@@ -50,6 +48,8 @@ class Question:
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     # What was searched for: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: nothing was.
     find: Mapping[str, Scalar | None] | None = None
+    # Promises that the compared values differ in on purpose: `durability`, `consistency` …
+    promises: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, document: Any) -> Question:
