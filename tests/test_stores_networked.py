@@ -280,6 +280,7 @@ def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
     served.up.running.kill()
     told = ended(process)
     assert told.code == 1, told.err
+    assert "got no answer" not in told.err, "every operation ends with a status"
     found = statuses(told)
     assert found["OK"] > 0
     assert sum(found[status] for status in served.store.killed) > 0

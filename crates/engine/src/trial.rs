@@ -24,7 +24,7 @@ use crate::workers::{Crew, Job};
 const GRACE: Duration = Duration::from_secs(5);
 /// The same where nobody waits for the end and a server may be slow: longer than the time limits of most stores, so that
 /// what is under way ends as `TIMEOUT`, in a histogram, and not as a note.
-const NETWORK_GRACE: Duration = Duration::from_secs(35);
+const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
 /// How long the conductor sleeps before it looks whether the clients are done.
 const SLICE_NS_MIN: u64 = 2_000_000;

@@ -1,6 +1,8 @@
 package loadstone.host;
 
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.util.EnumSet;
@@ -41,6 +43,8 @@ final class HBaseStore implements Store {
   private final TableDescriptor descriptor;
 
   HBaseStore(String table, Properties properties) throws Exception {
+    // The client prints stack traces of failures that each operation tells anyway, with its words.
+    System.setErr(new PrintStream(OutputStream.nullOutputStream()));
     configuration = HBaseConfig.of(properties);
     quorum = ZKConfig.getZKQuorumServersString(configuration);
     this.table = TableName.valueOf(table);
@@ -131,7 +135,7 @@ final class HBaseStore implements Store {
     int regions = within(OPEN_S, () -> connection.getRegionLocator(table).getStartKeys().length);
     ColumnFamilyDescriptor settings = descriptor.getColumnFamily(family);
     Facts facts = new Facts();
-    facts.add("version", metrics.getHBaseVersion());
+    facts.add("version", "HBase " + metrics.getHBaseVersion());
     facts.add("client", "hbase-client " + VersionInfo.getVersion());
     facts.add("address", quorum);
     facts.add("durability", durability.name());
