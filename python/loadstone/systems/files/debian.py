@@ -98,7 +98,7 @@ def candidate(package: str, version: str, options: list[str]) -> str:
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
     for each in versions:
         upstream = each.partition(":")[2] or each
-        if upstream == version or re.match(re.escape(version) + r"(?![0-9])", upstream):
+        if not version or upstream == version or re.match(re.escape(version) + r"(?![0-9])", upstream):
             return each
     raise SystemsError(
         f"there is no package {package} {version}".rstrip(),
