@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +24,8 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 @contextlib.contextmanager
 def up(name: str, **settings: str) -> Iterator[Running]:
-    """A system of our own on its usual ports, taken down at the end."""
+    """A system of our own on its usual ports, taken down at the end, also of a benchmark that is told to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as root:
         running = Running(name, Path(root) / name)
         try:
