@@ -37,8 +37,9 @@ LOCKED := --locked
 endif
 ENGINE := $(or $(CARGO_TARGET_DIR),target)/release/loadstone-engine
 
-# The JVM's part of the engine, which embeds it.
+# Embedded in the engine, which starts a JVM only for stores that need one.
 HOST := java/target/loadstone-host.jar
+PACKAGE = mvn --quiet --batch-mode --file java -Dmaven.repo.local=$(MAVEN_REPOSITORY) package
 
 PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 
@@ -49,13 +50,6 @@ all: engine rocksdb
 prerequisites:
 	@PYTHON=$(PYTHON) bash scripts/prerequisites.sh
 
-# Embedded in the engine, which starts a JVM only for stores that need one.
-HOST := java/target/loadstone-host.jar
-
-$(HOST): java/pom.xml $(shell find java/src/main -name '*.java') | prerequisites
-	mvn --quiet --batch-mode --file java/pom.xml -Dmaven.repo.local=$(MAVEN_REPOSITORY) package
-	touch $@
-
 # Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds,
 # and its own build of the engine then finds everything built.
 build: prerequisites $(HOST)
@@ -63,7 +57,7 @@ build: prerequisites $(HOST)
 
 # Offline if it can be: mvn asks the network for what it has all the same.
 $(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
-	mvn --quiet --batch-mode --offline --file java package 2>/dev/null || mvn --quiet --batch-mode --file java package
+	$(PACKAGE) --offline 2>/dev/null || $(PACKAGE)
 	touch $@
 
 $(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build

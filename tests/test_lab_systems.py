@@ -20,7 +20,6 @@ import pytest
 
 from lab_support import ROOT, command, environment, experiment, only_folder, trials
 from loadstone.experiment.file import load
-from loadstone.experiment.known import STORES
 from loadstone.experiment.plan import Variant, plan
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
@@ -257,7 +256,6 @@ def test_two_runs_do_not_take_each_others_servers(
     running[0].communicate(timeout=120)
 
 
-@pytest.mark.skipif("redis" not in STORES, reason="the engine has no store for Redis")
 def test_a_real_load_on_a_real_server_is_observed_on_both_sides(tmp_path: Path, root: Path, port: int) -> None:
     text = f"""
 systems: {{redis: {{start: {{settings: {{port: {port}, appendonly: "yes"}}}}}}}}

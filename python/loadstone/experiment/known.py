@@ -122,12 +122,10 @@ STORES = tuple(STORE_PROPERTIES)
 # Stores whose data are on servers, with the system of `loadstone systems` that serves them; "" where any may.
 NETWORKED: dict[str, str] = {
     "cassandra": "cassandra",
-    "cassandra-cql": "cassandra",
     "redis": "redis",
     "postgres": "postgres",
     "postgrenosql": "postgres",
-    "jdbc": "postgres",
-    **dict.fromkeys(("hbase", "hbase10", "hbase12", "hbase14", "hbase20", "hbase2"), "hbase"),
+    "hbase": "hbase",
     "jvm": "",
 }
 # Systems that work on another one.
@@ -137,7 +135,6 @@ WITHOUT_FILES = frozenset({"null", "basic", *NETWORKED})
 # The properties that take the hosts of `attach` and their port.
 ADDRESSES: dict[str, tuple[str, str]] = {
     "cassandra": ("hosts", "port"),
-    "cassandra-cql": ("hosts", "port"),
     "redis": ("redis.host", "redis.port"),
 }
 # Where a store's data go: the lab gives each trial a place of its own.

@@ -100,8 +100,6 @@ class System(ABC):
     settings: ClassVar[Sequence[Setting]]
     # How many nodes it can have; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
-    # Systems that must be up before, with the setting that tells them (`hdfs` for `hbase`).
-    needs: ClassVar[Sequence[str]] = ()
     # Seconds that each of its stages may take until it serves.
     deadline_s: ClassVar[float] = 180.0
 
