@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from hosted import over_the_binding
 from lab import REPEATS, at_scale
 from measure import ENGINE, ROOT, TARGET, marginal_cpu_ns, ratio_of, run, spec, trial, verdict
 from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
@@ -140,7 +141,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefg"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefgh"), help="one part")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -161,13 +162,15 @@ def main() -> int:
         if args.only in (None, "d"):
             at_scale(work, 3 if args.quick else 9, 2 if args.quick else REPEATS)
         if args.only in (None, "e"):
-            few, many, rate = (2_000, 6_000, 2_000) if args.quick else (500_000, 2_000_000, 5_000)
-            against_cassandra_stress(work, 1, few, many, rate)
+            few, many, rate = (2_000, 6_000, 2_000) if args.quick else (500_000, 2_000_000, 8_000)
+            against_cassandra_stress(work, few, many, rate)
         if args.only in (None, "f"):
             against_redis_benchmark(2 if args.quick else 8, 20_000 if args.quick else 500_000)
         if args.only in (None, "g"):
             few, many = (2_000, 6_000) if args.quick else (100_000, 500_000)
             against_performance_evaluation(1 if args.quick else 3, few, many)
+        if args.only in (None, "h"):
+            over_the_binding(ycsb_class_path(work), 1 if args.quick else 6, 0.01 if args.quick else 1)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

@@ -23,7 +23,7 @@ def main() -> int:
         print(f"error: 10,000 connections need {CLIENTS + 256} open files, {hard} are allowed", file=sys.stderr)
         print("hint: `loadstone doctor --clients 10000` shows how to raise the limit", file=sys.stderr)
         return 1
-    return max([held("redis", maxclients=str(2 * CLIENTS)), held("cassandra")])
+    return max([held("redis", maxclients=str(CLIENTS + 100)), held("cassandra")])
 
 
 def held(store: str, **settings: str) -> int:

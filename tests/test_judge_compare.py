@@ -42,7 +42,7 @@ def faster(factor: float, noise: float = 0.0) -> Spoil:
         (1.3, 0.0, "all.mean", "better"),
         (0.7, 0.0, "all.mean", "worse"),
         # More operations are neither better nor worse.
-        (1.3, 0.0, "operations", "none"),
+        (1.3, 0.0, "operations", "told"),
     ],
 )
 def test_a_claim_goes_by_evidence_and_by_what_is_better(factor: float, noise: float, metric: str, claim: Claim) -> None:
@@ -51,6 +51,16 @@ def test_a_claim_goes_by_evidence_and_by_what_is_better(factor: float, noise: fl
     assert found.claim == claim
     assert found.test.endswith("n=6")
     assert found.verdict == Verdict.VALID
+
+
+def test_what_cannot_be_claimed_makes_no_other_claim_harder() -> None:
+    alone = only(experiment(question=asking(metrics=("throughput",))))
+    beside = only(experiment(question=asking(metrics=("throughput", "operations", "runtime"))))
+    assert alone.p_adjusted == alone.p == beside.p_adjusted
+    more = only(experiment(question=asking(metrics=("throughput", "all.mean"))))
+    assert more.p_adjusted is not None
+    assert alone.p is not None
+    assert more.p_adjusted > alone.p
 
 
 def test_a_paired_test_within_blocks_and_a_rank_test_between_runs() -> None:

@@ -66,6 +66,17 @@ def test_what_a_binding_does_wrong_is_counted_with_its_words(
     assert told.said("warning: ") == [f"100 x READ returned {status}; the first: {words}"]
 
 
+def test_a_client_that_does_not_close_fails_the_run(engine: Engine, scripted: str) -> None:
+    told = engine.told(f"load {scripted} {RUN} scripted=keep -threads 4")
+    assert told.code == 1
+    assert told.returns("INSERT") == {"OK": 1000}
+    (warning,) = told.said("warning: ")
+    assert warning.startswith("1 x CLEANUP returned ERROR; the first: ")
+    assert "the buffer of the last client stays here" in warning
+    assert told.said("error: ") == ["1 client of this load did not close: what was still held there may be lost"]
+    assert engine.told(f"load {scripted} {RUN} scripted=keep -threads 4 failures.tolerated=0.25").code == 0
+
+
 def test_a_status_of_a_batch_is_a_success(engine: Engine, scripted: str) -> None:
     told = engine(f"load {scripted} {RUN} scripted=batch")
     assert told.returns("INSERT") == {"BATCHED_OK": 1000}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jvm_support import CORE
 from lab_support import ROOT, engines, experiment, loadstone, only_folder, outline, rows, start, trials
 from loadstone.commands.search import document, parsed
 from loadstone.judge.judge import judge
@@ -253,7 +254,7 @@ def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> 
         ((*YCSB, "--search", "threads"), '--search must be clients or rate, got "threads"'),
         ((*YCSB, "--search"), "--search needs a value"),
         ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, and there is a target"),
-        ((*YCSB, "--search", "clients", "-cp", "x.jar"), "-cp has no place beside --search"),
+        ((*YCSB, "--search", "clients", "-load"), "-load has no place beside --search"),
         ((*YCSB, "--search", "clients", "--such-that", "fast"), 'find.such_that: "fast" is no objective'),
         ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
     ],
@@ -275,11 +276,27 @@ def test_servers_are_attached_where_the_arguments_say() -> None:
     line = parsed(
         ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
     )
-    made = document(line, {"store": {"name": "redis", "durability": "os"}, "clients": 1})
+    made = document(line, {"store": {"name": "redis", "durability": "os", "properties": {}}, "clients": 1})
     assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert made["workload"]["properties"] == {}
     # What is on them is used as it is.
     assert made["load"] == {"reuse": "shared"}
+
+
+def test_a_binding_of_ycsbs_is_searched_like_a_store(tmp_path: Path) -> None:
+    binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
+    words = ("-p", "recordcount=100", "-p", "basicdb.verbose=false", "-p", "jvm.networked=true")
+    where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")
+    loadstone(tmp_path, "ycsb", "run", *binding, "-P", ROOT / "workloads/workloadc", *words, *where, "--no-report")
+    found = trials(only_folder(tmp_path))
+    assert {each.config["clients"] for each in found} == {1, 2}
+    assert {each.end for each in found} == {"done"}
+    spec = json.loads((only_folder(tmp_path).path / "trials" / found[0].trial / "run.spec.json").read_text())
+    told = spec["store"]["properties"]
+    assert told["jvm.class"] == "site.ycsb.BasicDB"
+    assert told["jvm.classpath"] == f"{CORE.parent}/*"
+    assert told["jvm.args"] == "-Xmx64m"
+    assert told["basicdb.verbose"] == "false"
 
 
 def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:

@@ -29,8 +29,11 @@ public class Scripted extends DB {
   }
 
   @Override
-  public void cleanup() {
+  public void cleanup() throws DBException {
     int left = OPEN.decrementAndGet();
+    if (script.equals("keep") && left == 0) {
+      throw new DBException("the buffer of the last client stays here");
+    }
     if (script.equals("tell")) {
       System.out.println("open: " + left);
     }

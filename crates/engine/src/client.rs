@@ -77,6 +77,7 @@ pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, ti
     let status = session.cleanup().await;
     tape.step(Kind::Cleanup, status, Times { due: sent, sent, done: timer.now_ns() });
     if !status.is_ok() {
+        course.count_unclosed(status);
         course.keep_words(Kind::Cleanup, status, || session.last_error());
     }
 }

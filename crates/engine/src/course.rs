@@ -27,6 +27,8 @@ pub struct Course {
     reason: OnceLock<String>,
     /// The first words of each kind of failure.
     words: [[OnceLock<String>; Status::COUNT]; Kind::COUNT],
+    /// Clients that did not close, by status.
+    unclosed: [AtomicU64; Status::COUNT],
 }
 
 impl Course {
@@ -42,6 +44,7 @@ impl Course {
             reached_end: AtomicBool::new(false),
             reason: OnceLock::new(),
             words: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())),
+            unclosed: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
@@ -145,6 +148,17 @@ impl Course {
         {
             cell.get_or_init(|| words);
         }
+    }
+
+    /// Counts a client that did not close.
+    pub fn count_unclosed(&self, status: Status) {
+        self.unclosed[status as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Clients that did not close, by the status that they closed with. YCSB's report has no such count.
+    pub fn unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
+        let counts = self.unclosed.iter().map(|count| count.load(Ordering::Relaxed));
+        Status::ALL.into_iter().zip(counts).filter(|&(_, count)| count > 0)
     }
 
     /// The words kept.

@@ -55,7 +55,8 @@ pub struct TrialSpec {
     /// Burn the processor while waiting for a due time.
     #[serde(default)]
     pub spin: bool,
-    /// Executors for stores that are not driven by a thread per client; 0: one per processor.
+    /// Executors for stores that are not driven by a thread per client; 0: one per processor, but no more than one per
+    /// 32 clients of a networked store.
     #[serde(default)]
     pub executors: u64,
     /// What is recorded.

@@ -22,6 +22,9 @@ use crate::tape::Tape;
 
 /// With up to this many clients, a store that does not care gets threads.
 const THREADS_MAX: u64 = 64;
+/// So many clients that wait for a network leave an executor idle most of the time. A second one would only share its
+/// wake-ups out, and a wake-up costs more than what is done in it.
+const CLIENTS_PER_EXECUTOR: u64 = 32;
 /// How many clients of an executor connect at once: fewer than any server's backlog, more than its round trips take.
 const CONNECTING_MAX: usize = 64;
 
@@ -118,7 +121,11 @@ impl Crew {
             Drive::Either => clients <= THREADS_MAX && job.spec.executors == 0,
         };
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let executors = if job.spec.executors == 0 { processors } else { job.spec.executors };
+        let executors = match (job.spec.executors, S::DRIVE) {
+            (0, Drive::Task) => processors.min(clients.div_ceil(CLIENTS_PER_EXECUTOR)),
+            (0, _) => processors,
+            (asked, _) => asked,
+        };
         let workers = if by_thread { clients } else { executors.min(clients) };
         limits::check(workers, S::STACK_BYTES as u64)?;
         limits::check_files(job.store.connections(clients))?;

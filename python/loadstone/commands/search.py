@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ HINT = "`loadstone ycsb run STORE --search clients --help` shows the options"
 PRINTED = {"-s": 0, "-l": 1, "-label": 1}
 # Those that stand for a property.
 STAND_FOR = {"-threads": "threadcount", "-target": "target"}
+# Those of a store in a JVM, and the properties that the engine makes of them.
+HOSTED = {"-db": "jvm.class", "-cp": "jvm.classpath", "-jvm-args": "jvm.args"}
 
 
 @dataclass
@@ -87,7 +90,7 @@ def parsed(arguments: Sequence[str]) -> Line:
             line.options[option] = value if equals else following(word, rest)
         else:
             line.words.append(word)
-            if word in ("-P", "-p", *STAND_FOR, *PRINTED):
+            if word in ("-P", "-p", *STAND_FOR, *HOSTED, *PRINTED):
                 take(line, word, rest)
             elif word.startswith("-") and word not in ("-h", "--help", "-strict"):
                 hint = "write an experiment file with `find` for what needs it, or leave it out"
@@ -164,13 +167,15 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
 
     store, over = spec["store"]["name"], line.options["--search"]
     first, *others = line.files
-    every = {**read(Path(first)), **merged(others), **line.properties}
     above = {**merged(others), **line.properties}
+    every = {**read(Path(first)), **above}
     if over == "clients" and every.get("target", "0") != "0":
         raise UsageError("--search clients is a closed loop, and there is a target", "leave it out, or --search rate")
-    theirs = {*STORE_PROPERTIES.get(store, ()), *ADDRESSES.get(store, ())}
-    own = {key: text for key, text in every.items() if key in theirs and key not in PLACES}
-    apart = {*KEYS, *OF_A_COMMAND, *PLACES, *theirs}
+    theirs = {*STORE_PROPERTIES.get(store, ()), *ADDRESSES.get(store, ())} - PLACES
+    own = {key: text for key, text in every.items() if belongs(key, theirs)}
+    made = spec["store"]["properties"]
+    own |= {key: made[key] for key in HOSTED.values() if key in theirs and key in made}
+    apart = {*KEYS, *OF_A_COMMAND, *PLACES, *own}
     system: dict[str, Any] = {"properties": {key: escape(text) for key, text in own.items()}}
     if store in NETWORKED:
         system["attach"] = attached(store, system["properties"])
@@ -195,6 +200,13 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     if over == "rate":
         found |= {"clients": spec["clients"], "arrival": every.get("arrival", "uniform")}
     return found
+
+
+def belongs(key: str, theirs: Set[str]) -> bool:
+    """Whether a property is a store's own; a binding (`*`) gets all that the workload does not know."""
+    from loadstone.experiment.known import PROPERTIES
+
+    return key in theirs or (key not in PROPERTIES and any(fnmatchcase(key, each) for each in theirs))
 
 
 def merged(files: Sequence[str]) -> dict[str, str]:

@@ -207,9 +207,11 @@ def change(comparison: Comparison) -> Text:
             return Text("refused: invalid", style="bold red")
         case "none":
             return Text(f"~ {p} {n}", style="dim")
-    style = "green" if comparison.claim == "better" else "red"
     low, high = comparison.ratio.low, comparison.ratio.high
     interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    if comparison.claim == "told":
+        return Text(f"{ratio}{interval} {n}", style="dim")
+    style = "green" if comparison.claim == "better" else "red"
     return Text(f"{ratio}{interval} {p} {n}", style=style)
 
 

@@ -200,6 +200,7 @@ CLAIMS = {
     "none": "no evidence of a difference",
     "impossible": "too few repeats for a claim",
     "refused": "refused as invalid",
+    "told": "told without a rank",
 }
 
 

@@ -55,18 +55,20 @@ def compared(
     findings = tuple(dict.fromkeys(finding for finding in against if concerns(finding, metric)))
     refused = verdict(findings) == Verdict.INVALID and not rank_invalid
     evidence = tested(theirs, ours, interleaved)
-    claim: Claim = "refused" if refused else "impossible" if evidence.p is None else "none"
+    way = direction(metric)
+    claim: Claim = "refused" if refused else "impossible" if evidence.p is None else "none" if way else "told"
     yield Comparison(
         metric,
         ours.unit,
-        direction(metric),
+        way,
         match.context,
         match.pair.by,
         theirs,
         ours,
         evidence.ratio,
         claim,
-        None if refused else evidence.p,
+        # Where nothing can be claimed, a test would only make those of the family stricter.
+        evidence.p if claim == "none" else None,
         test=f"{evidence.method}, n={evidence.n}",
         effect=evidence.effect,
         findings=findings,

@@ -17,8 +17,8 @@ from loadstone.statistics.estimate import Estimate
 
 VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims; `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
-# `refused`: a side is invalid.
-Claim = Literal["better", "worse", "none", "impossible", "refused"]
+# `refused`: a side is invalid; `told`: the figure describes a trial, and neither way is better.
+Claim = Literal["better", "worse", "none", "impossible", "refused", "told"]
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,8 @@ def against(comparison: Comparison | None) -> Iterator[Entry]:
         case "impossible":
             least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
             yield Entry(number, f"n={least}: no claim possible", tone="muted")
+        case "told":
+            yield Entry(number, between, tone="muted")
         case "refused":
             yield Entry("refused", refusal(comparison), tone="muted")
     yield Entry(wording.chance(comparison), aside=untouched(comparison))

@@ -15,6 +15,7 @@ CLAIMS = {
     "none": "~",
     "impossible": "no claim",
     "refused": "refused",
+    "told": "",
 }
 # Facts whose names say less than they should.
 FACTS = {

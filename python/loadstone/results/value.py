@@ -31,7 +31,7 @@ PERCENTILES = {
 # Figures of which more is better; of all others less is.
 HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
 # What only describes a trial is not better or worse.
-NO_DIRECTION = frozenset({"operations", "count", "runtime", "available_min", "cache"})
+NO_DIRECTION = frozenset({"operations", "count", "runtime", "available_min", "cache", "regions"})
 
 
 @dataclass(frozen=True, slots=True)

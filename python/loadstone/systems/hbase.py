@@ -10,7 +10,7 @@ from typing import Any
 from loadstone.systems import hadoop_http, hadoop_site, hbase_below, hbase_site, jvm
 from loadstone.systems.hbase_jars import server_class_path
 from loadstone.systems.hbase_site import DISTRIBUTED, MASTER_HOST, STANDALONE, region_host
-from loadstone.systems.hbase_tables import RegionServer, Tables
+from loadstone.systems.hbase_tables import ADMINISTRATION, RegionServer, Tables
 from loadstone.systems.plan import whole
 from loadstone.systems.system import Place, Plan, Server, Setting, System, SystemsError
 
@@ -153,6 +153,7 @@ class HBase(System):
 
     def clear(self, place: Place) -> None:
         """Removes what is outside, in a directory that the user named or in HDFS; ends an HDFS that came with this."""
+        ADMINISTRATION.end()
         hbase_below.clear(place, conf_of(place))
 
 

@@ -1,9 +1,12 @@
 import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.EnumSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -33,9 +36,10 @@ import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * HBase's tables, for {@code hbase_tables.py}: one command, its answer as a line of JSON on standard output.
+ * HBase's tables, for {@code hbase_tables.py}: a command as a line of words between tabs on standard input, its answer as
+ * a line on standard output, {@code yes} and JSON, or {@code no} and why HBase refuses.
  *
- * <p>The site files are on the class path. Exit status 1 with one line on standard error when HBase refuses.
+ * <p>The site files are on the class path. It ends with its input.
  */
 public final class HBaseTables {
     private static final byte[] INFO = Bytes.toBytes("info");
@@ -44,13 +48,23 @@ public final class HBaseTables {
 
     private HBaseTables() {}
 
-    public static void main(String[] words) {
+    public static void main(String[] none) throws IOException {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        PrintStream output = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
+        // Whatever a library prints is no answer.
+        System.setOut(System.err);
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            output.println(answered(line.split("\t")));
+        }
+    }
+
+    /** With a connection of its own: servers may be others by now. */
+    private static String answered(String[] words) {
         try (Connection connection = ConnectionFactory.createConnection(configuration());
                 Admin admin = connection.getAdmin()) {
-            System.out.println(answer(connection, admin, words));
+            return "yes " + answer(connection, admin, words);
         } catch (Exception refusal) {
-            System.err.println(line(refusal));
-            System.exit(1);
+            return "no " + line(refusal);
         }
     }
 
@@ -116,12 +130,11 @@ public final class HBaseTables {
         return !live.contains(Bytes.toString(server).replace(':', ',') + "," + Bytes.toLong(started));
     }
 
-    /** {@code create TABLE FAMILY recreate|keep COMPRESSION DURABILITY}, the keys to split at on standard input. */
+    /** {@code create TABLE FAMILY recreate|keep COMPRESSION DURABILITY}, and the keys to split at. */
     private static String create(Admin admin, TableName table, String[] words) throws IOException {
         Compression.Algorithm compression = Compression.Algorithm.valueOf(words[4]);
         Durability durability = Durability.valueOf(words[5]);
-        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        List<byte[]> keys = input.lines().map(Bytes::toBytes).collect(Collectors.toList());
+        byte[][] keys = Arrays.stream(words).skip(6).map(Bytes::toBytes).toArray(byte[][]::new);
         if (words[3].equals("recreate")) {
             drop(admin, table);
         }
@@ -133,7 +146,7 @@ public final class HBaseTables {
                                         .build())
                         .setDurability(durability)
                         .build(),
-                keys.isEmpty() ? null : keys.toArray(new byte[0][]));
+                keys.length == 0 ? null : keys);
         return String.valueOf(admin.getRegions(table).size());
     }
 

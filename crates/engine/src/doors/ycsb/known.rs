@@ -140,7 +140,11 @@ pub const KNOWN: &[Known] = &[
     ours("durability", "os", "what writes survive: none, os (the process's end) or device (the machine's)"),
     ours("zipfian.theta", "0.99", "exponent of truezipfian"),
     ours("insertlag", "2 x threadcount", "how many inserts behind the newest requests stay"),
-    ours("executors", "processors", "executors, for stores that are not driven by a thread per client"),
+    ours(
+        "executors",
+        "min(processors, clients / 32)",
+        "executors, for stores that are not driven by a thread per client",
+    ),
     ours("settle", "false", "wait until the store is idle before ending"),
     ours("failures.tolerated", "0", "share of failed operations that still exits 0"),
 ];

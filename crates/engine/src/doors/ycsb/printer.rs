@@ -12,6 +12,7 @@ use super::report::{self, Overall};
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use crate::clock::unix_ns;
+use crate::course::Course;
 use crate::error::EngineError;
 use crate::notes;
 use crate::output::{err, out};
@@ -33,6 +34,8 @@ pub struct Printer<'a> {
     trouble: Option<EngineError>,
     totals: Totals,
     words: Vec<String>,
+    /// Clients that failed to close.
+    unclosed: u64,
 }
 
 impl<'a> Printer<'a> {
@@ -51,6 +54,7 @@ impl<'a> Printer<'a> {
             trouble: None,
             totals: Totals::default(),
             words: Vec::new(),
+            unclosed: 0,
         }
     }
 
@@ -81,10 +85,12 @@ impl<'a> Printer<'a> {
         for metric in metrics {
             for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
                 let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
-                let words =
-                    course.words(kind, *status).map(|words| format!("; the first: {words}")).unwrap_or_default();
-                self.words.push(format!("{count} x {} returned {}{words}", kind.name(), status.name()));
+                self.words.push(told(course, kind, *status, *count));
             }
+        }
+        for (status, count) in course.unclosed() {
+            self.unclosed += count;
+            self.words.push(told(course, Kind::Cleanup, status, count));
         }
     }
 
@@ -127,8 +133,25 @@ impl<'a> Printer<'a> {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
                 .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
         }
+        // A store that buffers has said OK to writes that it sends only now.
+        if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
+            return Err(EngineError::failed(format!(
+                "{} client{} of this {what} did not close: what was still held there may be lost",
+                self.unclosed,
+                if self.unclosed == 1 { "" } else { "s" }
+            ))
+            .hint(
+                "the warning above has the words of the store; failures.tolerated=SHARE sets how many still exit 0",
+            ));
+        }
         Ok(end.code())
     }
+}
+
+/// `3 x READ returned ERROR; the first: no such table`.
+fn told(course: &Course, kind: Kind, status: Status, count: u64) -> String {
+    let words = course.words(kind, status).map(|words| format!("; the first: {words}")).unwrap_or_default();
+    format!("{count} x {} returned {}{words}", kind.name(), status.name())
 }
 
 /// The command line, for stderr and so for logs: without the values of passwords.

@@ -1,0 +1,99 @@
+"""A Java program that stays: it answers one line with one line. Starting it for each question costs a second or two."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import select
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+
+ENDING_S = 2.0
+
+
+class ResidentError(Exception):
+    """It ended instead of answering: its last words."""
+
+
+class SilentError(ResidentError):
+    """It did not answer in time, and was ended."""
+
+
+class Resident:
+    """At most one program at a time: one that is asked for by other words takes the place of the one before.
+
+    It ends when its standard input does, so however this process ends.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._argv: tuple[str, ...] = ()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        atexit.register(self.end)
+
+    def ask(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
+        """Its answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
+        with self._lock:
+            process = self._started(tuple(argv))
+            try:
+                return self._answer(process, line, time.monotonic() + timeout_s)
+            except BaseException:
+                # What it may answer later would pass for the answer to the next question.
+                self._end()
+                raise
+
+    def end(self) -> None:
+        """Ends it; harmless if there is none."""
+        with self._lock:
+            self._end()
+
+    def _started(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None and self._argv == argv:
+            return self._process
+        self._end()
+        self._errors.seek(0)
+        self._errors.truncate()
+        self._argv = argv
+        # In a session of its own: Ctrl-C is for those who clean up with its help.
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, start_new_session=True
+        )
+        return self._process
+
+    def _answer(self, process: subprocess.Popen[bytes], line: str, deadline: float) -> str:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(f"{line}\n".encode())
+        told = bytearray()
+        while not told.endswith(b"\n"):
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise SilentError("it did not answer")
+            if not (part := os.read(process.stdout.fileno(), 1 << 16)):
+                raise ResidentError(self._last_words(process.wait()))
+            told += part
+        return told.decode().rstrip("\n")
+
+    def _last_words(self, status: int) -> str:
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        return said[-1] if said else f"exit status {status}"
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        for end in (process.stdin, process.stdout):
+            if end is not None:
+                end.close()
+        try:
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
