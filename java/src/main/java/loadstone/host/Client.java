@@ -34,17 +34,30 @@ abstract class Client {
     byte[] bytes = new byte[length];
     buffer.get(0, bytes, 0, length);
     Request request = new Request(bytes, keyLength, count);
-    return done(
-        switch (operation) {
-          case READ -> read(request);
-          case SCAN -> scan(request);
-          case INSERT -> insert(request);
-          case UPDATE -> update(request);
-          case DELETE -> delete(request);
-          case CLEANUP -> cleanup();
-          default -> throw new IllegalArgumentException("operation " + operation);
-        });
+    if (operation == CLEANUP) {
+      return done(cleanup());
+    }
+    begins();
+    try {
+      return done(
+          switch (operation) {
+            case READ -> read(request);
+            case SCAN -> scan(request);
+            case INSERT -> insert(request);
+            case UPDATE -> update(request);
+            case DELETE -> delete(request);
+            default -> throw new IllegalArgumentException("operation " + operation);
+          });
+    } finally {
+      ends();
+    }
   }
+
+  /** An operation on a record begins. */
+  protected void begins() {}
+
+  /** It has come to its end, also by an exception; what is thrown here takes that one's place. */
+  protected void ends() throws Exception {}
 
   private long done(Outcome outcome) {
     int length = outcome == Outcome.OK ? answer.length() : 0;

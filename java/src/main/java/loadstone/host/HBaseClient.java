@@ -1,6 +1,7 @@
 package loadstone.host;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
 import java.util.Arrays;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.TableName;
@@ -27,6 +28,7 @@ final class HBaseClient extends Client {
   private final boolean buffered;
   private final long bufferBytes;
   private final boolean pageFilter;
+  private final Deadline deadline;
   private Table table;
   private BufferedMutator mutator;
 
@@ -37,7 +39,8 @@ final class HBaseClient extends Client {
       Durability durability,
       boolean buffered,
       long bufferBytes,
-      boolean pageFilter) {
+      boolean pageFilter,
+      Deadline deadline) {
     this.connection = connection;
     this.name = name;
     this.family = family;
@@ -45,6 +48,19 @@ final class HBaseClient extends Client {
     this.buffered = buffered;
     this.bufferBytes = bufferBytes;
     this.pageFilter = pageFilter;
+    this.deadline = deadline;
+  }
+
+  @Override
+  protected void begins() {
+    deadline.begin();
+  }
+
+  @Override
+  protected void ends() throws InterruptedIOException {
+    if (deadline.end()) {
+      throw new InterruptedIOException("given up: HBase's client neither answered nor gave up in time");
+    }
   }
 
   @Override

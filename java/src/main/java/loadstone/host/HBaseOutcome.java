@@ -13,7 +13,8 @@ final class HBaseOutcome {
     kinds(Outcome.FORBIDDEN, "AccessDeniedException", "AccessControlException", "FatalConnectionException");
     kinds(Outcome.NO_SPACE, "QuotaExceededException", "SpaceLimitingException", "DSQuotaExceededException");
     kinds(Outcome.TIMEOUT, "CallTimeoutException", "SocketTimeoutException", "TimeoutIOException", "TimeoutException",
-        "OperationTimeoutExceededException", "LockTimeoutException", "OutOfOrderScannerNextException");
+        "OperationTimeoutExceededException", "LockTimeoutException", "OutOfOrderScannerNextException",
+        "InterruptedIOException");
     kinds(Outcome.BAD_REQUEST, "IllegalArgumentException", "NoSuchColumnFamilyException", "FailedSanityCheckException");
     kinds(Outcome.SERVICE_UNAVAILABLE, "ConnectException", "NoRouteToHostException", "UnknownHostException",
         "ConnectionClosedException", "ConnectionClosingException", "StoppedRpcClientException", "FailedServerException",

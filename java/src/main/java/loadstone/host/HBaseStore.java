@@ -30,6 +30,7 @@ final class HBaseStore implements Store {
   private static final int CONNECT_MS = 3_000;
   private static final int OPEN_S = 20;
   private static final int CLOSE_S = 5;
+  private static final int GRACE_MS = 2_000;
 
   private final Configuration configuration;
   private final String quorum;
@@ -121,7 +122,9 @@ final class HBaseStore implements Store {
 
   @Override
   public Client client() {
-    return new HBaseClient(connection, table, family, durability, buffered, bufferBytes, pageFilter);
+    // Its own limits come first where they hold.
+    Deadline deadline = new Deadline(configuration.getLong("hbase.client.operation.timeout", 0) + GRACE_MS);
+    return new HBaseClient(connection, table, family, durability, buffered, bufferBytes, pageFilter, deadline);
   }
 
   @Override
