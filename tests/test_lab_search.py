@@ -285,7 +285,9 @@ def test_servers_are_attached_where_the_arguments_say() -> None:
 
 def test_a_binding_of_ycsbs_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
-    words = ("-p", "recordcount=100", "-p", "basicdb.verbose=false", "-p", "jvm.networked=true")
+    # It sleeps 1 ms for an operation: one that does nothing would leave the engine as the bottleneck.
+    delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
+    words = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
     where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")
     loadstone(tmp_path, "ycsb", "run", *binding, "-P", ROOT / "workloads/workloadc", *words, *where, "--no-report")
     found = trials(only_folder(tmp_path))
