@@ -33,7 +33,10 @@ def held(store: str, **settings: str) -> int:
             running.fresh("usertable", {})
         base = ["-P", str(ROOT / "workloads" / "workloadb"), *properties(running), *words(recordcount=RECORDS)]
         trial(spec(["load", store, *base, "-threads", "100"]))
-        made = spec(["run", store, *base, "-threads", str(CLIENTS), "-p", f"maxexecutiontime={SECONDS:.0f}"])
+        # The workload's file has 1,000 operations, and no run has more clients than operations.
+        ends = words(operationcount=0, maxexecutiontime=f"{SECONDS:.0f}")
+        made = spec(["run", store, *base, "-threads", str(CLIENTS), *ends])
+        assert made["clients"] == CLIENTS
         made["warmup_seconds"] = 3.0
         closed = trial(made)
         rate = closed["operations"] / closed["measured_ns"] * 1e9 / 2
