@@ -12,17 +12,8 @@ def over_the_binding(class_path: str, repeats: int, scale: float = 1) -> None:
     """(h) CPU per operation of `jvm` with BasicDB less that of `null`, on one thread, medians of interleaved pairs."""
     few, many = int(FEW * scale), int(MANY * scale)
     # A small heap: the pages that a growing one touches first would count as ours.
-    hosted = [
-        "jvm",
-        "-db",
-        "site.ycsb.BasicDB",
-        "-cp",
-        class_path,
-        "-jvm-args",
-        "-Xmx256m",
-        "-p",
-        "basicdb.verbose=false",
-    ]
+    hosted = ["jvm", "-db", "site.ycsb.BasicDB", "-p", "basicdb.verbose=false"]
+    hosted += ["-cp", class_path, "-jvm-args", "-Xmx256m"]
     for name, phase, workload in (
         ("empty read", "run", "workloadc"),
         ("insert of 10 fields of 100 bytes", "load", "workloada"),

@@ -63,6 +63,11 @@ def sleep_cpu_us() -> float:
     return (time.thread_time() - before) / wakes * 1e6
 
 
+def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int) -> float:
+    """CPU of each of the `more` operations that a long run has over a short one, µs; a run is its CPU and its rate."""
+    return (long[0] - short[0]) / more * 1e6
+
+
 def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
     """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as each goes."""
     tarball = artifact("org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin")
@@ -96,7 +101,7 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
         ours(few, 0), theirs(few, 0)
         for target, named in ((rate, f"at {rate:,} op/s"), (0, "unthrottled")):
             short, long = (ours(few, target), theirs(few, target)), (ours(many, target), theirs(many, target))
-            mine, other = ((long[side][0] - short[side][0]) / (many - few) * 1e6 for side in (0, 1))
+            mine, other = (marginal_us(short[side], long[side], many - few) for side in (0, 1))
             print(f"(e) Cassandra, writes {named}, 20 clients: client CPU ours ÷ cassandra-stress {mine / other:.3f}")
             print(f"    {mine:.1f} µs at {long[0][1]:,.0f} op/s against {other:.1f} µs at {long[1][1]:,.0f};")
             print(f"    goal at most 0.1: {verdict(mine / other <= 0.1)}", flush=True)
@@ -186,8 +191,7 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
                 if command == "sequentialWrite":
                     running.fresh("usertable", {"family": "family", "splits": "5"})
                 short, long = (ours(few), theirs(few)), (ours(many), theirs(many))
-                used = [(long[side][0] - short[side][0]) / (many - few) * 1e6 for side in (0, 1)]
-                cpu.append((used[0], used[1]))
+                cpu.append((marginal_us(short[0], long[0], many - few), marginal_us(short[1], long[1], many - few)))
                 rates.append((long[0][1], long[1][1]))
             for what, pairs, met in (
                 ("rows per second", rates, ratio_of(rates).median >= 1),

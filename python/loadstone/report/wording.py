@@ -9,14 +9,6 @@ from loadstone.judge.judgement import Comparison
 from loadstone.statistics.estimate import Estimate
 
 DASH = "–"
-CLAIMS = {
-    "better": "better",
-    "worse": "worse",
-    "none": "~",
-    "impossible": "no claim",
-    "refused": "refused",
-    "told": "",
-}
 # Facts whose names say less than they should.
 FACTS = {
     "how": "how",

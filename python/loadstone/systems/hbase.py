@@ -153,6 +153,7 @@ class HBase(System):
 
     def clear(self, place: Place) -> None:
         """Removes what is outside, in a directory that the user named or in HDFS; ends an HDFS that came with this."""
+        # It reads the configuration that goes now, and is a process that nobody would know of.
         ADMINISTRATION.end()
         hbase_below.clear(place, conf_of(place))
 

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from typing import IO
 
 ENDING_S = 2.0
 
@@ -33,8 +34,7 @@ class Resident:
         self._lock = threading.Lock()
         self._argv: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        atexit.register(self.end)
+        self._errors: IO[bytes] | None = None
 
     def ask(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
         """Its answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
@@ -56,6 +56,9 @@ class Resident:
         if self._process is not None and self._process.poll() is None and self._argv == argv:
             return self._process
         self._end()
+        if self._errors is None:
+            atexit.register(self.end)
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._errors.seek(0)
         self._errors.truncate()
         self._argv = argv
@@ -81,6 +84,7 @@ class Resident:
         return told.decode().rstrip("\n")
 
     def _last_words(self, status: int) -> str:
+        assert self._errors is not None
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         return said[-1] if said else f"exit status {status}"
