@@ -33,13 +33,16 @@ def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -
     assert len(dump(engine)) == RECORDS
 
 
-def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str) -> None:
-    engine(f"load {OWN} {COMMON}")
-    told = engine(f"run {binding} -threads 4 {COMMON}")
+# The host remembers names by their place in a request and their last eight bytes; an update's one field has any name.
+@pytest.mark.parametrize("prefix", ["field", "f", "longer_than_eight_"])
+def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str, prefix: str) -> None:
+    common = f"{COMMON} fieldnameprefix={prefix} fieldcount=12"
+    engine(f"load {OWN} {common}")
+    told = engine(f"run {binding} -threads 4 {common}")
     reads = told.returns("READ")["OK"]
     assert 0 < reads < RECORDS, "updates are among them"
     assert told.returns("VERIFY") == {"OK": reads}
-    again = engine(f"run {OWN} {COMMON} readproportion=1 updateproportion=0")
+    again = engine(f"run {OWN} {common} readproportion=1 updateproportion=0")
     assert again.returns("VERIFY") == {"OK": RECORDS}, "what the binding updated is right, too"
 
 

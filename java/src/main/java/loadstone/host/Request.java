@@ -1,7 +1,13 @@
 package loadstone.host;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+
 /** What an operation asks for: the key, then fields with values (writes) or names alone (reads), as {@link Answer} has them. */
 final class Request {
+  private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
+
   /** A fresh array for each operation: clients may keep parts of it beyond the call. */
   final byte[] bytes;
 
@@ -38,7 +44,7 @@ final class Request {
 
   /** The length of the next part. */
   int partLength() {
-    return (bytes[at] & 0xff) << 24 | (bytes[at + 1] & 0xff) << 16 | (bytes[at + 2] & 0xff) << 8 | bytes[at + 3] & 0xff;
+    return (int) INT.get(bytes, at);
   }
 
   /** Goes beyond the next part, which has this length. */

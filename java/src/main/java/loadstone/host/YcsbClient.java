@@ -137,9 +137,10 @@ final class YcsbClient extends Client {
 
   private Map<String, ByteIterator> values(Request request) {
     Map<String, ByteIterator> values = new HashMap<>();
+    int place = 0;
     while (request.more()) {
       int length = request.partLength();
-      String name = names.string(request.bytes, request.part(), length);
+      String name = names.string(place++, request.bytes, request.part(), length);
       request.skip(length);
       length = request.partLength();
       values.put(name, new Bytes(request.bytes, request.part(), length));
