@@ -1,0 +1,85 @@
+//! A KVDB for one case, and what every case needs.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use loadstone_load::Row;
+use loadstone_stores::hse::Hse;
+use loadstone_stores::{Durability, Options, Store, StoreError};
+use tempfile::TempDir;
+
+use crate::hse_fake::Library;
+
+/// A blocking session's futures are always ready.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a blocking session waits"),
+    }
+}
+
+pub fn row(fields: &[(&str, &[u8])]) -> Row {
+    let mut row = Row::default();
+    for (name, value) in fields {
+        row.push(name.as_bytes(), value);
+    }
+    row
+}
+
+/// A KVDB in a directory of its own, opened as a load opens it.
+pub struct Bench {
+    pub options: Options,
+    pub library: Library,
+    pub directory: TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::over(Library::new())
+    }
+
+    pub fn over(library: Library) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self { options: library.options(&directory.path().join("kvdb")), library, directory }
+    }
+
+    pub fn home(&self) -> &Path {
+        Path::new(&self.options.properties["hse.kvdb_home"])
+    }
+
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.options.properties.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub fn lasting(mut self, durability: Durability) -> Self {
+        self.options.durability = durability;
+        self
+    }
+
+    pub fn open(&self) -> Hse {
+        Hse::open(&self.options).expect("it opens")
+    }
+
+    pub fn refused(&self) -> StoreError {
+        match Hse::open(&self.options) {
+            Ok(_) => panic!("it opens"),
+            Err(error) => error,
+        }
+    }
+
+    /// The message and the hint, without the places that differ from run to run.
+    pub fn refusal(&self) -> String {
+        let error = self.refused();
+        let text = format!("error: {}\nhint: {}", error.message, error.hint.unwrap_or_default());
+        text.replace(&self.directory.path().display().to_string(), "DIR")
+            .replace(&self.library.path().display().to_string(), "LIBRARY")
+    }
+
+    /// Of the calls so far, those that `wanted` chooses.
+    pub fn calls(&self, wanted: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+        Some(self.library.calls()?.into_iter().filter(|call| wanted(call)).collect())
+    }
+}
