@@ -13,7 +13,7 @@ from experiment_support import FIXTURES, ROOT, loaded, snapshot
 from loadstone.experiment import order
 from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
-from loadstone.experiment.forecast import estimate, space
+from loadstone.experiment.forecast import estimate, space, span
 from loadstone.experiment.plan import Plan, Variant, plan
 
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
@@ -195,6 +195,25 @@ def test_a_guess_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     copied = planned(tmp_path, base, "workload.properties.recordcount=10000000", "load.reuse=copy")
     assert estimate(copied)[1] < estimate(more)[1] / 2
     assert space(copied) > space(more)
+
+
+def test_across_a_network_clients_wait_for_answers(tmp_path: Path) -> None:
+    text = "systems: {redis: {start: redis}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
+    text += "measure: {operations: 1000000}\n"
+    low, high = estimate(planned(tmp_path, text))
+    trials = 6
+    assert trials * 1e6 / (4 / 0.1e-3) < low < high / 50
+    assert high > trials * 1e6 / (4 / 10e-3)
+    many_low, many_high = estimate(planned(tmp_path, text, "clients=400"))
+    assert many_low < low
+    assert many_high < high / 10
+
+
+def test_a_guess_is_said_in_units_of_its_size() -> None:
+    assert span(121, 124) == "about 2 min"
+    assert span(120, 300) == "2 to 5 min"
+    assert span(480, 46_800) == "8 min to 13 h"
+    assert span(0.2, 1.4) == "0.2 to 1 s"
 
 
 def test_the_shipped_experiments_say_what_they_would_do(monkeypatch: pytest.MonkeyPatch) -> None:

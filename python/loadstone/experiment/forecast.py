@@ -23,6 +23,8 @@ LOAD_BYTES_PER_SECOND = (200e6, 50e6)
 # A synchronous write took 0.1 to 0.5 ms on the SSDs that we tried; stores without group commit do one at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
 OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
+# Servers answer a client in as long: Redis here in 0.1 ms, HBase with its log synced to three data nodes in 5.
+ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
 # Starting two engines, opening and closing the store, flushing the file system, settling.
 BESIDE_SECONDS = (0.7, 3.0)
@@ -85,6 +87,9 @@ def assumptions(plan: Plan) -> str:
     if plan.experiment.measure.operations is not None:
         fast, slow = OPERATIONS_PER_SECOND
         said.append(f"does {slow:,.0f} to {fast:,.0f} op/s unless a rate is set")
+    if any(variant.store in NETWORKED for variant in plan.variants):
+        fast, slow = ANSWER_SECONDS
+        said.append(f"answers a client across a network in {fast * 1e3:g} to {slow * 1e3:g} ms")
     if systems := sorted({start.system for start in starts(plan, 1)}):
         fast, slow = (min(start_seconds(each, 0) for each in systems), max(start_seconds(each, 1) for each in systems))
         said.append(f"starts in {fast:g} to {slow:g} s")
@@ -102,7 +107,7 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
         if measure.duration is not None:
             each += measure.duration
         elif measure.operations is not None:
-            each += measure.operations / (variant.rate or OPERATIONS_PER_SECOND[slow])
+            each += measure.operations / (variant.rate or operations_per_second(variant, slow))
         data = data_of(variant, sizes)
         writing = load_seconds(variant, data, slow)
         if not plan.experiment.load.reuse:
@@ -144,11 +149,19 @@ def start_seconds(system: str, slow: int) -> float:
     return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
 
 
+def operations_per_second(variant: Variant, slow: int) -> float:
+    """What a closed loop does: across a network no more than its clients have answers."""
+    most = OPERATIONS_PER_SECOND[slow]
+    return min(most, variant.clients / ANSWER_SECONDS[slow]) if variant.store in NETWORKED else most
+
+
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     """How long a load takes."""
     by_bytes = data.size / LOAD_BYTES_PER_SECOND[slow]
     if variant.store == "null":
         return 0.0
+    if variant.store in NETWORKED:
+        return max(by_bytes, data.records / operations_per_second(variant, slow))
     if variant.durability == "device":
         return max(by_bytes, data.records / DEVICE_WRITES_PER_SECOND[slow])
     return by_bytes
@@ -184,7 +197,14 @@ def whole(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def span(low: float, high: float) -> str:
-    """A guess in words: `about 2 min`, `2 to 5 min`, `3 to 20 h`."""
-    length, unit = next((each for each in LENGTHS if high >= 2 * each[0]), LENGTHS[-1])
-    first, last = (f"{value / length:.0f}" if value >= 2 * length else f"{value / length:.1g}" for value in (low, high))
+    """A guess in words: `about 2 min`, `2 to 5 min`, `8 min to 13 h`."""
+    (first, unit), (last, last_unit) = (amount(value) for value in (low, high))
+    if unit != last_unit:
+        return f"{first} {unit} to {last} {last_unit}"
     return f"about {last} {unit}" if first == last else f"{first} to {last} {unit}"
+
+
+def amount(value: float) -> tuple[str, str]:
+    """Seconds in the unit of which there are at least two."""
+    length, unit = next((each for each in LENGTHS if value >= 2 * each[0]), LENGTHS[-1])
+    return f"{value / length:.0f}" if value >= 2 * length else f"{value / length:.1g}", unit
