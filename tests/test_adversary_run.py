@@ -67,6 +67,14 @@ def test_ctrl_c_is_not_forgotten_over_a_hook_that_fails(tmp_path: Path) -> None:
     assert trials(only_folder(tmp_path)) == []
 
 
+def test_ctrl_c_is_not_forgotten_over_a_hook_that_ends_with_it(tmp_path: Path) -> None:
+    text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["kill -INT $PPID"]}'
+    process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    _, said = process.communicate(timeout=15)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+
+
 def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

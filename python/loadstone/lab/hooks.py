@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
@@ -53,7 +54,9 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
             try:
                 status = process.wait(timeout)
             except BaseException as error:
-                os.killpg(process.pid, signal.SIGKILL)
+                # One that ends while we are told to leave is gone already.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise HookError(
