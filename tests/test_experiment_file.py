@@ -142,6 +142,10 @@ def test_a_property_keeps_the_text_that_was_written(tmp_path: Path) -> None:
     [
         ("vary: {copy: [1, 2]}", "nothing uses the dimension copy"),
         ("vary: {clients: [1, 2]}\nclients: 3", "`clients` has no effect beside vary.clients"),
+        (
+            "vary: {operations: [1, 2]}\nmeasure: {operations: 3}",
+            "`measure.operations` has no effect beside vary.operations",
+        ),
         ("arrival: poisson", "arrival has no effect in a closed loop"),
         ("repeats: {at_least: 6, at_most: 9}", "repeats.at_most has no effect without `until`"),
         ("repeats: 3", "3 repeats allow no claim, whatever they show"),

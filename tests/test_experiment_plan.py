@@ -15,6 +15,7 @@ from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
 from loadstone.experiment.forecast import estimate, space, span
 from loadstone.experiment.plan import Plan, Variant, plan
+from loadstone.lab.spec import run_spec
 
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
 
@@ -195,6 +196,18 @@ def test_a_guess_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     copied = planned(tmp_path, base, "workload.properties.recordcount=10000000", "load.reuse=copy")
     assert estimate(copied)[1] < estimate(more)[1] / 2
     assert space(copied) > space(more)
+
+
+def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -> None:
+    text = "systems: [lmdb]\nworkload: WORKLOADS/workload{letter}\nrepeats: 6\n"
+    text += "vary: {zip: {letter: [a, c], operations: [1000, 20000000]}}\n"
+    found = planned(tmp_path, text)
+    measure = found.experiment.measure
+    assert measure.duration is None
+    untils = [run_spec(variant, tmp_path, 1, measure)["until"] for variant in found.variants]
+    assert untils == [{"operations": 1000}, {"operations": 20_000_000}]
+    assert "measure 1,000 or 20,000,000 operations" in describe(found)
+    assert estimate(found)[1] > 6 * 20e6 / 20_000
 
 
 def test_across_a_network_clients_wait_for_answers(tmp_path: Path) -> None:

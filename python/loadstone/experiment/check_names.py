@@ -113,6 +113,8 @@ def check_named(context: Context, each: Template, word: str) -> None:
     known = [*context.dimensions, *(key for key in GIVEN if key not in context.dimensions)]
     if context.experiment.rate is None and "rate" not in context.dimensions:
         known.remove("rate")
+    if context.experiment.measure.operations is None and "operations" not in context.dimensions:
+        known.remove("operations")
     if each.command:
         known += AT_RUN_TIME
     known += each.later
@@ -124,6 +126,8 @@ def check_named(context: Context, each: Template, word: str) -> None:
         context.wrong(each.path, message, f"only commands of `hooks` know {{{word}}}")
     elif word == "rate":
         context.wrong(each.path, message, "give a `rate`, or vary it")
+    elif word == "operations":
+        context.wrong(each.path, message, "give `measure.operations`, or vary it")
     elif not re.fullmatch(r"[\w.-]+", word):
         context.wrong(each.path, message, f"write {{{{{word}}}}} for braces that are the command's own")
     elif context.knows("vary"):

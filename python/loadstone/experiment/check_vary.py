@@ -79,7 +79,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
     elif dimension in WORDS:
         if value not in WORDS[dimension]:
             context.wrong(path, said, suggestion(str(value), WORDS[dimension], "the values are"))
-    elif dimension == "clients":
+    elif dimension in ("clients", "operations"):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             context.wrong(path, said, "write a whole number from 1 on")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
@@ -171,6 +171,8 @@ def check_use(context: Context, used: set[str]) -> None:
             elif dimension in PROPERTIES or "." in dimension:
                 hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
             context.warn(("vary", kind, dimension), f"nothing uses the dimension {dimension}", hint)
-    for key in ("clients", "rate", "durability", "arrival"):
-        if key in context.dimensions and context.given(key):
-            context.warn((key,), f"`{key}` has no effect beside vary.{key}", f"leave `{key}` out")
+    for path in (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",)):
+        key = path[-1]
+        if key in context.dimensions and context.given(*path):
+            said = ".".join(path)
+            context.warn(path, f"`{said}` has no effect beside vary.{key}", f"leave `{said}` out")

@@ -14,7 +14,7 @@ from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import Shaped
 
 # Dimensions that act by themselves: the key that they stand in for.
-ACTING = ("system", "clients", "rate", "durability", "arrival")
+ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
 # What every template may name beside the dimensions.
 GIVEN = (*ACTING, "store")
 # What only commands may name: it is known when the trial runs.
@@ -119,13 +119,14 @@ def server_templates(name: str, system: System) -> Iterator[Template]:
 
 
 def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """What names stand for in a variant, those of the run time aside; `rate` only where there is one."""
+    """What names stand for in a variant, those of the run time aside; `rate` and `operations` only where they are."""
     system = str(point.get("system", ""))
     found: dict[str, Scalar] = {
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
         **({} if experiment.rate is None else {"rate": experiment.rate}),
+        **({} if experiment.measure.operations is None else {"operations": experiment.measure.operations}),
         **point,
     }
     if system in experiment.systems:

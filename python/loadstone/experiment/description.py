@@ -69,11 +69,19 @@ def each(plan: Plan) -> str:
         steps = [" or ".join(steps)]
     if measure.warmup:
         steps.append(f"warm up {written(measure.warmup)}")
-    amount = f"{measure.operations:,} operations" if measure.duration is None else written(measure.duration)
-    steps.append(f"measure {amount}")
+    steps.append(f"measure {amount(plan)}")
     if measure.verify:
         steps[-1] += ", verifying every read"
     return ", ".join(steps)
+
+
+def amount(plan: Plan) -> str:
+    """How long a window is."""
+    duration = plan.experiment.measure.duration
+    if duration is not None:
+        return written(duration)
+    counts = sorted({variant.operations for variant in plan.variants if variant.operations is not None})
+    return " or ".join(f"{count:,}" for count in counts) + " operations"
 
 
 def servers(plan: Plan) -> list[str]:

@@ -55,7 +55,10 @@ def check_measure(context: Context) -> None:
     if measure.duration is not None and measure.operations is not None:
         hint = "give a duration or a number of operations"
         context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
-    if measure.duration is None and measure.operations is None:
+    if measure.duration is not None and "operations" in context.dimensions:
+        hint = "leave the duration out: each variant ends after its operations"
+        context.wrong(("measure", "duration"), "`measure.duration` and vary.operations exclude each other", hint)
+    if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
         measure = measure.model_copy(update={"duration": DURATION_SECONDS})
         context.experiment = context.experiment.model_copy(update={"measure": measure})
     needed = measure.warmup + (measure.duration or 0)

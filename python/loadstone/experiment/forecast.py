@@ -84,7 +84,7 @@ def assumptions(plan: Plan) -> str:
     if plan.experiment.load.reuse:
         fast, slow = COPY_BYTES_PER_SECOND
         said.append(f"is copied at {slow / 1e6:.0f} to {fast / 1e6:,.0f} MB/s")
-    if plan.experiment.measure.operations is not None:
+    if any(variant.operations is not None for variant in plan.variants):
         fast, slow = OPERATIONS_PER_SECOND
         said.append(f"does {slow:,.0f} to {fast:,.0f} op/s unless a rate is set")
     if any(variant.store in NETWORKED for variant in plan.variants):
@@ -106,8 +106,8 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
         each = measure.warmup + BESIDE_SECONDS[slow]
         if measure.duration is not None:
             each += measure.duration
-        elif measure.operations is not None:
-            each += measure.operations / (variant.rate or operations_per_second(variant, slow))
+        elif variant.operations is not None:
+            each += variant.operations / (variant.rate or operations_per_second(variant, slow))
         data = data_of(variant, sizes)
         writing = load_seconds(variant, data, slow)
         if not plan.experiment.load.reuse:

@@ -39,6 +39,8 @@ class Variant:
     properties: Mapping[str, str]
     clients: int
     rate: float | None
+    # Of the measured window; None where it has a duration.
+    operations: int | None
     arrival: Arrival
     durability: Durability
     # Where the data are to be.
@@ -173,8 +175,9 @@ class Builder:
         loaded = {key: text for key, text in {**self._file(file), **given}.items() if key not in OF_A_RUN}
         wanted = servers(system, names, {**self._file(file), **given}, render)
         at = [] if wanted is None else [wanted.key]
-        clients = names["clients"]
+        clients, operations = names["clients"], names.get("operations")
         assert isinstance(clients, int), "that of the file and those varied were checked"
+        assert operations is None or isinstance(operations, int), "as above"
         return Variant(
             config=dict(point),
             system=name,
@@ -184,6 +187,7 @@ class Builder:
             properties=self._shared(given),
             clients=clients,
             rate=None if rate is None else float(rate),
+            operations=operations,
             arrival="poisson" if names["arrival"] == "poisson" else "uniform",
             durability="none" if durability == "none" else "device" if durability == "device" else "os",
             directory=Path(directory),

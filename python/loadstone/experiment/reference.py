@@ -98,7 +98,8 @@ A longer one, with most of what there is:
 TAIL = f"""
 ## Dimensions
 
-What `vary` names is a dimension. Five of them act by themselves: `system`, `clients`, `rate`, `durability`, `arrival`.
+What `vary` names is a dimension. Six of them act by themselves: `system`, `clients`, `rate`,
+`operations` (of the measured window), `durability`, `arrival`.
 Any other name is yours, and acts where a template names it: `{{letter}}` in `workload.file`, in properties, in
 commands, in `directory`. A dimension that nothing names makes equal variants (as for an A/A experiment), with a
 warning. A property of YCSB or of a store is varied by a template as well:

@@ -69,7 +69,7 @@ def run_spec(variant: Variant, directory: Path, seed: int, measure: Measure) -> 
         spec = {**spec, "until": {"seconds": seconds}, "interval_ms": int(per_interval)}
         spec["workload"] = {**spec["workload"], "operations": None}
     else:
-        spec = {**spec, "until": {"operations": measure.operations}}
+        spec = {**spec, "until": {"operations": variant.operations}}
     return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup, "settle": False}
 
 
