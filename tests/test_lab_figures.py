@@ -55,6 +55,13 @@ def test_a_percentile_of_few_operations_is_kept_with_their_number_and_not_shown(
         assert trial.values["update.p99"].value >= trial.values["update.p95"].value
 
 
+def test_a_trial_does_the_operations_of_its_variant_whatever_the_workload_file_counts(tmp_path: Path) -> None:
+    varied = ("--set", "measure={warmup: 200ms}", "--set", "vary.operations=[500, 30000]")
+    loadstone(tmp_path, "run", experiment(tmp_path, FEW), *varied, "--no-report")
+    done = [(trial.config["operations"], trial.values["operations"].value) for trial in trials(only_folder(tmp_path))]
+    assert sorted(done) == [(500, 500), (500, 500), (30_000, 30_000), (30_000, 30_000)]
+
+
 def test_the_engines_memory_is_its_own_and_not_what_the_lab_had_when_it_started_it(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
     for trial in trials(only_folder(tmp_path)):

@@ -65,11 +65,11 @@ def run_spec(variant: Variant, directory: Path, seed: int, measure: Measure) -> 
     seconds = measure.duration
     if seconds is not None:
         per_interval = max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2)))
-        # The file's operationcount says how many operations YCSB would do; here the time decides.
         spec = {**spec, "until": {"seconds": seconds}, "interval_ms": int(per_interval)}
-        spec["workload"] = {**spec["workload"], "operations": None}
     else:
         spec = {**spec, "until": {"operations": variant.operations}}
+    # The file's operationcount says how many operations YCSB would do; here `measure` decides.
+    spec["workload"] = {**spec["workload"], "operations": variant.operations}
     return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup, "settle": False}
 
 
