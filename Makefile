@@ -57,7 +57,7 @@ build: prerequisites $(HOST)
 
 # Offline if it can be: mvn asks the network for what it has all the same.
 $(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
-	$(PACKAGE) --offline 2>/dev/null || $(PACKAGE)
+	$(PACKAGE) --offline >/dev/null 2>&1 || $(PACKAGE)
 	touch $@
 
 $(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build

@@ -210,6 +210,26 @@ def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -
     assert estimate(found)[1] > 6 * 20e6 / 20_000
 
 
+def test_loading_has_clients_and_properties_of_its_own(tmp_path: Path) -> None:
+    text = """
+systems: {redis: {start: redis, properties: {redis.timeout: "900", redis.port: "7"}}}
+workload: WORKLOADS/workloada
+vary: {clients: [2, 4], pause: [100, 200]}
+repeats: 6
+load: {clients: 32, properties: {redis.timeout: "{pause}"}}
+"""
+    found = planned(tmp_path, text)
+    assert [variant.clients for variant in found.variants] == [2, 2, 4, 4]
+    assert {variant.loading.clients for variant in found.variants} == {32}
+    loading = [variant.loading.store_properties for variant in found.variants]
+    assert loading == [{"redis.port": "7", "redis.timeout": text} for text in ("100", "200", "100", "200")]
+    assert {variant.store_properties["redis.timeout"] for variant in found.variants} == {"900"}
+    # How data get there is a part of what is there.
+    assert len({variant.load_key for variant in found.variants}) == 2
+    (bare,) = planned(tmp_path, "systems: [lmdb]\nworkload: WORKLOADS/workloada\nclients: 3\nrepeats: 6\n").variants
+    assert bare.loading == bare
+
+
 def test_across_a_network_clients_wait_for_answers(tmp_path: Path) -> None:
     text = "systems: {redis: {start: redis}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 1000000}\n"

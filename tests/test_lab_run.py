@@ -176,6 +176,19 @@ def test_loaded_data_are_used_again_when_asked(tmp_path: Path) -> None:
         assert trial.statuses["READ"].keys() == {"OK"}
 
 
+def test_data_are_loaded_as_the_file_says(tmp_path: Path) -> None:
+    file = experiment(tmp_path, f"{SMALL}load: {{clients: 3, properties: {{lmdb.mapsize: 64M}}}}\n")
+    loadstone(tmp_path, "run", file, "--no-report", "--set", "repeats=2")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        load, run = (
+            json.loads((folder.path / "trials" / trial.trial / f"{phase}.spec.json").read_text())
+            for phase in ("load", "run")
+        )
+        assert (load["clients"], load["store"]["properties"]["lmdb.mapsize"]) == (3, "64M")
+        assert (run["clients"], "lmdb.mapsize" in run["store"]["properties"]) == (2, False)
+
+
 def test_hooks_know_the_trial_and_one_that_fails_makes_the_trial_fail(tmp_path: Path) -> None:
     hooks = """
 hooks:

@@ -18,6 +18,7 @@ from loadstone.experiment.known import (
     STORES,
 )
 from loadstone.experiment.mistake import near, suggestion
+from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import name
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -47,18 +48,38 @@ def check_systems(context: Context) -> None:
             context.wrong((*path, "store"), f'there is no store "{store}"', hint)
             continue
         for key in each.properties:
-            check_store_property(context, system, store, key)
+            check_store_property(context, (*path, "properties", key), store, key)
     if context.knows("systems"):
         context.experiment = context.experiment.model_copy(update={"systems": systems})
+        check_load_properties(context)
 
 
-def check_store_property(context: Context, system: str, store: str, key: str) -> None:
-    """A property of a system."""
-    path = ("systems", system, "properties", key)
+def check_load_properties(context: Context) -> None:
+    """Properties that hold while data are loaded: those of any of the stores. What is loaded, the run must know too."""
+    stores = [each.store for each in context.experiment.systems.values() if each.store in STORES]
+    for key in context.experiment.load.properties:
+        path = ("load", "properties", key)
+        if any(has_property(store, key) for store in stores):
+            continue
+        if key == "threadcount":
+            context.wrong(path, "threadcount is no property of a store", "write `load: {clients: 32}`")
+        elif key in PROPERTIES and key not in KEYS and key not in OF_A_COMMAND:
+            context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
+        elif stores:
+            check_store_property(context, path, stores[0], key)
+
+
+def has_property(store: str, key: str) -> bool:
+    """Whether it is one that an experiment may set."""
+    return key not in PLACES and any(fnmatchcase(key, each) for each in STORE_PROPERTIES[store])
+
+
+def check_store_property(context: Context, path: Keys, store: str, key: str) -> None:
+    """A property of a store."""
     own = [each for each in STORE_PROPERTIES[store] if each not in PLACES]
     if key in PLACES:
         context.wrong(path, f"{key} is the lab's to set", "each trial gets a directory of its own, below `directory`")
-    elif any(fnmatchcase(key, each) for each in own):
+    elif has_property(store, key):
         return
     elif key in KEYS:
         context.wrong(path, f"{key} is no property of a store", f"write `{KEYS[key]}`")

@@ -87,6 +87,8 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
     yield Template(("workload", "file"), workload.file)
     for name, text in workload.properties.items():
         yield Template(("workload", "properties", name), text)
+    for name, text in experiment.load.properties.items():
+        yield Template(("load", "properties", name), text)
     for system, each in experiment.systems.items():
         for name, text in each.properties.items():
             yield Template(("systems", system, "properties", name), text, system)

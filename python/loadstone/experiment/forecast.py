@@ -109,7 +109,7 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
         elif variant.operations is not None:
             each += variant.operations / (variant.rate or operations_per_second(variant, slow))
         data = data_of(variant, sizes)
-        writing = load_seconds(variant, data, slow)
+        writing = load_seconds(variant.loading, data, slow)
         if not plan.experiment.load.reuse:
             each += writing
         else:

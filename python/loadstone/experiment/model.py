@@ -227,7 +227,7 @@ class Measure(Part):
 
 
 class Load(Part):
-    """Where the data of a trial come from."""
+    """Where the data of a trial come from, and how they get there."""
 
     reuse: Reuse = Field(
         default=False,
@@ -235,6 +235,14 @@ class Load(Part):
         " data, and each trial works on a copy; a table on servers is not copied but used again, so the workload must"
         " not change it. shared: trials use what is on the servers as the trials before have left it.",
         examples=["copy"],
+    )
+    clients: Count | None = Field(
+        default=None, description="Clients that load. Default: those of the trial.", examples=[32]
+    )
+    properties: dict[str, Property] = Field(
+        default={},
+        description="Properties of stores that hold while they are loaded; they come before those of the system.",
+        examples=[{"clientbuffering": True}],
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -52,6 +52,9 @@ class Variant:
     load_key: str
     # Its part of a trial's name.
     slug: str
+    # Only while data are loaded: how many clients there are, and what comes before the store's properties.
+    load_clients: int
+    load_properties: Mapping[str, str]
     # None where there are none, or none that the file names.
     servers: Servers | None = None
 
@@ -62,6 +65,12 @@ class Variant:
     def after(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands after a trial: the system's, then the experiment's."""
         return [template.render(command, names) for command in self.hooks_after]
+
+    @property
+    def loading(self) -> Variant:
+        """The variant as it loads its data."""
+        own = {**self.store_properties, **self.load_properties}
+        return replace(self, clients=self.load_clients, store_properties=own)
 
     @property
     def effective_properties(self) -> Mapping[str, str]:
@@ -171,6 +180,7 @@ class Builder:
         if experiment.measure.verify:
             given["dataintegrity"] = "true"
         own = {key: render(text) for key, text in system.properties.items()}
+        loading = {key: render(text) for key, text in experiment.load.properties.items()}
         directory = render(experiment.directory or ".")
         loaded = {key: text for key, text in {**self._file(file), **given}.items() if key not in OF_A_RUN}
         wanted = servers(system, names, {**self._file(file), **given}, render)
@@ -193,8 +203,12 @@ class Builder:
             directory=Path(directory),
             hooks_before=before,
             hooks_after=after,
-            load_key=digest(system.store, own, durability, loaded, directory, before, after, experiment.seed, *at),
+            load_key=digest(
+                system.store, {**own, **loading}, durability, loaded, directory, before, after, experiment.seed, *at
+            ),
             slug=order.slug(point, self._varied),
+            load_clients=experiment.load.clients or clients,
+            load_properties=self._shared(loading),
             servers=wanted,
         )
 

@@ -25,6 +25,8 @@ DOOR_SECONDS = 86_400
 
 def door(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec as the YCSB door prints it. Raises LoadstoneError with the engine's own words about the variant."""
+    if phase == "load":
+        variant = variant.loading
     # The directory is set for each trial; the door only wants to see that there is one.
     properties = {**data.properties(variant.store, Path("data")), **variant.store_properties, **variant.properties}
     command = [engine.find(), "ycsb", phase, variant.store, "-P", str(variant.workload_file), "--print-spec"]
@@ -48,7 +50,7 @@ def door(variant: Variant, phase: Literal["load", "run"]) -> Spec:
 
 def load_spec(variant: Variant, directory: Path, seed: int, *, settle: bool) -> Spec:
     """The spec that loads a variant's data: everything as fast as its clients can."""
-    spec = common(door(variant, "load"), variant, directory, seed)
+    spec = common(door(variant, "load"), variant.loading, directory, seed)
     return {
         **spec,
         "pace": {"mode": "closed"},

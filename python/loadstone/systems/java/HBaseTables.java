@@ -60,7 +60,7 @@ public final class HBaseTables {
 
     /** With a connection of its own: servers may be others by now. */
     private static String answered(String[] words) {
-        try (Connection connection = ConnectionFactory.createConnection(configuration());
+        try (Connection connection = ConnectionFactory.createConnection(configuration(words[0]));
                 Admin admin = connection.getAdmin()) {
             return "yes " + answer(connection, admin, words);
         } catch (Exception refusal) {
@@ -68,10 +68,14 @@ public final class HBaseTables {
         }
     }
 
-    /** The site files', but giving up in seconds: whoever waits asks again. */
-    private static Configuration configuration() {
+    /**
+     * The site files', but giving up in seconds. Whoever waits for HBase to serve asks again; nobody else does, so these
+     * go on for four seconds: a server to which one connection failed is not tried again before two have passed
+     * ({@code hbase.ipc.client.failed.servers.expiry}).
+     */
+    private static Configuration configuration(String command) {
         Configuration configuration = HBaseConfiguration.create();
-        configuration.setInt("hbase.client.retries.number", 4);
+        configuration.setInt("hbase.client.retries.number", command.equals("serves") ? 4 : 7);
         configuration.setInt("hbase.rpc.timeout", 10_000);
         configuration.setInt("hbase.client.meta.operation.timeout", 20_000);
         configuration.setInt("hbase.client.operation.timeout", 20_000);
