@@ -86,7 +86,7 @@ test: all
 	$(VENV)/mypy $(PYTHON_SOURCES)
 	cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
 	cargo test --workspace $(LOCKED)
-	$(VENV)/pytest
+	$(VENV)/pytest -n 2
 
 bench: all
 	$(VENV)/python benchmarks/run.py

@@ -179,6 +179,8 @@ def test_every_order_of_variants_is_as_likely_as_any_other() -> None:
         ({"word": "größer"}, "gr-er"),
         ({"word": "…"}, "trial"),
         ({"word": "x" * 200}, "x" * 60),
+        ({"word": "x" * 45, "records": 1000000}, "x" * 45 + "-records1000000"),
+        ({"word": "x" * 46, "records": 1000000}, "x" * 46),
     ],
 )
 def test_a_trials_name_is_safe_as_the_name_of_a_file(config: dict[str, str | int], slug: str) -> None:

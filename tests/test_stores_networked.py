@@ -175,7 +175,11 @@ class Served:
         return (f"{line} maxexecutiontime={seconds} -threads {CLIENTS}", *self.words(), *more)
 
 
-@pytest.fixture(scope="module", params=STORES, ids=[store.name for store in STORES])
+# With several workers, each server is started by one.
+GROUPS = [pytest.param(store, id=store.name, marks=pytest.mark.xdist_group(store.name)) for store in STORES]
+
+
+@pytest.fixture(scope="module", params=GROUPS)
 def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     store: Networked = request.param
     with up(store.system, store.nodes, **store.settings) as system:

@@ -39,7 +39,11 @@ def slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
         # A number says nothing without its dimension.
         words.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
     text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in words)
-    return text[:SLUG_MAX].strip("-.") or "trial"
+    if len(text) > SLUG_MAX:
+        # A number that is cut would be read as another.
+        whole, _, cut = text[: SLUG_MAX + 1].rpartition("-")
+        text = whole or cut[:SLUG_MAX]
+    return text.strip("-.") or "trial"
 
 
 def trial_name(order: int, digits: int, slug: str, repeat: int) -> str:
