@@ -26,6 +26,7 @@ from loadstone.judge.judge import judge
 from loadstone.lab.attached import Hosts
 from loadstone.lab.conduct import engine_share
 from loadstone.lab.hooks import HookError
+from loadstone.lab.quiet import LOOK_S
 from loadstone.lab.servers import RunServers, ServersError
 from loadstone.results.folder import Folder
 from loadstone.results.value import Value
@@ -265,6 +266,9 @@ load: {{reuse: shared}}
     first, second = sorted(trials(folder), key=lambda trial: trial.repeat)
     assert first.end == second.end == "done"
     assert (first.value("load.operations"), second.value("load.operations")) == (100, None)
+    # The server was waited for, after the load.
+    assert (first.value("load.settle") or 0) >= LOOK_S * 1e9
+    assert second.value("load.settle") is None
     for trial in (first, second):
         assert trial.facts["networked"] == "yes"
         assert trial.value("server.before.redis.keys") == trial.value("server.redis.keys") != 0

@@ -148,6 +148,7 @@ class Steps:
         "servers": 0.01,
         "load": 0.05,
         "copy": 0.1,
+        "settle": 0.3,
         "flush": 0.35,
         "measure": 0.4,
         "tear down": 0.95,

@@ -219,7 +219,10 @@ class Measure(Part):
         default=None, description="Operations of the measured window, instead of a duration.", examples=[1000000]
     )
     settle: Truth = Field(
-        default=True, description="Wait after the load until the store is idle and its files are on the device."
+        default=True,
+        description="Wait after the load until the store is idle and its files are on the device. Servers that the lab"
+        " started are idle when they use less than a quarter of a processor for a second; it waits five minutes at"
+        " most.",
     )
     verify: Truth = Field(
         default=False, description="Compare every value read with what must be there (YCSB's `dataintegrity`)."

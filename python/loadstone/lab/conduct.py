@@ -98,6 +98,7 @@ class Conductor:
         }
         notes = [*died(at), *run.result.notes]
         if at is not None:
+            notes += at.restless()
             measured += at.values()
             at.write(files / "servers.json")
         if summary.reason:
@@ -157,6 +158,9 @@ class Conductor:
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
             loaded = self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
             self.servers.loaded(variant)
+            if settle and at is not None:
+                self.shown.step("settle")
+                at.settle()
             return loaded
         space = self.spaces.at(variant.directory)
         kept = space.loaded(variant.load_key)

@@ -13,6 +13,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.event import Note
 from loadstone.experiment.plan import Variant
 from loadstone.experiment.servers import Attached, Servers, Started
+from loadstone.lab import quiet
 from loadstone.lab.attached import Hosts
 from loadstone.lab.ownership import TakenError
 from loadstone.lab.started import Stack, collections
@@ -46,11 +47,18 @@ class At:
     there: tuple[Watched, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
+    # After the load.
+    waited: quiet.Waited | None = None
 
     @property
     def data(self) -> Path | None:
         """Where they keep their data on this host; None where that is elsewhere, or not known."""
         return self.stack.data if self.stack else None
+
+    def settle(self) -> None:
+        """Waits until servers of ours have done what the load has left them to do."""
+        if self.stack is not None:
+            self.waited = quiet.wait(tuple(self.stack.watched()))
 
     def begin(self) -> Observed | None:
         """Counts what can be counted before the measured window; whom to observe in it."""
@@ -71,8 +79,16 @@ class At:
             where = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its own log"
             yield Note(DIED, f"{who} ended during the trial", f"{where} may tell why; the next trial has it again")
 
+    def restless(self) -> Iterator[Note]:
+        """That they would not settle."""
+        if self.waited is not None and not self.waited.quiet:
+            said = f"the servers were still at work {self.waited.seconds:.0f} s after the load"
+            yield Note("not-steady", said, "load fewer records, or warm up for longer")
+
     def values(self) -> Iterator[Value]:
         """What was counted before and after."""
+        if self.waited is not None:
+            yield Value("load.settle", self.waited.seconds * 1e9, "ns", 1)
         for prefix, found in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):
             for name, number in self._with_regions(found).items():
                 unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.kernel_file import PROC, text, whole
-from loadstone.observe.process import PAGE_BYTES, bytes_of, stat
+from loadstone.observe.process import PAGE_BYTES, Process, bytes_of, stat
 from loadstone.observe.sockets import address
 from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
@@ -144,23 +144,19 @@ class Servers:
 
     def _level(self, server: Watched) -> Level | None:
         """The server now; None when it is gone."""
-        root = stat(server.pid, self.proc)
-        if root is None or root.start_ticks != server.start_ticks:
+        processes = tree(server, self.proc)
+        if not processes:
             return None
-        pids = [server.pid, *descendants(server.pid, self.proc)]
-        ticks, own, shared, io = 0, 0, 0, (0, 0)
+        own, shared, io = 0, 0, (0, 0)
         readable = True
+        pids = [each.pid for each in processes]
         for pid in pids:
-            found = root if pid == server.pid else stat(pid, self.proc)
-            if found is None:
-                continue
-            ticks += found.all_ticks
             resident, common = memory(pid, self.proc)
             own, shared = own + resident - common, max(shared, common)
             done = bytes_of(pid, self.proc)
             readable = readable and (done is not None or pid != server.pid)
             io = (io[0] + done[0], io[1] + done[1]) if done else io
-        return Level(ticks, own + shared, io if readable else None, pids)
+        return Level(sum(each.all_ticks for each in processes), own + shared, io if readable else None, pids)
 
 
 def add(use: Use, level: Level, now_ns: int) -> None:
@@ -175,6 +171,19 @@ def add(use: Use, level: Level, now_ns: int) -> None:
     use.elapsed_ns = now_ns - use.begun_ns
     use.last = level
     use.looks += 1
+
+
+def tree(server: Watched, proc: Path = PROC) -> list[Process]:
+    """A server and all it has started; nothing when it is gone."""
+    root = stat(server.pid, proc)
+    if root is None or root.start_ticks != server.start_ticks:
+        return []
+    return [root, *(found for pid in descendants(server.pid, proc) if (found := stat(pid, proc)) is not None)]
+
+
+def ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
+    """What servers have used of processors so far."""
+    return sum(each.all_ticks for server in watched for each in tree(server, proc))
 
 
 def descendants(pid: int, proc: Path = PROC) -> Iterator[int]:

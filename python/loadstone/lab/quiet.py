@@ -1,0 +1,43 @@
+"""Quiet servers: what a load has left them to do, flushes and compactions, is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from loadstone.observe.host_counters import TICKS_PER_SECOND
+from loadstone.observe.servers import Watched, ticks
+
+# All together use less than this for this long. Ten idle JVMs use a tenth of a processor, one compaction a whole one.
+PROCESSORS = 0.25
+LOOK_S = 1.0
+# Whoever is not quiet by then will hardly be.
+LONGEST_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How long that took, and whether they were quiet in the end."""
+
+    seconds: float
+    quiet: bool
+
+
+def wait(
+    servers: Sequence[Watched],
+    look: Callable[[Sequence[Watched]], int] = ticks,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Waited:
+    """Waits until the servers are quiet; those that are gone are."""
+    begin = before = clock()
+    used = look(servers)
+    while before - begin < LONGEST_S:
+        sleep(LOOK_S)
+        now, then = clock(), used
+        used = look(servers)
+        if used - then < PROCESSORS * TICKS_PER_SECOND * (now - before):
+            return Waited(now - begin, quiet=True)
+        before = now
+    return Waited(before - begin, quiet=False)
