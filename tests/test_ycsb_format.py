@@ -98,7 +98,7 @@ def loaded(shared: Engine) -> Engine:
         ("verbose", "run rocksdb -P workloads/workloada rocksdb.dir=db measurement.histogram.verbose=true"),
         ("intended", "run null -P workloads/workloadc operationcount=300 -target 3000 measurement.interval=intended"),
         ("raw_nosummary", "run null -P workloads/workloada measurementtype=raw measurement.raw.no_summary=true"),
-        ("raw", "run null -P workloads/workloada operationcount=10 measurementtype=raw -s"),
+        ("raw", "run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw -s"),
         ("raw2", "run null -P workloads/workloada measurementtype=hdrhistogram+raw measurement.raw.output_file=r2.txt"),
         (
             "hdrhist",
@@ -202,7 +202,7 @@ def test_percentiles_are_50_95_and_99_unless_ycsbs_are_asked_for(loaded: Engine)
 
 
 def test_raw_operations_are_announced_and_listed_before_the_report(loaded: Engine) -> None:
-    told = loaded("run null -P workloads/workloada operationcount=10 measurementtype=raw")
+    told = loaded("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
     lines = told.out.splitlines()
     # YCSB says so once per metric, the first time that it occurs.
     announced = [line for line in lines if line.startswith("Raw data measurement: ")]
@@ -217,7 +217,7 @@ def test_raw_operations_are_announced_and_listed_before_the_report(loaded: Engin
 
 
 def test_a_raw_file_is_named_and_appended_to(loaded: Engine) -> None:
-    command = "run null -P workloads/workloada operationcount=10 measurementtype=hdrhistogram+raw"
+    command = "run null -P workloads/workloada operationcount=10 seed=1 measurementtype=hdrhistogram+raw"
     for times in (1, 2):
         told = loaded(command, "measurement.raw.output_file=appended.txt")
         assert told.out.splitlines()[:3] == ["Raw data measurement: will output to result file: appended.txt"] * 3
