@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.servers import Watched, ticks
 
-# All together use less than this for this long. Ten idle JVMs use a tenth of a processor, one compaction a whole one.
+# All together use less than this for this long. The ten JVMs of HBase over HDFS do when they have nothing to do; a
+# single compaction uses a processor.
 PROCESSORS = 0.25
 LOOK_S = 1.0
 # Whoever is not quiet by then will hardly be.
