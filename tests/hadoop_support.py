@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadstone.systems.running import Running
+from systems_support import ports
 
 LISTENING = "0A"
 
 
 def free_port(hosts: Sequence[str] = ("127.0.0.1",), offsets: Sequence[int] = (0,), after: int = 0) -> int:
     """A port that is free on all of these addresses, and so are those that are `offsets` further on."""
-    # Below the ports that the kernel gives to connections, which come and go meanwhile.
-    for port in range(max(after, 20_000 + os.getpid() % 5_000) + 1, 32_000):
+    mine = ports()
+    for port in range(max(after, mine[os.getpid() % (len(mine) // 2)]) + 1, mine.stop):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for host in hosts:
                 for offset in offsets:

@@ -117,10 +117,21 @@ def free_settings(name: str) -> dict[str, str]:
 SPAN = 40
 
 
+def ports() -> range:
+    """Ports for servers, below those that the kernel gives to connections, which come and go meanwhile.
+
+    With `pytest -n` each worker has its own: what one finds free, the other may be about to take.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = 12_000 // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    # Some settings are the first of many.
+    return range(20_000 + worker * share, 20_000 + (worker + 1) * share - SPAN)
+
+
 def free_ports(count: int = 1) -> int:
     """The first of so many ports that nothing has, none of them one that clients are given."""
     while True:
-        first = random.randrange(20_000, 32_000 - count)
+        first = random.choice(ports()[:-count])
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 stack.enter_context(socket.create_server(("127.0.0.1", port)))

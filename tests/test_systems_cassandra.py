@@ -23,6 +23,7 @@ from loadstone.systems.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.jvm import collections
 from loadstone.systems.running import Running, ServerState
 from loadstone.systems.system import Place, Plan
+from systems_support import ports
 
 DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
 COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
@@ -36,8 +37,7 @@ def free_ports(nodes: int) -> dict[str, str]:
     with contextlib.ExitStack() as held:
 
         def free(hosts: list[str], offsets: list[int]) -> str:
-            # Below the ports that the kernel gives to connections, which come and go meanwhile.
-            for port in range(20_000 + os.getpid() % 1_000, 32_000, 7):
+            for port in ports()[os.getpid() % 1_000 :: 7]:
                 with contextlib.ExitStack() as mine:
                     try:
                         for host, offset in zip(hosts, offsets, strict=True):
