@@ -5,26 +5,12 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
-import socket
-from collections.abc import Sequence
 from pathlib import Path
 
 from loadstone.systems.running import Running
-from systems_support import ports
+from systems_support import free_port
 
 LISTENING = "0A"
-
-
-def free_port(hosts: Sequence[str] = ("127.0.0.1",), offsets: Sequence[int] = (0,), after: int = 0) -> int:
-    """A port that is free on all of these addresses, and so are those that are `offsets` further on."""
-    mine = ports()
-    for port in range(max(after, mine[os.getpid() % (len(mine) // 2)]) + 1, mine.stop):
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            for host in hosts:
-                for offset in offsets:
-                    held.enter_context(socket.create_server((host, port + offset)))
-            return port
-    raise AssertionError("no port is free")
 
 
 def hdfs_ports(data_nodes: int) -> dict[str, str]:

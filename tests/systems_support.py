@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -11,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
 def free_settings(name: str) -> dict[str, str]:
     """Free ports for every setting of a system that is a port."""
     names = [each.name for each in system(name).settings if each.name.lower().endswith("port")]
-    first = free_ports(SPAN * len(names)) if names else 0
+    first = free_port(offsets=range(SPAN * len(names)))
     return {each: str(first + SPAN * number) for number, each in enumerate(names)}
 
 
@@ -128,11 +129,13 @@ def ports() -> range:
     return range(20_000 + worker * share, 20_000 + (worker + 1) * share - SPAN)
 
 
-def free_ports(count: int = 1) -> int:
-    """The first of so many ports that nothing has, none of them one that clients are given."""
-    while True:
-        first = random.choice(ports()[:-count])
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
-            for port in range(first, first + count):
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
+def free_port(hosts: Sequence[str] = ("127.0.0.1",), offsets: Sequence[int] = (0,), after: int = 0) -> int:
+    """A port that nothing has on any of these addresses, nor any of those that are `offsets` further on."""
+    mine = ports()
+    first = after + 1 if after else random.choice(mine[: len(mine) // 2])
+    for port in range(first, mine.stop):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for host, offset in itertools.product(hosts, offsets):
+                held.enter_context(socket.create_server((host, port + offset)))
+            return port
+    raise AssertionError("no port is free")

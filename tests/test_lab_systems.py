@@ -31,7 +31,7 @@ from loadstone.lab.servers import RunServers, ServersError
 from loadstone.results.folder import Folder
 from loadstone.results.value import Value
 from loadstone.systems.running import Running
-from systems_support import free_ports, systems, temporary_root
+from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -60,7 +60,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def port() -> int:
     """A free port."""
-    return free_ports()
+    return free_port()
 
 
 def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:

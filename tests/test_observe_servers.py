@@ -19,7 +19,7 @@ from loadstone.lab.watch import Watch
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Servers, Watched, memory
 from loadstone.observe.sockets import Sockets, address, inodes
-from systems_support import free_ports
+from systems_support import free_port
 
 SERVER = Path(__file__).parent / "forking_server.py"
 MILLION = 1_000_000
@@ -47,7 +47,7 @@ class Running:
 @contextlib.contextmanager
 def running(file: Path | None = None) -> Iterator[Running]:
     """A server until the end of the block."""
-    port = free_ports()
+    port = free_port()
     process = subprocess.Popen([sys.executable, SERVER, str(port), *([str(file)] if file else [])])
     try:
         server = Running(port, process.pid)

@@ -23,7 +23,7 @@ from loadstone.systems.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.jvm import collections
 from loadstone.systems.running import Running, ServerState
 from loadstone.systems.system import Place, Plan
-from systems_support import ports
+from systems_support import free_port
 
 DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
 COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
@@ -34,26 +34,12 @@ COUNT = "SELECT count(*) FROM ycsb.usertable"
 
 def free_ports(nodes: int) -> dict[str, str]:
     """Settings with ports that are free on all addresses of the nodes."""
-    with contextlib.ExitStack() as held:
-
-        def free(hosts: list[str], offsets: list[int]) -> str:
-            for port in ports()[os.getpid() % 1_000 :: 7]:
-                with contextlib.ExitStack() as mine:
-                    try:
-                        for host, offset in zip(hosts, offsets, strict=True):
-                            mine.enter_context(socket.create_server((host, port + offset)))
-                    except OSError:
-                        continue
-                    held.push(mine.pop_all())
-                    return str(port)
-            raise AssertionError("no port is free")
-
-        hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
-        return {
-            "port": free(hosts, [0] * nodes),
-            "storage_port": free(hosts, [0] * nodes),
-            "jmx_port": free(["127.0.0.1"] * nodes, list(range(1, nodes + 1))),
-        }
+    hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
+    port = free_port(hosts)
+    storage = free_port(hosts, after=port)
+    # The first node's is one further on, and all are on one address.
+    jmx = free_port(offsets=range(1, nodes + 1), after=storage)
+    return {"port": str(port), "storage_port": str(storage), "jmx_port": str(jmx)}
 
 
 def is_listening(address: str) -> bool:

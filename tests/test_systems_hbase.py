@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hadoop_support import free_port, hbase_ports, hdfs_ports, listening
+from hadoop_support import hbase_ports, hdfs_ports, listening
 from loadstone.systems import hadoop_site, hbase_below, hbase_site, process
 from loadstone.systems.hbase import HBase, server
 from loadstone.systems.hbase_jars import client_class_path, server_class_path
@@ -16,7 +16,7 @@ from loadstone.systems.hbase_tables import Tables, split_keys
 from loadstone.systems.plan import plan_of
 from loadstone.systems.running import Running, ServerState
 from loadstone.systems.system import Place, SystemsError
-from systems_support import systems
+from systems_support import free_port, systems
 
 MEGABYTE = 1 << 20
 SMALL = {"heap": "512m"}

@@ -12,7 +12,7 @@ import pytest
 from loadstone.systems import postgres, postgres_cluster, process, unprivileged
 from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
 from loadstone.systems.system import SystemsError
-from systems_support import Up, free_ports, systems, temporary_root, up
+from systems_support import Up, free_port, systems, temporary_root, up
 
 PASSWORD = "a'b \"c\\d"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
@@ -169,7 +169,7 @@ def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> No
 )
 def test_settings_that_make_no_sense(setting: str, message: str) -> None:
     with temporary_root() as root:
-        told = systems(root, "up", "postgres", "--set", f"port={free_ports()}", "--set", setting, code=1).stderr
+        told = systems(root, "up", "postgres", "--set", f"port={free_port()}", "--set", setting, code=1).stderr
         assert message in told
         assert not (root / "postgres/data").exists()
 
@@ -197,7 +197,7 @@ def test_below_a_directory_that_its_user_does_not_reach(tmp_path: Path) -> None:
     root = tmp_path / ("long" * 25)
     (tmp_path).chmod(0o700)
     before = elsewhere()
-    told = systems(root, "up", "postgres", "--set", f"port={free_ports()}").stdout
+    told = systems(root, "up", "postgres", "--set", f"port={free_port()}").stdout
     try:
         assert told.startswith("postgres up ")
         (made,) = elsewhere() - before

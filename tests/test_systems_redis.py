@@ -14,7 +14,7 @@ import pytest
 from loadstone.systems import open_files
 from loadstone.systems.files import debian
 from loadstone.systems.redis_client import RedisClient, RedisError
-from systems_support import Up, free_ports, systems, temporary_root, up
+from systems_support import Up, free_port, systems, temporary_root, up
 
 # Whatever a configuration file or a shell would trip over.
 PASSWORD = "a\"b c\\d'é#"
@@ -134,7 +134,7 @@ def test_more_clients_than_the_system_has_files_for() -> None:
 
 def test_a_setting_that_redis_refuses_is_told_in_its_words() -> None:
     with temporary_root() as root:
-        told = systems(root, "up", "redis", "--set", f"port={free_ports()}", "--set", "maxmemory=lots", code=1).stderr
+        told = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
         assert "error: redis: redis ended with exit status 1 instead of serving" in told
         assert "maxmemory" in told
         assert "argument must be a memory value" in told
@@ -166,7 +166,7 @@ def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
     # `Any`, as keywords are of several kinds.
     variables: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "APT_CONFIG": str(configuration)}
     no_apt: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "PATH": str(tmp_path)}
-    port = f"port={free_ports()}"
+    port = f"port={free_port()}"
     with temporary_root() as root:
         told = systems(root, "up", "redis", "--set", port, code=1, **no_apt).stderr
         assert "error: apt-get is not on PATH" in told

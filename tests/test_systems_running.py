@@ -19,7 +19,7 @@ import pytest
 from loadstone.commands.systems import VERBS
 from loadstone.systems import process, registry
 from loadstone.systems.system import Process
-from systems_support import Done, environment, free_ports, systems, temporary_root
+from systems_support import Done, environment, free_port, systems, temporary_root
 
 TINY = Path(__file__).parent / "tiny_system.py"
 LINE = re.compile(r"(tiny-\d) (up|starting|paused|dead) 127\.0\.0\.1:(\d+) (\d+)")
@@ -106,7 +106,7 @@ class Tiny:
 @pytest.fixture
 def tiny() -> Iterator[Tiny]:
     with temporary_root() as root:
-        found = Tiny(root, free_ports(3))
+        found = Tiny(root, free_port(offsets=range(3)))
         yield found
         for each in found.there():
             process.end([each], 0)
