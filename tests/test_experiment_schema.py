@@ -139,6 +139,7 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
         "systems: [rockdb]",
         "workload: {properties: {recordcount: 1}}",
         "scales: {small: {measure: {duraton: 5s}}}",
+        "scales: {small: {measure: {duration: 5 sec}}}",
     ],
 )
 def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
@@ -161,6 +162,8 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
         "vary: {clients: [1, 2]}",
         "vary: {zip: {clients: [1, 2], rate: [1, 2.5]}}",
         "scales: {small: {workload: {properties: {recordcount: 1}}, repeats: 6, vary: {system: [lmdb]}}}",
+        "scales: {bare: {question: null, workload: {properties: {recordcount: null}}, measure: {warmup: null}}}",
+        "scales: {bare: {vary: {zip: {rate: null, clients: [1, 2]}}, find: null, repeats: null, hooks: null}}",
         "load: {reuse: false}",
     ],
 )

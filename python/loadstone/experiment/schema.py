@@ -5,7 +5,6 @@ Both are made of the model, so that they cannot drift from it; a test compares w
 
 from __future__ import annotations
 
-import copy
 import json
 import sys
 from pathlib import Path
@@ -29,12 +28,10 @@ def schema() -> Schema:
         # Pydantic leaves it out where the part says the same; an editor shows what stands at the key.
         found["properties"][key] = {"description": field.description, **found["properties"][key]}
     short_forms(found["properties"], parts)
-    partial = {key: value for key, value in found.items() if key not in ("required", "$defs", "title")}
-    parts["ScaledWorkload"] = {key: value for key, value in parts["Workload"].items() if key != "required"}
-    scaled = copy.deepcopy(partial)
-    scaled["properties"]["workload"]["anyOf"][1] = {"$ref": "#/$defs/ScaledWorkload"}
-    scaled["description"] = "Keys that differ from the file's when `--scale` names this scale; null takes a key away."
-    parts["Scale"] = scaled
+    whole = {key: value for key, value in found.items() if key not in ("$defs", "title", "description")}
+    parts |= {f"Scaled{name}": laid_over(part) for name, part in parts.items()}
+    differing = "Keys that differ from the file's when `--scale` names this scale; null takes a key away."
+    parts["Scale"] = {"description": differing, **laid_over(whole)}
     found["properties"]["scales"] = {
         "description": "Documents that `--scale NAME` lays over the file.",
         "type": "object",
@@ -67,6 +64,27 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     long = {"$ref": "#/$defs/Vary"}
     keys["vary"].pop("$ref")
     keys["vary"]["anyOf"] = [{**matrix, "propertyNames": {"not": {"enum": [*LONG]}}}, long]
+
+
+def laid_over(node: Schema) -> Schema:
+    """A schema of what a scale lays over the file: nothing is required, and null takes any key away."""
+    found = {key: value for key, value in node.items() if key != "required"}
+    if "properties" in node:
+        found["properties"] = {key: nullable(laid_over(each)) for key, each in node["properties"].items()}
+    if isinstance(node.get("additionalProperties"), dict):
+        found["additionalProperties"] = nullable(laid_over(node["additionalProperties"]))
+    if "anyOf" in node:
+        found["anyOf"] = [laid_over(each) for each in node["anyOf"]]
+    if "$ref" in node:
+        found["$ref"] = node["$ref"].replace("#/$defs/", "#/$defs/Scaled")
+    return found
+
+
+def nullable(node: Schema) -> Schema:
+    """A schema that takes null as well; what editors show stays at its top."""
+    shown: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
+    rest = {key: value for key, value in node.items() if key not in shown}
+    return {**shown, "anyOf": [rest, {"type": "null"}]}
 
 
 def untitled(node: Any) -> Any:
