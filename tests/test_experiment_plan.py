@@ -244,6 +244,18 @@ def test_across_a_network_clients_wait_for_answers(tmp_path: Path) -> None:
     assert many_high < high / 10
 
 
+def test_who_writes_into_a_buffer_waits_for_no_answers(tmp_path: Path) -> None:
+    text = "systems: {hbase: {start: hbase}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
+    text += "measure: {operations: 10}\n"
+    many = "workload.properties.recordcount=10000000"
+    low, high = estimate(planned(tmp_path, text, many))
+    assert high > 6 * 1e7 / (4 / 10e-3)
+    for buffered in ("load.properties.clientbuffering=true", "workload.properties.clientbuffering=TRUE"):
+        soon_low, soon_high = estimate(planned(tmp_path, text, many, buffered))
+        assert soon_low < low / 2
+        assert soon_high < high / 20
+
+
 def test_a_guess_is_said_in_units_of_its_size() -> None:
     assert span(121, 124) == "about 2 min"
     assert span(120, 300) == "2 to 5 min"

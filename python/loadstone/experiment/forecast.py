@@ -150,9 +150,16 @@ def start_seconds(system: str, slow: int) -> float:
 
 
 def operations_per_second(variant: Variant, slow: int) -> float:
-    """What a closed loop does: across a network no more than its clients have answers."""
+    """What a closed loop does: across a network no more than its clients have answers, unless they wait for none."""
     most = OPERATIONS_PER_SECOND[slow]
-    return min(most, variant.clients / ANSWER_SECONDS[slow]) if variant.store in NETWORKED else most
+    if variant.store not in NETWORKED or is_buffered(variant):
+        return most
+    return min(most, variant.clients / ANSWER_SECONDS[slow])
+
+
+def is_buffered(variant: Variant) -> bool:
+    """Whether what a client writes goes many records at once."""
+    return {**variant.properties, **variant.store_properties}.get("clientbuffering", "").lower() == "true"
 
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
