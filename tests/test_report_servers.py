@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
-from judge_support import experiment, facts
+from judge_support import experiment, facts, sound
 from loadstone.commands.servers import servers as on_terminal
+from loadstone.commands.table import needed
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report import html, markdown
@@ -15,6 +18,7 @@ from loadstone.report.sections import sections
 from loadstone.report.servers import by_server, by_variant
 from loadstone.report.table import Table
 from loadstone.report.view import View
+from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 
@@ -50,6 +54,14 @@ def judged() -> Judgement:
     return judge(experiment(served))
 
 
+def printed(judgement: Judgement, width: int) -> str:
+    """The section as a terminal of so many columns shows it."""
+    console = Console(width=width, file=io.StringIO(), record=True)
+    for each in on_terminal(judgement, lambda table: needed(console, table), width):
+        console.print(each)
+    return console.export_text()
+
+
 def texts(table: Table) -> list[list[str]]:
     """The heads and every row."""
     rows = [[entry.text for entry in row] for group in table.groups for row in group.rows]
@@ -81,6 +93,18 @@ def test_each_server_has_a_row_of_its_own() -> None:
     assert (second[0], second[1], second[-1]) == ("region-server-2", "10.5", "104")
 
 
+def test_variants_are_named_by_what_varies() -> None:
+    def by_one_client(trial: TrialResult) -> TrialResult:
+        of_its_own = {"batch": 9} if trial.config["system"] == "lmdb" else {}
+        return replace(served(trial), config={"mix": "readonly", **trial.config, **of_its_own})
+
+    _, row = texts(by_variant(View(judge(experiment(by_one_client)))))
+    assert row[0] == "batch=9 system=lmdb"
+    alone = judge(ResultSet("alone", [by_one_client(sound("lmdb"))], Question("How fast is it?")))
+    _, row = texts(by_variant(View(alone)))
+    assert row[0] == "batch=9 mix=readonly system=lmdb"
+
+
 def test_one_server_needs_no_table_beside_that_of_its_variant() -> None:
     def alone(trial: TrialResult) -> TrialResult:
         kept = {name: each for name, each in served(trial).values.items() if "region-server-2" not in name}
@@ -94,13 +118,21 @@ def test_report_and_terminal_have_the_section_only_where_there_are_servers() -> 
     assert "servers" in [section.name for section in sections(View(judgement))]
     assert "region-server-2" in html.page(judgement)
     assert "| system=lmdb |" in markdown.text(judgement)
-    (table,) = on_terminal(judgement)
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table)
-    assert "10.5 GB" in console.export_text()
+    assert "10.5 GB" in printed(judgement, 200)
     without = judge(experiment())
     assert "servers" not in [section.name for section in sections(View(without))]
-    assert list(on_terminal(without)) == []
+    assert printed(without, 200) == ""
+
+
+@pytest.mark.parametrize("width", [200, 110, 90, 60, 30])
+def test_a_terminal_cuts_no_figure_off(width: int) -> None:
+    table = by_variant(View(judged()))
+    _, row = texts(table)
+    said = " ".join(printed(judged(), width).split())
+    for column, text in zip(table.columns, row, strict=True):
+        assert text in said
+        assert all(word in said for word in column.title.split()) or column.title == "variant"
+    assert "…" not in said
 
 
 def test_the_judge_sees_nodes_and_replication() -> None:

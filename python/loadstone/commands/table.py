@@ -41,11 +41,14 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     for each in judgement.searches:
         for renderable in searched(each):
             console.print(renderable, soft_wrap=True)
+
+    def width(table: Table) -> int:
+        return needed(console, table)
+
     for metric in () if judgement.searches else results.headline_metrics:
         for part in parts(judgement, projected.table, metric):
-            made = metric_table(judgement, projected, metric, part, lambda table: needed(console, table), console.width)
-            console.print(made)
-    for used in servers(judgement):
+            console.print(metric_table(judgement, projected, metric, part, width, console.width))
+    for used in servers(judgement, width, console.width):
         console.print(used)
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)

@@ -11,7 +11,6 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
-from loadstone.results.result_set import variant_name
 from loadstone.results.value import THROUGHPUT
 
 # What is observed of a server, and of all together, in the order of the columns.
@@ -46,7 +45,7 @@ def by_variant(view: View) -> Table:
     counted = counted[:COUNTED_MAX]
     rows = tuple(
         (
-            Entry(variant_name(key)),
+            Entry(view.varying(key)),
             entry(view, key, THROUGHPUT),
             *(entry(view, key, f"server.{name}") for name in used),
             *(entry(view, key, f"server.{name}") for name in counted),
@@ -75,7 +74,7 @@ def by_server(view: View) -> Table:
             for name in names
             if middle(view, [key], f"server.{name}.memory_max") is not None
         )
-        groups.append(Rows(variant_name(key), rows))
+        groups.append(Rows(view.varying(key), rows))
     heads = ["server", *(USED[each] for each in used), *(["regions"] if regions else [])]
     return Table("", columns(heads), tuple(group for group in groups if group.rows))
 

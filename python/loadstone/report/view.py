@@ -115,9 +115,18 @@ class View:
         """`value` where there is little room."""
         return self.short.get(self.value(key), shorten(self.value(key)))
 
+    def varying(self, key: VariantKey) -> str:
+        """A variant by what is not the same throughout; by everything if nothing varies."""
+        return variant_name(tuple(pair for pair in key if pair not in self._shared) or key)
+
     def title(self, context: VariantKey) -> str:
         """A context in words, without what is the same throughout: `workload a · clients 2`."""
         return " · ".join(f"{name} {value}" for name, value in context if name not in self.constants)
+
+    @cached_property
+    def _shared(self) -> set[tuple[str, Scalar]]:
+        """What every variant has."""
+        return set.intersection(*map(set, self.results.variants))
 
     def _rank(self, key: VariantKey) -> int:
         return self._ranks.get(self.value(key), len(self._ranks))
