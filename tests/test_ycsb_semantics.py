@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,20 @@ def integrity(key: str, field: str, length: int) -> str:
             code = (31 * code + ord(letter)) & 0xFFFFFFFF
         text += str(code - (1 << 32) if code >> 31 else code)
     return text[:length]
+
+
+def on_time(engine: Engine, command: str, check: Callable[[Told], None]) -> None:
+    """Checks what a run did and when. One that was late by its own account is no evidence: up to ten are tried."""
+    for _ in range(9):
+        told = engine(command)
+        try:
+            check(told)
+        except AssertionError:
+            if "over 1 ms" not in told.err and "never sent" not in told.err:
+                raise
+        else:
+            return
+    check(engine(command))
 
 
 # Keys and values
@@ -302,20 +317,28 @@ def test_without_an_operation_count_a_run_lasts_its_time(engine: Engine) -> None
 
 def test_a_run_ends_at_whichever_limit_comes_first(engine: Engine) -> None:
     assert operations(engine("run null -P workloads/workloadc operationcount=50 maxexecutiontime=30")) == 50
-    told = engine("run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100")
-    assert 95 <= operations(told) <= 101
+
+    def by_time(told: Told) -> None:
+        assert 95 <= operations(told) <= 101
+
+    on_time(engine, "run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100", by_time)
 
 
 def test_a_load_too_stops_when_its_time_is_over(engine: Engine) -> None:
-    told = engine("load null -P workloads/workloada recordcount=100000 maxexecutiontime=1 -target 200")
-    assert 195 <= told.value("INSERT", "Operations") <= 201
+    def by_time(told: Told) -> None:
+        assert 195 <= told.value("INSERT", "Operations") <= 201
+
+    on_time(engine, "load null -P workloads/workloada recordcount=100000 maxexecutiontime=1 -target 200", by_time)
 
 
 def test_the_warm_up_is_in_no_figure(engine: Engine) -> None:
-    told = engine("run null -P workloads/workloada operationcount=1000 -target 1000 warmuptime=1 -s status.interval=1")
-    assert operations(told) == 1000
-    assert 950 <= told.value("OVERALL", "RunTime(ms)") <= 1060
-    assert 1.9 <= told.seconds < 3
+    def paced(told: Told) -> None:
+        assert operations(told) == 1000
+        assert 950 <= told.value("OVERALL", "RunTime(ms)") <= 1060
+        assert 1.9 <= told.seconds < 3
+
+    command = "run null -P workloads/workloada operationcount=1000 -target 1000 warmuptime=1 -s status.interval=1"
+    on_time(engine, command, paced)
     told = engine("run null -P workloads/workloada operationcount=0 maxexecutiontime=1 warmuptime=1")
     assert 980 <= told.value("OVERALL", "RunTime(ms)") <= 1050
     assert told.seconds > 1.9
@@ -325,42 +348,52 @@ def test_the_warm_up_is_in_no_figure(engine: Engine) -> None:
 
 @pytest.mark.parametrize("options", ["-threads 1", "-threads 5", "-threads 5 spin.sleep=true", "-threads 100"])
 def test_a_target_holds_the_rate(engine: Engine, options: str) -> None:
-    told = engine(f"run null -P workloads/workloada operationcount=1500 -target 1000 {options}")
-    assert 1480 <= told.value("OVERALL", "RunTime(ms)") <= 1560
-    assert 960 <= told.value("OVERALL", "Throughput(ops/sec)") <= 1015
+    def held(told: Told) -> None:
+        assert 1480 <= told.value("OVERALL", "RunTime(ms)") <= 1560
+        assert 960 <= told.value("OVERALL", "Throughput(ops/sec)") <= 1015
+
+    on_time(engine, f"run null -P workloads/workloada operationcount=1500 -target 1000 {options}", held)
 
 
 @pytest.mark.parametrize(("arrival", "low", "high"), [("uniform", 0.0, 0.03), ("poisson", 0.07, 0.2)])
 def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, high: float) -> None:
-    told = engine(
-        f"run null -P workloads/workloadc operationcount=1000 -target 400 arrival={arrival} measurementtype=raw seed=5"
-    )
-    at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
-    gaps = [b - a for a, b in itertools.pairwise(at)]
-    assert abs(statistics.mean(gaps) - 2.5) < 0.35
-    # An exponential gap is more than twice its mean in e^-2 = 13.5 % of all cases. A share bears a hiccup of the host.
-    assert low <= sum(1 for gap in gaps if gap > 5) / len(gaps) <= high
+    def spaced(told: Told) -> None:
+        gaps = [b - a for a, b in itertools.pairwise(reads_at(told))]
+        assert abs(statistics.mean(gaps) - 2.5) < 0.35
+        # An exponential gap is more than twice its mean in e^-2 = 13.5 % of all cases.
+        assert low <= sum(1 for gap in gaps if gap > 5) / len(gaps) <= high
+
+    command = "run null -P workloads/workloadc operationcount=1000 -target 400 measurementtype=raw seed=5"
+    on_time(engine, f"{command} arrival={arrival}", spaced)
 
 
 def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
-    told = engine(
-        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 rate.ramp=100:900:2 measurementtype=raw"
-    )
-    assert 1850 <= told.value("READ", "Total Operations") <= 1910
-    at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
-    by_second = [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
-    assert [round(count, -2) for count in by_second] == [300, 700, 900]
+    def climbing(told: Told) -> None:
+        assert 1850 <= told.value("READ", "Total Operations") <= 1910
+        assert [round(count, -2) for count in by_second(told)] == [300, 700, 900]
+
+    command = "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 measurementtype=raw"
+    on_time(engine, f"{command} rate.ramp=100:900:2", climbing)
 
 
 def test_steps_follow_one_another(engine: Engine) -> None:
-    told = engine(
-        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 rate.steps=100:1,500:1,200:1 "
-        "measurementtype=raw"
-    )
-    at = sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
-    by_second = [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
-    for count, wanted in zip(by_second, (100, 500, 200), strict=True):
-        assert abs(count - wanted) <= 12
+    def stepping(told: Told) -> None:
+        for count, wanted in zip(by_second(told), (100, 500, 200), strict=True):
+            assert abs(count - wanted) <= 12
+
+    command = "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 measurementtype=raw"
+    on_time(engine, f"{command} rate.steps=100:1,500:1,200:1", stepping)
+
+
+def reads_at(told: Told) -> list[int]:
+    """When reads began, in milliseconds, by raw measurements."""
+    return sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
+
+
+def by_second(told: Told) -> list[int]:
+    """How many reads began in each of three seconds."""
+    at = reads_at(told)
+    return [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
 
 
 # Other ways in
