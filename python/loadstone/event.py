@@ -101,7 +101,7 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        """Operations that ended badly; a read of a record whose insert was under way is none."""
+        """Operations that ended badly; a read of a record whose insert or delete was under way is none."""
         return self.operations - self.succeeded - self.not_yet
 
     @property

@@ -9,7 +9,7 @@ use loadstone_load::{Check, Kind, Operation, Row, Status, Workload};
 use loadstone_stores::{Rows, Session};
 
 use crate::clock::Timer;
-use crate::course::{Acks, Course};
+use crate::course::{Acks, Claim, Course};
 use crate::sink::Times;
 use crate::tape::Tape;
 
@@ -51,7 +51,7 @@ pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, ti
     let mut client = Client { common, timer, session: &mut *session, tape, row, rows, words: None };
     let mut cursor = Cursor::default();
     let mut free = timer.now_ns();
-    while let Some(index) = course.claim() {
+    while let Some(Claim { index, measured }) = course.claim() {
         common.workload.fill(index, &mut operation);
         let due = match common.pace {
             None => None,
@@ -70,7 +70,7 @@ pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, ti
                 Some(due)
             }
         };
-        free = client.perform(&mut operation, due, free).await;
+        free = client.perform(&mut operation, measured, due, free).await;
         timer.turn().await;
     }
     let sent = timer.now_ns();
@@ -96,9 +96,8 @@ struct Client<'a, T, S, W> {
 impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
     /// Performs an operation; returns when it was done.
     #[inline]
-    async fn perform(&mut self, operation: &mut Operation, due: Option<u64>, free: u64) -> u64 {
+    async fn perform(&mut self, operation: &mut Operation, measured: bool, due: Option<u64>, free: u64) -> u64 {
         let (common, tape) = (self.common, self.tape);
-        let measured = common.course.measures(operation.index);
         let insert = if operation.kind == Kind::Insert { common.workload.insert_of(operation) } else { None };
         if let (Some(acks), Some(number)) = (common.acks, insert) {
             acks.begin(number);
@@ -123,6 +122,7 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
             tape.step(first, status, Times { due: due_ns, sent, done });
         }
         let mut ok = status.is_ok();
+        let mut failed = status.is_failure();
         match operation.kind {
             Kind::ReadModifyWrite => {
                 let written = self.session.update(&operation.key, &operation.row).await;
@@ -131,18 +131,22 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
                 let written =
                     if written.is_ok() { written } else { self.judge(Kind::Update, operation, written, sent) };
                 ok &= written.is_ok();
+                failed |= written.is_failure();
                 if measured {
                     tape.step(Kind::Update, written, Times { due: due_ns, sent: read_done, done });
                     // YCSB counts the pair as done whatever became of its halves; the halves tell.
                     tape.step(Kind::ReadModifyWrite, Status::Ok, Times { due: due_ns, sent, done });
                 }
-                ok &= self.verify(operation, status, measured);
+                failed |= !self.verify(operation, status, measured);
             }
-            Kind::Read => ok &= self.verify(operation, status, measured),
-            Kind::Insert if !ok => (ok, done) = self.retry(operation, status, measured, due_ns, done).await,
+            Kind::Read => failed |= !self.verify(operation, status, measured),
+            Kind::Insert if !ok => {
+                (ok, done) = self.retry(operation, status, measured, due_ns, done).await;
+                failed = !ok;
+            }
             _ => {}
         }
-        tape.finishes(measured, ok, status == Status::NotYet, done);
+        tape.finishes(measured, ok && !failed, !ok && !failed, done);
         done
     }
 
@@ -164,18 +168,26 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
     /// What a failed step counts as; keeps its words.
     #[cold]
     fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
-        let common = self.common;
-        if status == Status::NotFound
-            && let (Some(acks), Some(number)) = (common.acks, common.workload.insert_number(operation.record))
-        {
-            let own = common.workload.index_of_insert(number).is_some_and(|index| common.course.segment().owns(index));
-            // Another segment's inserts are out of sight: they get the benefit of the doubt.
-            if !own || !acks.before(number, sent) {
-                return Status::NotYet;
-            }
+        if status == Status::NotFound && (self.precedes_insert(operation, sent) || self.meets_delete(operation)) {
+            return Status::NotYet;
         }
         self.keep_words(step, status);
         status
+    }
+
+    /// Whether the record's insert was still under way when the operation was sent.
+    fn precedes_insert(&self, operation: &Operation, sent: u64) -> bool {
+        let Common { workload, course, acks, .. } = self.common;
+        let (Some(acks), Some(number)) = (acks, workload.insert_number(operation.record)) else { return false };
+        // Another segment's inserts are out of sight: they get the benefit of the doubt.
+        let own = workload.index_of_insert(number).is_some_and(|index| course.segment().owns(index));
+        !own || !acks.before(number, sent)
+    }
+
+    /// Whether the record's delete overtook the operation, which was held up after its choice.
+    fn meets_delete(&self, operation: &Operation) -> bool {
+        let delete = self.common.workload.index_of_delete(operation.record);
+        operation.kind != Kind::Delete && delete.is_some_and(|index| self.common.course.may_have_begun(index))
     }
 
     /// Takes a failure's words, wanted or not: left in the session they would pass for those of the next failure that

@@ -5,6 +5,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use loadstone_load::{Kind, Segment, Status};
 
+/// Set in the counter of claims when the warm-up is over, so that each claim says by itself whether it counts: two
+/// variables, written one after the other, leave operations between them that are neither.
+const MEASURED: u64 = 1 << 63;
+
+/// The next operation of whoever claimed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its index.
+    pub index: u64,
+    /// Whether it counts.
+    pub measured: bool,
+}
+
 /// Kept on cache lines of its own: every client of every thread writes it once per operation.
 #[repr(align(128))]
 #[derive(Debug, Default)]
@@ -14,9 +27,10 @@ struct Alone<T>(T);
 #[derive(Debug)]
 pub struct Course {
     segment: Segment,
+    /// And whether the warm-up is over.
     next_step: Alone<AtomicU64>,
     limit_step: Alone<AtomicU64>,
-    /// Operations from this index on are measured; `u64::MAX` while warming up.
+    /// Operations from this index on are measured; `u64::MAX` where the counter of claims says so.
     measured_from: AtomicU64,
     /// Operations due at or after this are not sent, ns.
     end_ns: AtomicU64,
@@ -48,31 +62,37 @@ impl Course {
         }
     }
 
-    /// The index of the next operation for whoever asks; `None` at the end.
+    /// The next operation for whoever asks; `None` at the end.
     #[inline]
-    pub fn claim(&self) -> Option<u64> {
+    pub fn claim(&self) -> Option<Claim> {
         // The limit is read first, so that clients that find the end leave the counter where it is.
-        if self.next_step.0.load(Ordering::Relaxed) >= self.limit_step.0.load(Ordering::Relaxed) {
+        if self.claimed() >= self.limit_step.0.load(Ordering::Relaxed) {
             return None;
         }
-        let step = self.next_step.0.fetch_add(1, Ordering::Relaxed);
-        (step < self.limit_step.0.load(Ordering::Relaxed)).then(|| self.segment.index(step))
+        let claimed = self.next_step.0.fetch_add(1, Ordering::Relaxed);
+        let step = claimed & !MEASURED;
+        (step < self.limit_step.0.load(Ordering::Relaxed)).then(|| {
+            let index = self.segment.index(step);
+            let measured = claimed >= MEASURED || index >= self.measured_from.load(Ordering::Relaxed);
+            Claim { index, measured }
+        })
     }
 
     /// How many operations have been claimed.
     pub fn claimed(&self) -> u64 {
-        self.next_step.0.load(Ordering::Relaxed)
+        self.next_step.0.load(Ordering::Relaxed) & !MEASURED
+    }
+
+    /// Whether the operation at `index` may have begun. Of other segments nothing is known but that they keep up more or
+    /// less: they may be twice as far.
+    pub fn may_have_begun(&self, index: u64) -> bool {
+        let segments = if self.segment.owns(index) { 1 } else { 2 };
+        index < self.segment.index(self.claimed()).saturating_mul(segments)
     }
 
     /// Which share of the trial this is.
     pub fn segment(&self) -> Segment {
         self.segment
-    }
-
-    /// Whether the operation at `index` counts.
-    #[inline]
-    pub fn measures(&self, index: u64) -> bool {
-        index >= self.measured_from.load(Ordering::Relaxed)
     }
 
     /// Nothing counts until [`Course::measure`].
@@ -83,11 +103,10 @@ impl Course {
 
     /// Ends the warm-up: what is claimed from now on counts, and `steps` more operations of this segment are the limit.
     pub fn measure(&self, steps: Option<u64>) {
-        let step = self.claimed();
+        let step = self.next_step.0.fetch_or(MEASURED, Ordering::Relaxed);
         if let Some(steps) = steps {
             self.limit_step.0.store(step.saturating_add(steps), Ordering::Relaxed);
         }
-        self.measured_from.store(self.segment.index(step), Ordering::Relaxed);
     }
 
     /// Ends the warm-up of an open loop where arithmetic says: at the first index due after it.

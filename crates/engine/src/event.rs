@@ -78,7 +78,7 @@ pub struct Interval {
     pub operations: u64,
     /// Of these, the ones that ended well.
     pub succeeded: u64,
-    /// Reads in it of records whose insert was under way: neither success nor failure.
+    /// Reads in it of records whose insert or delete was under way: neither success nor failure.
     pub not_yet: u64,
     /// Operations sent and not yet done at its end.
     pub in_flight: u64,
@@ -123,7 +123,7 @@ pub struct Summary {
     pub operations: u64,
     /// Of these, the ones that ended well.
     pub succeeded: u64,
-    /// Reads of records whose insert was under way: neither success nor failure.
+    /// Reads of records whose insert or delete was under way: neither success nor failure.
     pub not_yet: u64,
     /// Operations done while warming up.
     pub warmup_operations: u64,

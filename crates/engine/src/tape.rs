@@ -40,7 +40,7 @@ pub struct Tape {
     measured: AtomicU64,
     /// Measured operations that ended well.
     succeeded: AtomicU64,
-    /// Measured reads of records whose insert was under way.
+    /// Measured reads of records whose insert or delete was under way.
     not_yet: AtomicU64,
     /// When the last measured operation was done, ns.
     last_done: AtomicU64,
@@ -127,7 +127,7 @@ pub struct Totals {
     pub measured: u64,
     /// Measured operations that ended well.
     pub succeeded: u64,
-    /// Measured reads of records whose insert was under way: neither.
+    /// Measured reads of records whose insert or delete was under way: neither.
     pub not_yet: u64,
     /// When the last measured one was done, ns.
     pub last_done_ns: u64,

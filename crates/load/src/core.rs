@@ -302,6 +302,10 @@ impl Workload for CoreRun {
     fn index_of_insert(&self, number: u64) -> Option<u64> {
         self.deal.index_of(Kind::Insert, number)
     }
+
+    fn index_of_delete(&self, record: u64) -> Option<u64> {
+        self.deal.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
+    }
 }
 
 #[cfg(test)]

@@ -148,6 +148,11 @@ pub trait Workload: Send + Sync {
     fn index_of_insert(&self, _number: u64) -> Option<u64> {
         None
     }
+
+    /// The index of the operation that deletes a record, if one is to.
+    fn index_of_delete(&self, _record: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// The outcome of [`Workload::verify`].

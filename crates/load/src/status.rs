@@ -24,7 +24,8 @@ pub enum Status {
     BatchedOk,
     /// No answer in time.
     Timeout,
-    /// The record's insert is still under way: neither a success nor a failure of the store.
+    /// The record's insert is still under way, or its delete began meanwhile: neither a success nor a failure of the
+    /// store.
     NotYet,
     /// The device or quota is full.
     NoSpace,

@@ -237,6 +237,43 @@ fn a_read_of_an_insert_under_way_is_not_yet_and_one_after_it_is_not_found() {
 }
 
 #[test]
+fn who_is_overtaken_by_a_delete_is_not_yet_and_who_is_not_finds_a_record_missing() {
+    // Nothing is ever found.
+    let script: Script = Rc::new(|_| (MS, Status::NotFound));
+    let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
+    // Few records are left at last, so that requests meet the next to be deleted.
+    let few = CoreSpec { records: 210, insert_count: 210, insert_lag: 0, operations: Some(400), ..spec(mix, 400) };
+    let workload = CoreRun::new(few, 3).unwrap();
+    let counted = |clients| {
+        let run = simulate(&workload, None, clients, Segment::default(), 0, &script);
+        let count = |kind, status| run.service().get(&(kind, status)).map_or(0, Reading::count);
+        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "who deletes does not excuse himself");
+        assert!(count(Kind::Read, Status::NotFound) > 0);
+        let totals = totals(&run.tapes);
+        assert_eq!((totals.succeeded, totals.failed() + totals.not_yet), (0, 400));
+        // A pair's first half is a read, and if that is overtaken, so is the other.
+        assert_eq!(count(Kind::Read, Status::NotYet), totals.not_yet);
+        [totals.not_yet, count(Kind::Update, Status::NotYet)]
+    };
+    assert!(counted(8).into_iter().all(|overtaken| overtaken > 0));
+    // One client cannot overtake itself.
+    assert_eq!(counted(1), [0, 0]);
+}
+
+#[test]
+fn a_warm_up_ends_between_two_operations() {
+    let course = Course::new(Segment { k: 1, n: 2 }, 3);
+    course.warm_up();
+    assert_eq!(course.claim(), Some(Claim { index: 1, measured: false }));
+    course.measure(Some(2));
+    assert_eq!((course.claimed(), course.claim()), (1, Some(Claim { index: 3, measured: true })));
+    assert_eq!((course.claim().map(|claim| claim.index), course.claim(), course.claimed()), (Some(5), None, 3));
+    // What has been claimed has begun, and another segment may be twice as far.
+    assert_eq!([5, 7].map(|index| course.may_have_begun(index)), [true, false]);
+    assert_eq!([12, 14].map(|index| course.may_have_begun(index)), [true, false]);
+}
+
+#[test]
 fn every_attempt_of_an_insert_is_counted_and_the_load_stops_when_all_fail() {
     let load = loadstone_load::core::CoreLoad::new(spec(Mix::default(), 100), 1);
     let attempt = |retries, stop| {
