@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -157,20 +158,28 @@ def test_an_objective_that_nothing_meets(tmp_path: Path) -> None:
 
 
 def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
-    file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p50 < 100s}", ("100ms", "400ms"))
+    file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p50 < 100s}", ("100ms", "1s"))
     loadstone(tmp_path, "run", file, "--no-report", "--set", "clients=2")
     folder = only_folder(tmp_path)
-    assert {(each.loop, each.clients) for each in trials(folder)} == {("open", 2)}
-    assert [each.config["rate"] for each in trials(folder)] == [rate for rate in (100, 200, 400) for _ in range(3)]
+    found = trials(folder)
+    assert {(each.loop, each.clients) for each in found} == {("open", 2)}
+    by_rate = {rate: [*group] for rate, group in groupby(found, lambda each: each.config["rate"])}
+    assert [*by_rate] == [100, 200, 400]
+    for rate, group in by_rate.items():
+        # A trial that the machine held up at its end lags behind its rate, and is one against the others.
+        held_up = any((each.value("throughput") or 0) < 0.95 * rate for each in group)
+        assert len(group) == 3 or (held_up and 3 < len(group) <= 6)
     assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
 
 
 def test_too_few_operations_for_a_percentile_end_the_search_by_that_name(tmp_path: Path) -> None:
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
-    assert "at 100 op/s the probe is invalid: 10 operations are too few for all.p99: measure longer" in only_answer(
-        only_folder(tmp_path)
-    )
+    answer = only_answer(only_folder(tmp_path))
+    said = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
+    # Ten are due; the last may come too late.
+    assert (found := re.search(said, answer)), answer
+    assert 1 <= int(found[1]) <= 10
 
 
 def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:

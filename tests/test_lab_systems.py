@@ -262,7 +262,8 @@ def test_a_real_load_on_a_real_server_is_observed_on_both_sides(tmp_path: Path, 
 systems: {{redis: {{start: {{settings: {{port: {port}, appendonly: "yes"}}}}}}}}
 load: {{reuse: shared}}
 """
-    folder = run(tmp_path, text)
+    # Long enough for several looks, and for ticks of a server that has little to do.
+    folder = run(tmp_path, text, "--set", "measure.duration=2s")
     first, second = sorted(trials(folder), key=lambda trial: trial.repeat)
     assert first.end == second.end == "done"
     assert (first.value("load.operations"), second.value("load.operations")) == (100, None)

@@ -39,6 +39,10 @@ class Running:
         assert found is not None
         return Watched("one", f"127.0.0.1:{self.port}", self.pid, found.start_ticks)
 
+    def children(self) -> list[str]:
+        """Pids of its own processes."""
+        return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+
     def connect(self) -> socket.socket:
         """A client."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=60)
@@ -59,6 +63,10 @@ def running(file: Path | None = None) -> Iterator[Running]:
             except OSError:
                 assert time.monotonic() < until
                 time.sleep(0.05)
+        # The child that answered us is gone.
+        while server.children():
+            assert time.monotonic() < until
+            time.sleep(0.01)
         yield server
     finally:
         process.kill()
@@ -79,6 +87,15 @@ def exchange(client: socket.socket, data: bytes) -> None:
         left -= len(client.recv(left))
 
 
+def told_of_ends(sockets: Sockets, server: Running, received: int) -> None:
+    """Waits until the kernel has told all listeners of connections that ended, up to so many bytes."""
+    until = time.monotonic() + 30
+    while received > 0:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+        received -= sum(each.received for each in sockets.ended() if each.local[1] == server.port)
+
+
 def figures(observed: Servers) -> dict[str, float]:
     """What was seen, by name."""
     return {value.metric: value.value for value in observed.values()}
@@ -92,27 +109,25 @@ def test_bytes_of_a_connection_that_was_there_before_count_from_the_first_look(s
         exchange(client, bytes(MILLION))
         observed.end()
     found = figures(observed)
-    assert found["server.one.network.received"] == MILLION
+    # The end of the connection that asked whether it serves may be told only now, and counts as a byte.
+    assert found["server.one.network.received"] == pytest.approx(MILLION, abs=10)
     # What is sent counts when it is acknowledged, which is up to a window of TCP's later.
     assert found["server.one.network.sent"] == pytest.approx(MILLION, rel=0.2)
-    assert found["server.network.received"] == MILLION
+    assert found["server.network.received"] == found["server.one.network.received"]
 
 
 def test_bytes_of_connections_that_end_in_the_window_count_to_their_last(server: Running) -> None:
     observed = Servers([server.watched])
     observed.begin()
-    with server.connect() as client:
-        exchange(client, bytes(MILLION))
-        observed.look()
-        exchange(client, bytes(MILLION))
-    with server.connect() as unseen:
-        exchange(unseen, bytes(MILLION))
-    # The server's side of a connection goes when its process has seen the end.
-    until = time.monotonic() + 30
     with Sockets() as sockets:
-        while any(each.local[1] == server.port for each in sockets.connections()):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        with server.connect() as client:
+            exchange(client, bytes(MILLION))
+            observed.look()
+            exchange(client, bytes(MILLION))
+        with server.connect() as unseen:
+            exchange(unseen, bytes(MILLION))
+        # The server's side of a connection goes when its process has seen the end.
+        told_of_ends(sockets, server, 3 * MILLION)
     observed.end()
     found = figures(observed)
     assert found["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
@@ -126,13 +141,13 @@ def test_bytes_of_strangers_do_not_count(server: Running) -> None:
         exchange(client, bytes(MILLION))
         exchange(ours, bytes(1000))
         observed.end()
-    assert figures(observed)["server.one.network.received"] == 1000
+    assert figures(observed)["server.one.network.received"] == pytest.approx(1000, abs=10)
 
 
 def test_the_work_of_children_is_the_servers_while_they_live_and_after(server: Running) -> None:
     observed = Servers([server.watched])
-    observed.begin()
     start = time.monotonic()
+    observed.begin()
     with server.connect() as lives:
         exchange(lives, b"work")
         with server.connect() as ends:
@@ -151,7 +166,7 @@ def test_memory_is_that_of_all_processes_and_what_they_share_counts_once(server:
             exchange(stack.enter_context(server.connect()), b"x")
         eight = Servers([server.watched])
         eight.begin()
-        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        children = server.children()
         assert len(children) == 8
         whole = sum(memory(pid)[0] for pid in (server.pid, *map(int, children)))
         with_children, without = figures(eight)["server.memory_max"], figures(alone)["server.memory_max"]
@@ -176,14 +191,16 @@ def test_bytes_written_are_the_servers_own_and_its_childrens(tmp_path: Path) -> 
 def test_a_server_that_ends_in_the_window_keeps_what_it_had_used(server: Running) -> None:
     observed = Servers([server.watched])
     observed.begin()
-    with server.connect() as client:
-        exchange(client, bytes(MILLION))
-        observed.look()
-    os.kill(server.pid, 9)
-    until = time.monotonic() + 30
-    while (found := stat(server.pid)) is not None and found.memory_bytes:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    with Sockets() as sockets:
+        with server.connect() as client:
+            exchange(client, bytes(MILLION))
+            observed.look()
+        os.kill(server.pid, 9)
+        until = time.monotonic() + 30
+        while (found := stat(server.pid)) is not None and found.memory_bytes:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        told_of_ends(sockets, server, MILLION)
     observed.end()
     # The end of a connection counts as a byte.
     assert figures(observed)["server.one.network.received"] == pytest.approx(MILLION, abs=10)

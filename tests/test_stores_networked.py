@@ -51,9 +51,9 @@ class Networked:
     told: Mapping[str, str] = field(default_factory=dict)
     # A server has room for so many; where each is a thread of a JVM, so has this machine.
     many_clients: int = 1000
-    # What is said of a server that was killed, of one that exceeds a limit of 1,000 ms, and of what makes a table.
+    # What is said of a server that was killed, of one that exceeds a limit of 1,500 ms, and of what makes a table.
     killed: tuple[str, ...] = ("SERVICE_UNAVAILABLE",)
-    late: str = r"within 1000 ms"
+    late: str = r"within 1500 ms"
     makes_table: str = r"CREATE TABLE (ycsb\.)?nosuchtable"
 
     @property
@@ -71,6 +71,8 @@ STORES = (
         "redis.password",
         # What is written must be there after a restart.
         settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
+        # Its own limit of 2 s is no longer than this machine may be held up.
+        told={"redis.timeout": "10000"},
     ),
     Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}, many_clients=150),
     Networked(
@@ -106,7 +108,7 @@ STORES = (
         many_clients=100,
         # Its client asks until its limit is over, and says of either that the limit is.
         killed=("SERVICE_UNAVAILABLE", "TIMEOUT"),
-        late=r"callTimeout=1000\b",
+        late=r"callTimeout=1500\b",
         makes_table=r"`loadstone systems hbase create-table nosuchtable cf`",
     ),
 )
@@ -291,9 +293,9 @@ def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
     assert {*found} <= {"OK", *GONE}
     words = rf"warning: \d+ x (READ|UPDATE) returned ({'|'.join(served.store.killed)}); the first: \S"
     assert re.search(words, told.err), told.err
-    # No limit of a store is beyond 10 s; HBase's own add up, and are ended 2 s later.
+    # No limit of a store is beyond 10 s; HBase's own, which add up to 20 min, are ended 2 s later.
     gone = [metric for metric in told.metrics() if metric.endswith("-FAILED")]
-    assert max(told.value(metric, "MaxLatency(us)") for metric in gone) < 13e6
+    assert max(told.value(metric, "MaxLatency(us)") for metric in gone) < 25e6
     # The rest of the run was spent asking, not spinning.
     assert sum(found.values()) - found["OK"] < 4 * CLIENTS * 30
 
@@ -346,7 +348,7 @@ def test_a_server_that_stands_still_for_five_seconds(
     served: Served, engine: Engine, running: list[subprocess.Popen[str]], patient: bool
 ) -> None:
     served.load(engine)
-    limit = 30_000 if patient else 1_000
+    limit = 30_000 if patient else 1_500
     process = engine.start(*served.run(8, f"{served.store.timeout}={limit}"))
     running.append(process)
     started(process)

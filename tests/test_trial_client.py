@@ -43,7 +43,7 @@ def gone(pid: int) -> bool:
 
 def test_the_client_beats_by_itself_and_leaves_no_thread_and_no_process() -> None:
     threads = threading.active_count()
-    with Trial(spec(lease_ms=2_000, until={"seconds": 6})) as trial:
+    with Trial(spec(lease_ms=4_000, until={"seconds": 10})) as trial:
         kinds = [type(event) for event in trial.events()]
         assert threading.active_count() == threads
     assert (kinds[0], kinds[1], kinds[-1]) == (Ready, Interval, Summary)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import Engine, Told
+from conftest import Engine, Told, dump
 
-USAGE, FAILED = 2, 1
+USAGE, FAILED, INTERRUPTED = 2, 1, 130
 A = "-P workloads/workloada"
 LOAD = f"load rocksdb {A} rocksdb.dir=db"
 RUN = f"run null {A}"
@@ -490,11 +491,14 @@ def test_more_threads_than_memory_is_a_failure_that_is_told(engine: Engine, stor
 def test_a_database_in_use_is_left_to_its_user(
     engine: Engine, running: list[subprocess.Popen[str]], store: str
 ) -> None:
-    first = engine.start(f"load {store} {A} {store}.dir=db recordcount=1000 -target 500")
+    first = engine.start(f"load {store} {A} {store}.dir=db recordcount=1000000 -target 500")
     running.append(first)
     assert first.stderr
     assert any(line == "Starting test.\n" for line in first.stderr)
     error, hint = refused(engine.told(f"load {store} {A} {store}.dir=db"), FAILED)
     assert "db" in error
     assert "process" in hint
-    assert "[INSERT], Return=OK, 1000\n" in first.communicate(timeout=20)[0]
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=20)
+    assert first.returncode == INTERRUPTED
+    assert len(dump(engine, store)) == Told(INTERRUPTED, out, err, 0).value("INSERT", "Operations") > 0

@@ -45,7 +45,7 @@ def test_an_interrupted_run_prints_what_it_has_and_exits_130(
     process.send_signal(number)
     sent = time.monotonic()
     out, err = process.communicate(timeout=20)
-    assert time.monotonic() - sent < 2
+    assert time.monotonic() - sent < 10
     assert process.returncode == 130
     assert "interrupted" in err
     keys = [(metric, key) for metric, key, _ in report(out)]
@@ -56,22 +56,26 @@ def test_an_interrupted_run_prints_what_it_has_and_exits_130(
 
 
 def test_an_interrupted_load_keeps_what_it_wrote(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
-    process = engine.start("load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000000 -target 1000")
+    began = time.monotonic()
+    load = "load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000000 -target 1000"
+    process = engine.start(f"{load} -s status.interval=1")
     running.append(process)
     started(process)
-    time.sleep(0.5)
+    assert process.stderr
+    counts = (int(found[1]) for line in process.stderr if (found := re.search(r"sec: (\d+) operations", line)))
+    said = next(count for count in counts if count > 0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     loaded = Told(130, out, err, 0).value("INSERT", "Operations")
-    assert 300 < loaded < 1000
+    assert said <= loaded <= 1000 * (time.monotonic() - began) + 1
     assert len(dump(engine)) == loaded
 
 
 def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
     """The report goes to a pipe that nobody reads and that is full, so the first interrupt cannot end it."""
     process = engine.start(
-        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=60 -target 20000 measurementtype=raw"
+        "run null -P workloads/workloadc operationcount=0 maxexecutiontime=60 -target 200000 measurementtype=raw"
     )
     running.append(process)
     started(process)
@@ -80,7 +84,7 @@ def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subproces
     time.sleep(1)
     assert process.poll() is None, "it waits for its reader"
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=2) == 130
+    assert process.wait(timeout=20) == 130
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -127,7 +131,8 @@ def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
     assert told.code == 1
     assert told.returns("INSERT")["NO_SPACE"] == 4
     assert told.value("INSERT-FAILED", "Operations") == 4
-    assert 0.4 < told.seconds < 2
+    # Three sleeps; of the 3 s that they take unless told otherwise they would be 7.2 s at least.
+    assert 0.4 < told.seconds < 7
 
 
 def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -> None:

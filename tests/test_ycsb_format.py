@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FIXTURES, Engine, Told, report
+from conftest import FIXTURES, Engine, Told, on_time, report
 
 SAMPLES = FIXTURES / "ycsb"
 # Restores YCSB's own percentiles: ours are 50, 95 and 99.
@@ -228,19 +228,19 @@ def test_a_raw_file_is_named_and_appended_to(loaded: Engine) -> None:
 
 
 def test_series_are_means_of_units_that_begin_with_the_first_operation(loaded: Engine) -> None:
-    told = loaded(
-        "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=600 -target 1000 "
-        "measurementtype=timeseries timeseries.granularity=200"
-    )
-    for metric in ("READ", "UPDATE"):
-        units = [int(k) for m, k, _ in told.report() if m == metric and k.isdigit()]
-        assert units[0] == 0
-        assert units == sorted(set(units))
-        assert 3 <= len(units) <= 5
-        assert all(unit % 200 == 0 for unit in units)
-        assert [k for m, k, _ in told.report() if m == metric][:5] == [
-            *("Operations", "AverageLatency(us)", "MinLatency(us)", "MaxLatency(us)", "Return=OK")
-        ]
+    def in_units(told: Told) -> None:
+        for metric in ("READ", "UPDATE"):
+            units = [int(k) for m, k, _ in told.report() if m == metric and k.isdigit()]
+            assert units[0] == 0
+            assert units == sorted(set(units))
+            assert 3 <= len(units) <= 5
+            assert all(unit % 200 == 0 for unit in units)
+            assert [k for m, k, _ in told.report() if m == metric][:5] == [
+                *("Operations", "AverageLatency(us)", "MinLatency(us)", "MaxLatency(us)", "Return=OK")
+            ]
+
+    command = "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=600 -target 1000"
+    on_time(loaded, f"{command} measurementtype=timeseries timeseries.granularity=200", in_units)
 
 
 @pytest.mark.parametrize(("exporter", "name"), [("JSON", "json.txt"), ("JSONArray", "jsonarr.out")])
@@ -298,22 +298,22 @@ def test_the_fixtures_status_lines_are_read_by_our_patterns() -> None:
 
 
 def test_status_lines_are_ycsbs(loaded: Engine) -> None:
-    told = loaded(
-        "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=5000 -target 2000 -s status.interval=1 -l",
-        "my label:",
-    )
-    lines = [line for line in told.err.splitlines() if " operations; " in line]
-    assert len(lines) == 4, "one at the start, one after each whole second, one at the end"
-    for line in lines:
-        assert line.startswith("my label:20"), "YCSB puts nothing behind the label"
-        assert re.fullmatch(rf"my label:{STATUS}({SUMMARY} )*", line), line
-        assert line.endswith(" "), "YCSB leaves a blank at the end"
-    done = [int(re.search(r"sec: (\d+) operations", line)[1]) for line in lines]  # type: ignore[index]
-    assert done == sorted(done)
-    assert done[-1] == 5000
-    intervals = [sum(map(int, re.findall(r"\[(?:READ|UPDATE): Count=(\d+)", line))) for line in lines]
-    assert sum(intervals) == 5000, "each line tells of its own interval only"
-    assert "est completion" not in lines[-1]
+    def ycsbs(told: Told) -> None:
+        lines = [line for line in told.err.splitlines() if " operations; " in line]
+        assert len(lines) == 4, "one at the start, one after each whole second, one at the end"
+        for line in lines:
+            assert line.startswith("my label:20"), "YCSB puts nothing behind the label"
+            assert re.fullmatch(rf"my label:{STATUS}({SUMMARY} )*", line), line
+            assert line.endswith(" "), "YCSB leaves a blank at the end"
+        done = [int(re.search(r"sec: (\d+) operations", line)[1]) for line in lines]  # type: ignore[index]
+        assert done == sorted(done)
+        assert done[-1] == 5000
+        intervals = [sum(map(int, re.findall(r"\[(?:READ|UPDATE): Count=(\d+)", line))) for line in lines]
+        assert sum(intervals) == 5000, "each line tells of its own interval only"
+        assert "est completion" not in lines[-1]
+
+    command = "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=5000 -target 2000"
+    on_time(loaded, f"{command} -s status.interval=1 -l", ycsbs, "my label:")
 
 
 @pytest.mark.parametrize(
@@ -327,15 +327,14 @@ def test_status_lines_are_ycsbs(loaded: Engine) -> None:
     ],
 )
 def test_each_measurement_type_has_its_own_summary_in_status_lines(loaded: Engine, kind: str, pattern: str) -> None:
-    told = loaded(
-        "run null -P workloads/workloada operationcount=1500 -target 1000 -s status.interval=1",
-        f"measurementtype={kind}",
-        "measurement.raw.output_file=status-raw.txt",
-    )
-    text = told.err[told.err.index("Starting test.\n") :].removeprefix("Starting test.\n")
-    text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("note: "))
-    assert re.fullmatch(rf"({STATUS}{pattern}\n)+", text), text
-    assert text.count(" operations; ") == 3
+    def summed_up(told: Told) -> None:
+        text = told.err[told.err.index("Starting test.\n") :].removeprefix("Starting test.\n")
+        text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("note: "))
+        assert re.fullmatch(rf"({STATUS}{pattern}\n)+", text), text
+        assert text.count(" operations; ") == 3
+
+    command = "run null -P workloads/workloada operationcount=1500 -target 1000 -s status.interval=1"
+    on_time(loaded, command, summed_up, f"measurementtype={kind}", "measurement.raw.output_file=status-raw.txt")
 
 
 def test_timeseries_puts_its_status_lines_on_stdout_too(loaded: Engine) -> None:
@@ -367,10 +366,12 @@ def test_the_banner_comes_in_ycsbs_order_on_stderr(loaded: Engine) -> None:
 
 
 def test_run_time_and_throughput_agree_with_the_operations(loaded: Engine) -> None:
-    told = loaded("run null -P workloads/workloadc operationcount=1000 -target 1000")
-    ms, rate = told.value("OVERALL", "RunTime(ms)"), told.value("OVERALL", "Throughput(ops/sec)")
-    assert 980 <= ms <= 1100
-    assert abs(rate * ms / 1000 - 1000) < 2
+    def agreeing(told: Told) -> None:
+        ms, rate = told.value("OVERALL", "RunTime(ms)"), told.value("OVERALL", "Throughput(ops/sec)")
+        assert 980 <= ms <= 1100
+        assert abs(rate * ms / 1000 - 1000) < 2
+
+    on_time(loaded, "run null -P workloads/workloadc operationcount=1000 -target 1000", agreeing)
 
 
 def test_an_export_file_holds_the_whole_report_and_stdout_none_of_it(loaded: Engine) -> None:

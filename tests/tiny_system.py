@@ -76,12 +76,18 @@ def serve(port: int, manner: str) -> None:
         sys.exit(7)
     if manner == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if manner in ("family", "household") and os.fork() == 0:
-        if manner == "family":
-            # As PostgreSQL's processes do.
-            os.setsid()
-        Path("child").write_text(str(os.getpid()))
-        time.sleep(600)
+    if manner in ("family", "household"):
+        ready, done = os.pipe()
+        if os.fork() == 0:
+            if manner == "family":
+                # As PostgreSQL's processes do.
+                os.setsid()
+            Path("child").write_text(str(os.getpid()))
+            os.close(done)
+            time.sleep(600)
+        os.close(done)
+        # Whoever is served finds the child.
+        os.read(ready, 1)
     with socket.create_server((HOST, port)) as listener:
         while True:
             connection, _ = listener.accept()

@@ -19,6 +19,8 @@ RECORDS = 2_000
 STORES = ("null", "lmdb", "rocksdb")
 # Far longer than anything here takes on a machine that is busy with other things.
 PATIENCE_SECONDS = 60.0
+# Nothing hangs for ever; a test may wait for a server that starts again meanwhile.
+HANGS_SECONDS = 600.0
 
 
 def spec(name: str = "null", directory: Path | None = None, **changes: Any) -> Spec:
@@ -76,7 +78,7 @@ class Running:
     def __init__(self, program: Path, spec: Spec) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([program, "trial"], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        self._watchdog = threading.Timer(2 * PATIENCE_SECONDS, self.process.kill)
+        self._watchdog = threading.Timer(HANGS_SECONDS, self.process.kill)
         self._watchdog.start()
         self.say(json.dumps(spec))
 

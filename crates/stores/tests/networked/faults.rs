@@ -6,12 +6,12 @@ use loadstone_stores::Store;
 use crate::relay::Relay;
 use crate::subject::{Subject, Sync, row};
 
-/// A client behind a relay, with a limit of 300 ms.
-fn behind<S: Store>(subject: &Subject) -> (Relay, Sync<S::Session>) {
+/// A client behind a relay, with a limit on every wait, also on those of a new connection.
+fn behind<S: Store>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
     let (host, port) = subject.address();
     let relay = Relay::to(format!("{host}:{port}"));
     let mut options = subject.options_at("127.0.0.1", &relay.address.port().to_string());
-    options.properties.insert(subject.timeout.to_owned(), "300".to_owned());
+    options.properties.insert(subject.timeout.to_owned(), limit_ms.to_string());
     let store = S::open(&options).expect("it is there");
     let session = Sync::connect(&store).expect("a session");
     (relay, session)
@@ -21,7 +21,7 @@ pub fn a_broken_connection_is_made_anew<S: Store>(subject: &Subject, case: &str)
     if subject.timeout.is_empty() {
         return;
     }
-    let (relay, mut session) = behind::<S>(subject);
+    let (relay, mut session) = behind::<S>(subject, 10_000);
     let key = subject.open::<S>(case).key("1");
     assert_eq!(session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
     for _ in 0..5 {
@@ -41,7 +41,7 @@ pub fn a_late_answer_is_nobodys<S: Store>(subject: &Subject, case: &str) {
     if subject.timeout.is_empty() {
         return;
     }
-    let (relay, mut session) = behind::<S>(subject);
+    let (relay, mut session) = behind::<S>(subject, 1_500);
     let mut opened = subject.open::<S>(case);
     let (one, two) = (opened.key("1"), opened.key("2"));
     opened.session.put(&one, &row(&[("field0", "one")]));
@@ -49,7 +49,7 @@ pub fn a_late_answer_is_nobodys<S: Store>(subject: &Subject, case: &str) {
     for _ in 0..3 {
         relay.hold(true);
         assert_eq!(session.get(&one, Wanted::One(b"field0")).0, Status::Timeout);
-        assert!(session.words().contains("300 ms"));
+        assert!(session.words().contains("1500 ms"));
         relay.hold(false);
         for _ in 0..3 {
             let read = session.get(&two, Wanted::One(b"field0"));
