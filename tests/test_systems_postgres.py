@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from loadstone.event import Interval
 from loadstone.systems import postgres, postgres_cluster, process, unprivileged
 from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
 from loadstone.systems.system import SystemsError
 from systems_support import Up, free_port, systems, temporary_root, up
+from trial_support import Running, Start, counts, whole, workload
 
 PASSWORD = "a'b \"c\\d"
+READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
 
 
@@ -54,6 +57,29 @@ def test_it_serves_as_its_properties_tell(server: Up) -> None:
     assert ask(server, "SELECT current_user, current_database()") == "ycsb|ycsb"
     with pytest.raises(SystemsError, match="password authentication failed"):
         ask(server, "SELECT 1", password="wrong")
+
+
+def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(server: Up, start: Start) -> None:
+    server.running.fresh("usertable")
+    ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
+    reads = workload(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    told = {name: value for name, value in server.properties.items() if name.startswith("db.")}
+    engine = start(store={"name": "postgres", "properties": told}, workload=reads, interval_ms=100)
+    succeed(engine, 100)
+    ask(server, "ALTER TABLE usertable ADD COLUMN more TEXT")
+    succeed(engine, 1000)
+    engine.say('"stop"')
+    _, events = engine.rest()
+    outcomes = counts(whole(events).outcomes)
+    assert outcomes.pop(("READ", "ERROR")) == 2
+    assert {*outcomes} == {("READ", "OK")}
+
+
+def succeed(engine: Running, operations: int) -> None:
+    """Waits for intervals with so many operations that ended well."""
+    while operations > 0:
+        event = engine.next()
+        operations -= event.succeeded if isinstance(event, Interval) else 0
 
 
 def test_its_settings_are_the_servers(server: Up) -> None:

@@ -8,11 +8,14 @@ use tokio_postgres::error::SqlState;
 use crate::error::Failure;
 use crate::remote::Server;
 
+/// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
+const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
+
 /// A failure with the server's words, or the client library's; and whether the connection can be used on.
 pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
     if let Some(told) = error.as_db_error() {
         let (code, message) = (told.code(), told.message());
-        let usable = !matches!(told.severity(), "FATAL" | "PANIC") && *code != SqlState::INVALID_SQL_STATEMENT_NAME;
+        let usable = !matches!(told.severity(), "FATAL" | "PANIC") && !STALE.contains(code);
         let words = format!("postgres answers: {message} (SQLSTATE {})", code.code());
         return (Failure::new(of_state(code.code(), message), words), usable);
     }
