@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import socket
 import threading
 import time
@@ -25,6 +26,7 @@ from loadstone.systems.jvm import collections
 from loadstone.systems.running import Running, ServerState
 from loadstone.systems.system import Place, Plan
 from systems_support import free_port
+from trial_support import READS, Start, counts, whole, workload
 
 DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
 COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
@@ -127,6 +129,29 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
     nodetool(one.place, one.plan, 1, "flush", "ycsb")
     # The sum, not the growth: meanwhile Cassandra compacts tables of its own, which takes a few kB away.
     assert before["cassandra-1.load_bytes"] < 4_000_000 < one.figures()["cassandra-1.load_bytes"]
+
+
+def test_a_table_that_is_altered_under_a_run_costs_a_client_one_operation(one: Running, start: Start) -> None:
+    one.fresh("usertable")
+    reads = workload(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    told = {"name": "cassandra", "properties": {**one.properties()}}
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        for row in range(100):
+            cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
+        awake, asleep = (start(store=told, workload=reads, interval_ms=100) for _ in range(2))
+        awake.succeed(100)
+        asleep.succeed(100)
+        asleep.process.send_signal(signal.SIGSTOP)
+        cql.query("ALTER TABLE ycsb.usertable ADD more TEXT")
+        # The node has forgotten the statement, and this one prepares it again: the other is not refused.
+        awake.succeed(1000)
+        asleep.process.send_signal(signal.SIGCONT)
+        asleep.succeed(1000)
+    for engine in (awake, asleep):
+        engine.say('"stop"')
+        outcomes = counts(whole(engine.rest()[1]).outcomes)
+        assert outcomes.pop(("READ", "UNEXPECTED_STATE"), 0) <= 2
+        assert {*outcomes} == {("READ", "OK")}
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.event import Interval
 from loadstone.systems import postgres, postgres_cluster, process, unprivileged
 from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
 from loadstone.systems.system import SystemsError
 from systems_support import Up, free_port, systems, temporary_root, up
-from trial_support import Running, Start, counts, whole, workload
+from trial_support import READS, Start, counts, whole, workload
 
 PASSWORD = "a'b \"c\\d"
-READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
 
 
@@ -65,21 +63,14 @@ def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(ser
     reads = workload(records=100, insert_count=100, insert_order="ordered", mix=READS)
     told = {name: value for name, value in server.properties.items() if name.startswith("db.")}
     engine = start(store={"name": "postgres", "properties": told}, workload=reads, interval_ms=100)
-    succeed(engine, 100)
+    engine.succeed(100)
     ask(server, "ALTER TABLE usertable ADD COLUMN more TEXT")
-    succeed(engine, 1000)
+    engine.succeed(1000)
     engine.say('"stop"')
     _, events = engine.rest()
     outcomes = counts(whole(events).outcomes)
     assert outcomes.pop(("READ", "ERROR")) == 2
     assert {*outcomes} == {("READ", "OK")}
-
-
-def succeed(engine: Running, operations: int) -> None:
-    """Waits for intervals with so many operations that ended well."""
-    while operations > 0:
-        event = engine.next()
-        operations -= event.succeeded if isinstance(event, Interval) else 0
 
 
 def test_its_settings_are_the_servers(server: Up) -> None:

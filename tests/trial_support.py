@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.event import BESIDE, Event, Outcome, Summary, parse
+from loadstone.event import BESIDE, Event, Interval, Outcome, Summary, parse
 from loadstone.histogram import decode
 from loadstone.trial import Spec
 
 RECORDS = 2_000
+READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 STORES = ("null", "lmdb", "rocksdb")
 # Far longer than anything here takes on a machine that is busy with other things.
 PATIENCE_SECONDS = 60.0
@@ -110,6 +111,12 @@ class Running:
         """The next event."""
         assert self.process.stdout
         return parse(self.process.stdout.readline())
+
+    def succeed(self, operations: int) -> None:
+        """Waits for intervals with so many operations that ended well."""
+        while operations > 0:
+            event = self.next()
+            operations -= event.succeeded if isinstance(event, Interval) else 0
 
     def rest(self) -> tuple[int, list[Event]]:
         """The exit code, and all events yet to come; the last one must be the only summary."""

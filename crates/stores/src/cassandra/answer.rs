@@ -1,5 +1,7 @@
 //! What a node answers: a result, or an error that becomes a status.
 
+use std::cell::Cell;
+
 use loadstone_load::Status;
 
 use super::wire::{Body, Short, opcode};
@@ -93,6 +95,8 @@ pub struct Prepared {
     pub id: Vec<u8>,
     /// The columns of its rows.
     pub columns: Vec<Vec<u8>>,
+    /// It must be prepared anew: the node has forgotten it, or its rows have other columns now.
+    pub stale: Cell<bool>,
 }
 
 /// The metadata of rows.
@@ -137,7 +141,7 @@ pub fn prepared(mut body: Body<'_>) -> Result<Prepared, Short> {
     }
     let id = body.string()?.to_vec();
     metadata(&mut body, true)?;
-    Ok(Prepared { id, columns: metadata(&mut body, false)?.columns })
+    Ok(Prepared { id, columns: metadata(&mut body, false)?.columns, stale: Cell::new(false) })
 }
 
 /// The rows of an answer: what is left of it, how many there are, and how many values each has. `None` for a result
@@ -205,6 +209,6 @@ mod tests {
         body.extend_from_slice(b"\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01k\0\x01t\0\x04y_id\0\x0D");
         body.extend_from_slice(b"\0\0\0\x01\0\0\0\x02\0\x01k\0\x01t\0\x01a\0\x0D\0\x01b\0\x21\0\x0D\0\x20\0\x0D");
         let prepared = prepared(Body(&body)).unwrap();
-        assert_eq!(prepared, Prepared { id: b"id".to_vec(), columns: vec![b"a".to_vec(), b"b".to_vec()] });
+        assert_eq!((prepared.id, prepared.columns), (b"id".to_vec(), vec![b"a".to_vec(), b"b".to_vec()]));
     }
 }

@@ -167,7 +167,7 @@ impl Client {
                 return Err(refusal.failure());
             }
             again = false;
-            link.forget(number);
+            prepared.stale.set(true);
         }
     }
 
@@ -190,6 +190,8 @@ impl Client {
         let body = self.slot.body_of(&bytes).map_err(malformed)?;
         let Some(mut table) = answer::rows(body).map_err(malformed)? else { return Ok(0) };
         if table.width != prepared.columns.len() {
+            // Another client prepared it again after the table was altered, so the node did not refuse ours.
+            prepared.stale.set(true);
             let words = format!("rows of {} columns, {} were told of", table.width, prepared.columns.len());
             return Err(Failure::new(Status::UnexpectedState, words));
         }

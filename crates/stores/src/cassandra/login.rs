@@ -99,7 +99,7 @@ impl Link {
 
     #[inline]
     fn known(&self, number: usize) -> Option<Rc<Prepared>> {
-        self.prepared.borrow().get(number).cloned().flatten()
+        self.prepared.borrow().get(number).cloned().flatten().filter(|prepared| !prepared.stale.get())
     }
 
     /// Prepares a statement, once for all clients that wait for it.
@@ -120,14 +120,6 @@ impl Link {
         all.resize(len, None);
         all[number] = Some(Rc::clone(&prepared));
         Ok(prepared)
-    }
-
-    /// Forgets a statement that the node has forgotten.
-    #[cold]
-    pub fn forget(&self, number: usize) {
-        if let Some(prepared) = self.prepared.borrow_mut().get_mut(number) {
-            *prepared = None;
-        }
     }
 
     /// The rows of a statement that is asked once, each value as it comes.
