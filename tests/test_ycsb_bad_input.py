@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conftest import Engine, Told, dump
+from ycsb_support import FAILED, INTERRUPTED, RUN, STORES, USAGE, A, refused
 
-USAGE, FAILED, INTERRUPTED = 2, 1, 130
-A = "-P workloads/workloada"
 LOAD = f"load rocksdb {A} rocksdb.dir=db"
-RUN = f"run null {A}"
-STORES = ("rocksdb", "lmdb", "fjall", "redb")
 LONG_MAX = "9223372036854775807"
 BEYOND = "99999999999999999999"
 PROPORTIONS = [f"{kind}proportion" for kind in ("read", "update", "insert", "scan", "readmodifywrite", "delete")]
@@ -26,16 +21,6 @@ PROPORTIONS = [f"{kind}proportion" for kind in ("read", "update", "insert", "sca
 def everything(home: Path) -> dict[str, bytes | None]:
     """Every file and directory below one, with contents."""
     return {str(p.relative_to(home)): p.read_bytes() if p.is_file() else None for p in sorted(home.rglob("*"))}
-
-
-def refused(told: Told, code: int) -> tuple[str, str]:
-    """The error and the hint of a command that had to fail so."""
-    assert told.code == code, told.err
-    assert len(told.said("error: ")) == 1, told.err
-    assert len(told.said("hint: ")) == 1, told.err
-    assert told.err.splitlines()[-2:] == [f"error: {told.said('error: ')[0]}", f"hint: {told.said('hint: ')[0]}"]
-    assert told.seconds < 20
-    return told.said("error: ")[0], told.said("hint: ")[0]
 
 
 def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str = "") -> tuple[str, str]:
@@ -390,49 +375,6 @@ def test_field_names_may_be_very_long(engine: Engine) -> None:
         "run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=5 operationcount=20 dataintegrity=true",
         f"fieldnameprefix={'x' * 50_000}",
     )
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 16 MiB, where the test may mount one."""
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    mount = shutil.which("mount")
-    if os.geteuid() != 0 or mount is None:
-        pytest.skip("only root can mount")
-    done = subprocess.run([mount, "-t", "tmpfs", "-o", "size=16m", "none", directory], capture_output=True)
-    if done.returncode != 0:
-        pytest.skip(f"cannot mount: {done.stderr.decode()}")
-    yield directory
-    subprocess.run(["umount", directory], check=True)
-
-
-@pytest.mark.parametrize("store", STORES)
-def test_a_full_disk_ends_a_load_with_how_far_it_came_and_why(engine: Engine, small_disk: Path, store: str) -> None:
-    told = engine.told(f"load {store} {A} {store}.dir={small_disk}/db recordcount=30000 -threads 3")
-    error, hint = refused(told, FAILED)
-    loaded = int(told.value("INSERT", "Operations"))
-    assert 100 < loaded < 30000
-    assert f"stopped after {loaded} of 30000" in error, "the cause, not what closing the store then ran into"
-    assert "NO_SPACE" in error or "No space left" in error
-    assert "retry" not in hint, "trying again fills no disk less"
-
-
-def test_a_full_disk_under_the_export_file_costs_the_file_and_not_the_report(engine: Engine, small_disk: Path) -> None:
-    with pytest.raises(OSError, match="No space"):
-        (small_disk / "filler").write_bytes(bytes(32 << 20))
-    told = engine.told(f"{RUN} exportfile={small_disk}/report")
-    assert told.code in (FAILED, USAGE)
-    refused(told, told.code)
-    assert [path.name for path in small_disk.iterdir()] == ["filler"]
-
-
-def test_a_read_only_file_system_is_named(engine: Engine, small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    for store in STORES:
-        error, _ = refused(engine.told(f"load {store} {A} {store}.dir={small_disk}/db"), FAILED)
-        assert "Read-only file system" in error
-    assert "Read-only" in refused(engine.told(f"{RUN} exportfile={small_disk}/report"), USAGE)[0]
 
 
 def test_an_export_file_that_is_a_link_is_written_through(engine: Engine) -> None:
