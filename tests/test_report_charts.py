@@ -111,16 +111,16 @@ def test_a_system_in_memory_has_no_device() -> None:
     assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
 
 
-def test_the_knee_is_drawn_where_it_was_found() -> None:
+def test_the_peak_is_drawn_where_it_was_found() -> None:
     judgement = report_support.scaling()
     found = scaling.curves(View(judgement))
-    (peak,) = [row for row in rows(found, 0) if "knee" in row]
+    (peak,) = [row for row in rows(found, 0) if "peak" in row]
     assert peak["name"] == "cassandra"
     assert judgement.knees[0].peak is not None
     assert peak["clients"] == judgement.knees[0].peak.value
     assert scaling.sentences(View(judgement)) == [
-        "cassandra: the knee is at 33 clients, interval 26.9 – 40.6 (fairly sure: the fit leaves 1.2 %)",
-        "scylla: no knee up to 64 clients (no bend within what was measured)",
+        "cassandra: the peak is at 33 clients, interval 26.9 – 40.6 (fairly sure: the fit leaves 1.2 %)",
+        "scylla: no peak up to 64 clients (no bend within what was measured)",
     ]
 
 

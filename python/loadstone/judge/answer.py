@@ -208,7 +208,7 @@ def bend(knee: Knee) -> str:
     """One knee."""
     who = f" of {variant_name(knee.context)}" if knee.context else ""
     if knee.peak is None:
-        return f"throughput{who} has no knee up to {max(knee.clients):g} clients"
+        return f"throughput{who} has no peak up to {max(knee.clients):g} clients"
     low, high = knee.peak.low, knee.peak.high
     between = f", 95 % interval {low:.0f}–{high:.0f}" if low is not None and high is not None else ""
     return f"throughput{who} peaks at {knee.peak.value:.0f} clients ({knee.confidence}{between})"

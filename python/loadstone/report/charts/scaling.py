@@ -1,4 +1,4 @@
-"""Throughput against clients, the law that was fitted to it, and the knee."""
+"""Throughput against clients, the law that was fitted to it, and its peak."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ def curves(view: View) -> Figure:
         value for value in shown(view) if any(view.short[value] == name(view, knee) for knee in view.judgement.knees)
     ]
     caption = (
-        "Points are medians, lines the Universal Scalability Law fitted to them; the dashed line is the knee, beyond "
-        "which more clients bring no more throughput, its band the interval."
-        + limits(view, len(contexts), len(grouped))
+        "Points are medians, lines the Universal Scalability Law fitted to them; the dashed line is its peak, beyond "
+        "which more clients bring less throughput, its band the interval." + limits(view, len(contexts), len(grouped))
     )
-    words = "throughput against clients with the fitted law and its knee"
+    words = "throughput against clients with the fitted law and its peak"
     return Figure("scaling", panels, caption, words, legend=figure.legend(view, used))
 
 
@@ -87,14 +86,14 @@ def panel(view: View, knees: Sequence[Knee]) -> dict[str, Any]:
     base = plot(points).encode(x=x, y=y, color=colour(view))
     at_peak = plot(peaks).encode(x=x, color=colour(view))
     tooltip = [alt.Tooltip(f"{field}:N") for field in ("name", "clients", "figure")]
-    told = [alt.Tooltip(f"{field}:N") for field in ("name", "knee", "interval", "confidence")]
+    told = [alt.Tooltip(f"{field}:N") for field in ("name", "peak", "interval", "confidence")]
     return layered(
         at_peak.mark_rect(opacity=0.1).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", tooltip=told),
         at_peak.mark_rule(strokeDash=[4, 4], strokeWidth=1.5).encode(tooltip=told),
         plot(fitted).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour(view)),
         base.mark_point(filled=True, size=64, opacity=1).encode(shape=shape(view), tooltip=tooltip),
         *words_over(
-            plot(peaks).encode(x=x, y=alt.Y("throughput:Q"), text="knee:N"), dx=-6, align="right", baseline="top"
+            plot(peaks).encode(x=x, y=alt.Y("throughput:Q"), text="peak:N"), dx=-6, align="right", baseline="top"
         ),
     )
 
@@ -123,7 +122,7 @@ def curve(view: View, knee: Knee, wide: bool) -> list[Row]:
 
 
 def peak(view: View, knee: Knee, ends: Sequence[float], top: float, number: int) -> list[Row]:
-    """The knee, if it lies within the picture."""
+    """The peak, if it lies within the picture."""
     if knee.peak is None or not ends[0] <= knee.peak.value <= ends[1]:
         return []
     low = knee.peak.value if knee.peak.low is None else max(knee.peak.low, ends[0])
@@ -135,16 +134,16 @@ def peak(view: View, knee: Knee, ends: Sequence[float], top: float, number: int)
             "low": low,
             "high": high,
             "interval": wording.interval(knee.peak, ""),
-            "knee": f"{name(view, knee)}: {knee.peak.value:.0f} clients",
+            "peak": f"{name(view, knee)}: {knee.peak.value:.0f} clients",
             "confidence": knee.confidence,
-            # Labels of several knees stand below each other.
+            # Labels of several peaks stand below each other.
             "throughput": top * (1 - 0.08 * number),
         }
     ]
 
 
 def sentences(view: View) -> list[str]:
-    """Each knee in words."""
+    """Each peak in words."""
     said = []
     for knee in view.judgement.knees[:PANELS_MAX]:
         who = " ".join(
@@ -152,8 +151,8 @@ def sentences(view: View) -> list[str]:
         )
         sure = f" ({knee.confidence})" if knee.confidence else ""
         if knee.peak is None:
-            said.append(f"{who}: no knee up to {max(knee.clients):g} clients{sure}")
+            said.append(f"{who}: no peak up to {max(knee.clients):g} clients{sure}")
             continue
         between = "" if knee.peak.low is None else f", interval {wording.interval(knee.peak, '')}"
-        said.append(f"{who}: the knee is at {knee.peak.value:.0f} clients{between}{sure}")
+        said.append(f"{who}: the peak is at {knee.peak.value:.0f} clients{between}{sure}")
     return said
