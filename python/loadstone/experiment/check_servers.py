@@ -11,8 +11,8 @@ from loadstone.experiment.check_workload import FILE
 from loadstone.experiment.context import Context, Template, rendered
 from loadstone.experiment.known import ADDRESSES, NETWORKED, OVER, STORES, WITHOUT_FILES
 from loadstone.experiment.mistake import suggestion
-from loadstone.experiment.model import Over, System
 from loadstone.experiment.points import Point
+from loadstone.experiment.system import Over, System
 from loadstone.systems import registry
 from loadstone.systems.system import System as Kind
 

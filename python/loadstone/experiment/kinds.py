@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, NoReturn
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from loadstone.experiment import quantity
 from loadstone.experiment.mistake import suggestion
 
 Scalar = bool | int | float | str
+
+
+class Part(BaseModel):
+    """A part of the file: unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def refuse(what: str, hint: str) -> NoReturn:

@@ -17,9 +17,10 @@ from loadstone.experiment import order, properties, template
 from loadstone.experiment.context import values
 from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.known import OF_A_RUN
-from loadstone.experiment.model import Experiment, Hooks
+from loadstone.experiment.model import Experiment
 from loadstone.experiment.points import dimensions, points
 from loadstone.experiment.servers import Servers, servers
+from loadstone.experiment.system import Hooks
 
 Arrival = Literal["uniform", "poisson"]
 Durability = Literal["none", "os", "device"]

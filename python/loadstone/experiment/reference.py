@@ -8,22 +8,18 @@ from pydantic import BaseModel
 
 from loadstone.experiment.known import KEYS, STORES
 from loadstone.experiment.model import (
-    Attach,
     Compare,
     Experiment,
     Find,
-    Hooks,
     Load,
     Measure,
-    Over,
     Repeats,
-    Start,
-    System,
     Vary,
     Workload,
 )
 from loadstone.experiment.quantity import written
 from loadstone.experiment.shape import flow
+from loadstone.experiment.system import Attach, Hooks, Over, Start, System
 
 PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("systems.NAME", System),

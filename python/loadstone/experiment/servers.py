@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loadstone.experiment import template
 from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.known import ADDRESSES, OVER
-from loadstone.experiment.model import Over, Start, System
+from loadstone.experiment.system import Over, Start, System
 
 # YCSB's own default.
 TABLE = "usertable"
