@@ -15,9 +15,11 @@ use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 
+use crate::control::{Control, End};
 use crate::error::EngineError;
+use crate::observer::Observer;
 use crate::spec::TrialSpec;
-use crate::trial::{self, Control, End, Observer};
+use crate::trial;
 use crate::workload::SpecWorkload;
 
 /// The stores there are, with a line on each.

@@ -1,8 +1,8 @@
 //! What the engine says against itself and about the run (DESIGN: "the engine accuses itself").
 
 use crate::event::Note;
+use crate::observer::Closed;
 use crate::tape::merge;
-use crate::trial::Closed;
 
 /// More than this share of operations over 1 ms late is a verdict, not an accident.
 const LATE_SHARE: f64 = 0.001;

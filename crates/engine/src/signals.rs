@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::trial::{Control, INTERRUPTED};
+use crate::control::{Control, INTERRUPTED};
 
 /// Turns signals into controls from now on.
 pub fn listen(controls: Sender<Control>) {

@@ -11,13 +11,14 @@ use std::time::Duration;
 use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
+use crate::control::{Control, End};
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::event::{Collection, Event, Interval, Ready, Summary, encode, outcomes};
 use crate::notes;
+use crate::observer::{Closed, Moment, Observer, Opened};
 use crate::spec::TrialSpec;
 use crate::tape::{Readings, Totals, Waits, merge, since};
-use crate::trial::{Closed, Control, End, Moment, Observer, Opened};
 use crate::usage;
 
 /// A control line.

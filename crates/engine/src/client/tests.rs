@@ -14,12 +14,13 @@ use loadstone_stores::null::NullSession;
 use super::*;
 use crate::allocations;
 use crate::clock::{Clock, ThreadTimer};
+use crate::control::End;
 use crate::event::Note;
 use crate::notes;
+use crate::observer::{Closed, Moment};
 use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
 use crate::tape::{Readings, merge, totals};
-use crate::trial::{Closed, End, Moment};
 use crate::workers::block_on;
 
 const MS: u64 = 1_000_000;

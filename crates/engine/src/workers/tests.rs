@@ -13,9 +13,11 @@ use loadstone_load::{Row, Segment, Status, Wanted};
 use loadstone_stores::{Durability, Options, Promise, Rows, Session};
 
 use super::*;
+use crate::control::End;
+use crate::observer::{Closed, Moment, Observer, Opened};
 use crate::sink::Sink;
 use crate::spec::{DurabilitySpec, InsertSpec, StoreSpec, Until, WorkloadSpec};
-use crate::trial::{self, Closed, End, Moment, Observer, Opened};
+use crate::trial;
 
 const OPERATIONS: u64 = 5_000;
 

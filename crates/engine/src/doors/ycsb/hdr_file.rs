@@ -13,7 +13,7 @@ use super::report::HdrFigures;
 use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::event::encode;
-use crate::trial::Moment;
+use crate::observer::Moment;
 
 /// The logs of a run.
 #[derive(Debug)]

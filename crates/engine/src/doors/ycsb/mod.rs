@@ -31,10 +31,10 @@ use export::Export;
 use printer::Printer;
 use props::Props;
 
+use crate::control::Control;
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::output::{err, out};
-use crate::trial::Control;
 
 /// Runs the door. Returns the exit code.
 pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {

@@ -12,14 +12,15 @@ use super::report::{self, Overall};
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use crate::clock::unix_ns;
+use crate::control::End;
 use crate::course::Course;
 use crate::error::EngineError;
 use crate::notes;
+use crate::observer::{Closed, Moment, Observer, Opened};
 use crate::output::{err, out};
 use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
 use crate::tape::Totals;
-use crate::trial::{Closed, End, Moment, Observer, Opened};
 
 /// Sees a run and prints it.
 #[derive(Debug)]

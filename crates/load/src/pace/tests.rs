@@ -1,0 +1,98 @@
+use super::*;
+
+fn pace(rate: &[(f64, f64, f64)], arrival: Arrival) -> Pace {
+    let rate = rate.iter().map(|&(from, to, seconds)| RatePiece { from, to, seconds }).collect();
+    Pace::new(&PaceSpec::Open { rate, arrival }, 11).unwrap().unwrap()
+}
+
+fn due(pace: &Pace, index: u64) -> u64 {
+    pace.due_ns(index, &mut Cursor::default())
+}
+
+#[test]
+fn a_fixed_rate_does_not_drift_in_a_century() {
+    let third = pace(&[(3.0, 3.0, 0.0)], Arrival::Uniform);
+    assert_eq!(due(&third, 1), 333_333_333);
+    assert_eq!(due(&third, 3), 1_000_000_000);
+    assert_eq!(due(&third, 9_000_000_000), 3_000_000_000_000_000_000);
+    let fast = pace(&[(1e9, 1e9, 0.0)], Arrival::Uniform);
+    assert_eq!(due(&fast, 123_456_789_012_345_678), 123_456_789_012_345_678);
+}
+
+#[test]
+fn steps_follow_each_other_without_gap() {
+    let steps = pace(&[(10.0, 10.0, 2.0), (1_000.0, 1_000.0, 1.0)], Arrival::Uniform);
+    assert_eq!(due(&steps, 19), 1_900_000_000);
+    assert_eq!(due(&steps, 20), 2_000_000_000);
+    assert_eq!(due(&steps, 21), 2_001_000_000);
+    assert_eq!(due(&steps, 5_020), 7_000_000_000, "the last rate goes on");
+}
+
+#[test]
+fn a_ramp_sends_the_area_under_it() {
+    let ramp = pace(&[(0.0, 1_000.0, 10.0)], Arrival::Uniform);
+    // t² × 50 operations until t.
+    assert_eq!(due(&ramp, 50) / 1_000_000, 1_000);
+    assert_eq!(due(&ramp, 1_250) / 1_000_000, 5_000);
+    assert_eq!(due(&ramp, 5_000) / 1_000_000, 10_000);
+    assert_eq!(due(&ramp, 6_000) / 1_000_000, 11_000);
+    let down = pace(&[(1_000.0, 100.0, 10.0)], Arrival::Uniform);
+    assert_eq!(due(&down, 5_500) / 1_000_000, 10_000);
+}
+
+#[test]
+fn due_times_never_go_back_and_do_not_depend_on_the_cursor() {
+    for arrival in [Arrival::Uniform, Arrival::Poisson] {
+        let pace = pace(&[(100.0, 5_000.0, 3.0), (50.0, 50.0, 1.0), (2_000.0, 2_000.0, 0.0)], arrival);
+        let mut walking = Cursor::default();
+        let mut last = 0;
+        for index in 0..20_000 {
+            let now = pace.due_ns(index, &mut walking);
+            assert!(now >= last, "index {index}");
+            if index % 997 == 0 {
+                assert_eq!(now, due(&pace, index));
+            }
+            last = now;
+        }
+        let first = pace.first_due_at(2_500_000_000);
+        assert!(due(&pace, first) >= 2_500_000_000 && due(&pace, first - 1) < 2_500_000_000);
+    }
+}
+
+/// Gaps of a Poisson process: mean 1/λ, standard deviation 1/λ, and 63.2 % of them shorter than the mean; counts in
+/// windows of 5 s have a variance equal to their mean.
+#[test]
+fn poisson_arrivals_are_poisson() {
+    let pace = pace(&[(1_000.0, 1_000.0, 0.0)], Arrival::Poisson);
+    let mut cursor = Cursor::default();
+    let due: Vec<f64> = (0..2_000_000).map(|i| pace.due_ns(i, &mut cursor) as f64 / 1e6).collect();
+    let gaps: Vec<f64> = due.windows(2).map(|w| w[1] - w[0]).collect();
+    let n = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / n;
+    let deviation = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / n).sqrt();
+    let short = gaps.iter().filter(|&&g| g < mean).count() as f64 / n;
+    assert!((mean - 1.0).abs() < 0.004, "mean {mean}");
+    assert!((deviation - 1.0).abs() < 0.02, "deviation {deviation}");
+    assert!((short - 0.632_1).abs() < 0.004, "short {short}");
+    let mut counts = vec![0f64; 390];
+    for t in due {
+        if let Some(count) = counts.get_mut((t / 5_000.0) as usize) {
+            *count += 1.0;
+        }
+    }
+    let mean = counts.iter().sum::<f64>() / 390.0;
+    let dispersion = counts.iter().map(|c| (c - mean).powi(2)).sum::<f64>() / 389.0 / mean;
+    // Index of dispersion: 1 ± 4·sqrt(2/389).
+    assert!((dispersion - 1.0).abs() < 0.29, "dispersion {dispersion}");
+}
+
+#[test]
+fn nonsense_rates_are_refused() {
+    let refuse = |from, to, seconds| {
+        let rate = vec![RatePiece { from, to, seconds }];
+        Pace::new(&PaceSpec::Open { rate, arrival: Arrival::Uniform }, 1).unwrap_err()
+    };
+    assert!(refuse(f64::NAN, 1.0, 1.0).contains("rate"));
+    assert!(refuse(-1.0, 1.0, 1.0).contains("rate"));
+    assert!(refuse(5.0, 0.0, 1.0).contains("last rate"));
+}

@@ -1,0 +1,63 @@
+use super::*;
+
+fn template(key: &str, field: &str, len: usize) -> String {
+    let mut out = vec![0; len];
+    fill_integrity(&mut out, key.as_bytes(), field.as_bytes());
+    String::from_utf8(out).unwrap()
+}
+
+/// Values that YCSB 0.17.0 wrote.
+#[test]
+fn integrity_values_are_ycsbs() {
+    assert_eq!(
+        template("user6284781860667377211", "field0", 100),
+        "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
+    );
+    assert_eq!(template("user6284781860667377211", "field9", 50), "user6284781860667377211:field9:-56807598:-11004408");
+    assert_eq!(template("user1", "field3", 16), "user1:field3:-12");
+    assert_eq!(template("user0", "field0", 10), "user0:fiel");
+}
+
+#[test]
+fn random_text_has_ycsbs_alphabet_by_place() {
+    let pool = Pool::new(1);
+    let mut out = [0u8; 999];
+    pool.fill(&mut out, &mut pool.place(&mut Draws::at(1, 1, Purpose::Value)));
+    for (i, &byte) in out.iter().enumerate() {
+        let in_set = match i % 3 {
+            0 => (0x20..0x40).contains(&byte),
+            1 => (0x20..0x60).contains(&byte),
+            _ => (0x20..0x40).contains(&byte) || (0x60..0x80).contains(&byte),
+        };
+        assert!(in_set, "byte {byte:#x} at {i}");
+    }
+    let mut long = vec![0u8; POOL_BYTES * 2];
+    pool.fill(&mut long, &mut pool.place(&mut Draws::at(1, 2, Purpose::Value)));
+    assert!(long.iter().all(|&b| b >= 0x20), "values longer than the pool are filled to the end");
+    // At the end of the pool a value starts over at its beginning.
+    let mut place = Place(POOL_BYTES - 6);
+    assert_eq!(pool.next(&mut place, 100), &pool.bytes[..100]);
+    assert_eq!(pool.next(&mut place, 6), &pool.bytes[102..108]);
+}
+
+#[test]
+fn lengths_stay_in_their_ranges_and_favour_what_they_should() {
+    let tally = |length: Length| {
+        let lengths = Lengths::new(&length);
+        let mut counts = std::collections::BTreeMap::new();
+        for i in 0..100_000 {
+            *counts.entry(lengths.next(&mut Draws::at(2, i, Purpose::Value))).or_insert(0u32) += 1;
+        }
+        counts
+    };
+    let uniform = tally(Length::Uniform { min: 10, max: 12 });
+    assert_eq!(uniform.keys().copied().collect::<Vec<_>>(), [10, 11, 12]);
+    assert!(uniform.values().all(|&n| (32_000..34_700).contains(&n)));
+    // YCSB's zipfian over 1..=100 gives the shortest 18.89 %.
+    let zipfian = tally(Length::Zipfian { min: 1, max: 100 });
+    assert!((18_300..19_500).contains(&zipfian[&1]), "{}", zipfian[&1]);
+    assert_eq!(*zipfian.keys().last().unwrap(), 100);
+    let histogram = tally(Length::Histogram { block: 8, counts: vec![0, 3, 1] });
+    // r uniform in 0..4: r = 0 ends in the empty first block (≤ 0), 1..3 in the second, none in the last.
+    assert_eq!(histogram.keys().copied().collect::<Vec<_>>(), [8, 16]);
+}
