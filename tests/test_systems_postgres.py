@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from loadstone.systems import postgres, postgres_cluster, process, unprivileged
 from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
 from loadstone.systems.system import SystemsError
 from systems_support import Up, free_port, systems, temporary_root, up
-from trial_support import READS, Start, counts, whole, workload
+from trial_support import READS, Running, Start, counts, whole, workload
 
 PASSWORD = "a'b \"c\\d"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
@@ -57,20 +58,82 @@ def test_it_serves_as_its_properties_tell(server: Up) -> None:
         ask(server, "SELECT 1", password="wrong")
 
 
-def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(server: Up, start: Start) -> None:
+def reached(server: Up, store: str = "postgres") -> dict[str, Any]:
+    """A store of this server, as a spec names it."""
+    names = ("db.", "postgrenosql.")
+    return {"name": store, "properties": {k: v for k, v in server.properties.items() if k.startswith(names)}}
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN more TEXT", "DROP COLUMN field9"])
+def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(
+    server: Up, start: Start, change: str
+) -> None:
     server.running.fresh("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
     reads = workload(records=100, insert_count=100, insert_order="ordered", mix=READS)
-    told = {name: value for name, value in server.properties.items() if name.startswith("db.")}
-    engine = start(store={"name": "postgres", "properties": told}, workload=reads, interval_ms=100)
+    engine = start(store=reached(server), workload=reads, interval_ms=100)
     engine.succeed(100)
-    ask(server, "ALTER TABLE usertable ADD COLUMN more TEXT")
+    ask(server, f"ALTER TABLE usertable {change}")
     engine.succeed(1000)
     engine.say('"stop"')
     _, events = engine.rest()
     outcomes = counts(whole(events).outcomes)
     assert outcomes.pop(("READ", "ERROR")) == 2
     assert {*outcomes} == {("READ", "OK")}
+
+
+def outcomes(engine: Running) -> dict[tuple[str, str], int]:
+    """How often each operation ended how, of a trial to its end."""
+    code, events = engine.rest()
+    told = {(each.operation, each.status): each.count for each in whole(events).outcomes}
+    return {**told, ("exit", "status"): code}
+
+
+@pytest.mark.parametrize("integrity", [False, True])
+@pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
+def test_names_of_fields_with_capital_letters_are_those_of_the_workload(
+    server: Up, start: Start, store: str, integrity: bool
+) -> None:
+    server.running.fresh("usertable", {"layout": "jdbc" if store == "postgres" else store})
+    mix = READS | {"update": 1, "scan": 1}
+    told = workload(
+        records=100, insert_count=100, mix=mix, field_name_prefix="FIELD", integrity=integrity, read_all_fields=False
+    )
+    where = {"store": reached(server, store), "workload": told}
+    assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
+    found = outcomes(start(until={"operations": 600}, **where))
+    assert {status for _, status in found} == {"OK", "status"}
+    assert found["exit", "status"] == 0
+    assert found["READ", "OK"] > 0
+    assert (found.get(("VERIFY", "OK"), 0) > 0) == integrity
+
+
+def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> None:
+    server.running.fresh("usertable")
+    ask(
+        server,
+        "ALTER TABLE usertable ADD made TIMESTAMPTZ DEFAULT now(), ADD number INT GENERATED ALWAYS AS IDENTITY,"
+        " ADD twice TEXT GENERATED ALWAYS AS (field0 || field0) STORED",
+    )
+    told = workload(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
+    where = {"store": reached(server), "workload": told}
+    assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
+    found = outcomes(start(until={"operations": 600}, **where))
+    assert {status for _, status in found} == {"OK", "status"}
+    assert {kind for kind, _ in found} >= {"READ", "UPDATE", "SCAN"}
+
+
+def test_a_field_that_is_no_text_is_not_written_as_if_it_were(server: Up, start: Start) -> None:
+    server.running.fresh("usertable")
+    ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
+    # Four bytes: they would go into the column as a number.
+    length = {"distribution": "constant", "bytes": 4}
+    told = workload(records=10, insert_count=10, field_length=length)
+    found = outcomes(start(store=reached(server), workload=told, phase="load", until={"operations": 10}))
+    # A load ends with a client's first failure.
+    assert found["INSERT", "BAD_REQUEST"] > 0
+    assert ("INSERT", "OK") not in found
+    assert ask(server, "SELECT count(*) FROM usertable") == "0"
 
 
 def test_its_settings_are_the_servers(server: Up) -> None:
@@ -176,6 +239,8 @@ def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> No
     [
         ("shared_buffers=lots", 'invalid value for parameter "shared_buffers": "lots"'),
         ("conf.no_such=1", 'unrecognized configuration parameter "no_such"'),
+        ("conf.Fsync=off", "conf.Fsync would change what is said of this server elsewhere"),
+        ("conf.listen_addresses=*", "conf.listen_addresses would change what is said"),
         ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
         ("user=a b", 'user cannot be "a b" in SQL'),
         ("user=Postgres", "user cannot be postgres: that is the server's own"),

@@ -85,6 +85,10 @@ class Postgres(System):
             "db.passwd": settings["password"],
         }
 
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """The cluster's, which may be behind a link."""
+        return [place.data / SERVER]
+
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """Its exact version, and what its answers promise."""
         names = ["fsync", "synchronous_commit", "shared_buffers", "max_connections"]
@@ -162,6 +166,11 @@ def parameters(plan: Plan) -> list[str]:
         "dynamic_shared_memory_type": "mmap",
     }
     others = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}
+    # Spelt as PostgreSQL takes them: whatever the case.
+    if taken := [name for name in others if name.lower() in values]:
+        name = taken[0].lower()
+        hint = f"--set {name}=…" if name in plan.settings else "leave it out"
+        raise SystemsError(f"conf.{taken[0]} would change what is said of this server elsewhere", hint)
     return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
 
 

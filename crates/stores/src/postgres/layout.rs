@@ -2,6 +2,9 @@
 
 use loadstone_load::Wanted;
 use loadstone_load::java::hash_map_order;
+use tokio_postgres::types::Type;
+
+use super::values::takes_text;
 
 /// The column of the keys.
 pub const KEY: &str = "YCSB_KEY";
@@ -95,6 +98,13 @@ impl Layout {
         }
     }
 
+    /// The first parameter of a statement that does not take a text as it is.
+    pub fn other_than_text(self, verb: Verb, params: &[Type]) -> Option<&Type> {
+        // The last one of a scan is a count.
+        let texts = if verb == Verb::Scan { &params[..1] } else { params };
+        texts.iter().find(|&ty| !(takes_text(ty) || self == Self::Json && *ty == Type::JSONB))
+    }
+
     /// The statements that YCSB's workloads need on a table with these columns beside the key.
     pub fn expected(self, columns: &[String]) -> Vec<(Verb, Vec<&str>)> {
         let mut all = vec![(Verb::Read, vec![]), (Verb::Scan, vec![]), (Verb::Delete, vec![])];
@@ -153,6 +163,18 @@ mod tests {
         );
         assert_eq!(json(Verb::Insert, &[]), "INSERT INTO usertable (YCSB_KEY,YCSB_VALUE) VALUES($1,$2)");
         assert_eq!(json(Verb::Update, &[]), "UPDATE usertable SET YCSB_VALUE = YCSB_VALUE || $1  WHERE YCSB_KEY = $2");
+    }
+
+    #[test]
+    fn what_takes_no_text_is_found() {
+        let (text, number) = (Type::TEXT, Type::INT4);
+        let found = |layout: Layout, verb, params: &[Type]| layout.other_than_text(verb, params).cloned();
+        assert_eq!(found(Layout::Columns, Verb::Insert, &[Type::VARCHAR, text.clone()]), None);
+        assert_eq!(found(Layout::Columns, Verb::Update, &[text.clone(), number.clone()]), Some(number.clone()));
+        assert_eq!(found(Layout::Columns, Verb::Scan, &[text.clone(), Type::INT8]), None);
+        assert_eq!(found(Layout::Columns, Verb::Scan, &[number.clone(), Type::INT8]), Some(number));
+        assert_eq!(found(Layout::Json, Verb::Update, &[Type::JSONB, text]), None);
+        assert_eq!(found(Layout::Columns, Verb::Update, &[Type::JSONB]), Some(Type::JSONB));
     }
 
     #[test]

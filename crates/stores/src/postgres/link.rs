@@ -55,11 +55,9 @@ impl Link {
         self.statements.iter().find(|(own, _)| own == name).map(|(_, statement)| statement)
     }
 
-    /// Prepares one.
-    pub async fn prepare(&mut self, name: &[u8], sql: &str) -> Result<(), tokio_postgres::Error> {
-        let statement = self.client.prepare(sql).await?;
-        self.statements.push((name.to_vec(), statement));
-        Ok(())
+    /// Keeps one that was prepared, by its name.
+    pub fn keep(&mut self, name: Vec<u8>, statement: Statement) {
+        self.statements.push((name, statement));
     }
 
     /// Says goodbye; a server that does not answer is left after `limit`.

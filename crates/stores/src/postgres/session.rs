@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadstone_load::{Row, Status, Wanted};
 use tokio_postgres::Statement;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{FromSql, ToSql};
 
 use super::Plan;
 use super::failure::of_error;
@@ -35,13 +35,17 @@ impl PostgresSession {
         Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), error: None }
     }
 
-    /// Connects and prepares what YCSB's workloads need.
+    /// Connects and prepares what YCSB's workloads need, as far as the table lets it.
     async fn open(&mut self) -> Result<(), Failure> {
         let link = Link::open(&self.plan.settings).await?;
         self.link = Some(link);
         let plan = Arc::clone(&self.plan);
         for (verb, names) in plan.settings.layout.expected(&plan.told.columns) {
-            self.statement(verb, names.iter().map(|name| name.as_bytes())).await?;
+            let prepared = self.statement(verb, names.iter().map(|name| name.as_bytes())).await;
+            // A column that cannot be written, or is not there any more, concerns those who write it: they will be told.
+            if self.link.is_none() {
+                prepared?;
+            }
         }
         Ok(())
     }
@@ -62,16 +66,22 @@ impl PostgresSession {
 
     #[cold]
     async fn prepare(&mut self, verb: Verb, fields: &[&[u8]]) -> Result<Statement, Failure> {
-        let settings = &self.plan.settings;
+        let plan = Arc::clone(&self.plan);
+        let settings = &plan.settings;
         let texts: Result<Vec<&str>, _> = fields.iter().map(|field| std::str::from_utf8(field)).collect();
         let texts = texts.map_err(|_| Failure::new(Status::BadRequest, "a field's name is no text"))?;
         let sql = settings.layout.sql(verb, &settings.table, &texts);
         let mut name = Vec::new();
         name_statement(&mut name, verb, fields.iter().copied());
-        let Some(link) = &mut self.link else { return Err(gone()) };
-        let prepared = self.deadline.keep(link.prepare(&name, &sql)).await;
-        self.answer(prepared)?;
-        self.link.as_ref().and_then(|link| link.prepared(&name)).cloned().ok_or_else(gone)
+        let Some(link) = &self.link else { return Err(gone()) };
+        let prepared = self.deadline.keep(link.client.prepare(&sql)).await;
+        let statement = self.answer(prepared)?;
+        if let Some(other) = settings.layout.other_than_text(verb, statement.params()) {
+            let words = format!("a column of {} is of the type {other}, which is no text", settings.table);
+            return Err(Failure::new(Status::BadRequest, words));
+        }
+        self.link.as_mut().ok_or_else(gone)?.keep(name, statement.clone());
+        Ok(statement)
     }
 
     /// A connection is made anew when there is none, or when it was closed since.
@@ -232,28 +242,42 @@ fn is_key(name: &str) -> bool {
 /// Adds the wanted fields of a row of an answer.
 #[inline]
 fn read_row(layout: Layout, one: &tokio_postgres::Row, wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
-    let text = |at: usize| -> Result<Option<Text<'_>>, Failure> { one.try_get(at).map_err(|error| unreadable(&error)) };
-    if layout == Layout::Json && matches!(wanted, Wanted::All) {
+    let whole = matches!(wanted, Wanted::All);
+    let text = |at: usize| -> Result<Option<Text<'_>>, Failure> {
+        one.try_get(at).or_else(|error| {
+            // A column that is no field of a workload's: those are texts.
+            let beside = whole && !<Text<'_> as FromSql<'_>>::accepts(one.columns()[at].type_());
+            if beside { Ok(None) } else { Err(unreadable(&error)) }
+        })
+    };
+    if layout == Layout::Json && whole {
         if let (Some(Text(name)), Some(Text(value))) = (text(1)?, text(2)?) {
             row.push(name, value);
         }
         return Ok(());
     }
     for (at, column) in one.columns().iter().enumerate() {
-        let name = column.name();
-        let chosen = match wanted {
-            Wanted::All => true,
-            Wanted::One(one) => one == name.as_bytes(),
-            Wanted::Names(names) => names.iter().any(|one| one == name),
-        };
-        if chosen
-            && !is_key(name)
+        if let Some(name) = asked_name(wanted, column.name())
+            && !is_key(column.name())
             && let Some(Text(value)) = text(at)?
         {
-            row.push(name.as_bytes(), value);
+            row.push(name, value);
         }
     }
     Ok(())
+}
+
+/// A column's name as it was asked for, if it was. Names without quotes are in small letters on the server.
+#[inline]
+fn asked_name<'a>(wanted: Wanted<'a>, name: &'a str) -> Option<&'a [u8]> {
+    match wanted {
+        Wanted::All => Some(name.as_bytes()),
+        Wanted::One(one) => one.eq_ignore_ascii_case(name.as_bytes()).then_some(one),
+        Wanted::Names(names) => {
+            let exact = names.iter().find(|one| *one == name);
+            exact.or_else(|| names.iter().find(|one| one.eq_ignore_ascii_case(name))).map(String::as_bytes)
+        }
+    }
 }
 
 impl Session for PostgresSession {

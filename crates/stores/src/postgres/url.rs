@@ -98,7 +98,7 @@ impl Url {
     }
 }
 
-/// Without `%xx`.
+/// Without `%xx`, and a `+` is a space: the Java driver takes URLs apart as forms.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -111,7 +111,7 @@ fn decoded(text: &str) -> String {
                 at += 3;
             }
             (byte, _) => {
-                out.push(byte);
+                out.push(if byte == b'+' { b' ' } else { byte });
                 at += 1;
             }
         }
@@ -145,6 +145,8 @@ mod tests {
 
     #[test]
     fn parameters_are_taken_ignored_or_refused() {
+        let spaced = parse("jdbc:postgresql://h/d?options=-c+a=1%2B1").unwrap();
+        assert_eq!(spaced.parameters["options"], "-c a=1+1");
         let url = parse("jdbc:postgresql://h/d?user=u&password=a%26b%3D&ssl=false&reWriteBatchedInserts=true").unwrap();
         let kept: Vec<(&str, &str)> =
             url.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use loadstone_load::Row;
 use tokio_postgres::types::private::BytesMut;
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 /// The first byte of a `jsonb` in binary form.
 const JSONB_VERSION: u8 = 1;
@@ -50,8 +50,16 @@ impl<'a> FromSql<'a> for Text<'a> {
     }
 
     fn accepts(ty: &Type) -> bool {
-        [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::BYTEA].contains(ty)
+        let own = matches!(ty.kind(), Kind::Enum(_)) || ty.name() == "citext";
+        [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::BYTEA].contains(ty) || own
     }
+}
+
+/// Whether the binary form of a type is text. A type that users have made decides that itself.
+pub fn takes_text(ty: &Type) -> bool {
+    let texts =
+        [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::BYTEA, Type::JSON, Type::XML, Type::UNKNOWN];
+    texts.contains(ty) || Type::from_oid(ty.oid()).is_none()
 }
 
 /// The parameters of a statement on a record: its key and its fields' values.
