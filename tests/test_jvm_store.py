@@ -42,6 +42,15 @@ def test_a_binding_gets_every_property_and_a_clean_end(engine: Engine, scripted:
     assert told.said("warning: ") == [], "no property is unknown to a binding"
 
 
+def test_what_a_binding_leaves_for_the_end_of_the_jvm_is_done(engine: Engine, scripted: str) -> None:
+    assert engine(f"run {scripted} {RUN} scripted=hook").said("hook: ") == ["ran"]
+
+
+def test_an_end_that_does_not_come_is_not_waited_for(engine: Engine, scripted: str) -> None:
+    told = engine(f"run {scripted} {RUN} scripted=endless_hook")
+    assert told.said("warning: ") == ["the binding's shutdown hooks did not end within 10 s"]
+
+
 def test_a_binding_is_named_as_ycsb_names_it(engine: Engine) -> None:
     told = engine.told(f"load mongodb {RUN}")
     assert told.code == 2

@@ -13,15 +13,23 @@ import site.ycsb.Status;
 /** A binding that does what the property `scripted` says, for the tests of the store `jvm`. */
 public class Scripted extends DB {
   private static final AtomicInteger CALLS = new AtomicInteger();
+  private static final boolean LOADED_WITH_RESOURCES = Thread.currentThread().getContextClassLoader() != null;
   private static final AtomicInteger OPEN = new AtomicInteger();
   private String script;
 
   @Override
   public void init() throws DBException {
+    // As on the threads of YCSB's client, and where it loads a binding.
+    ClassLoader resources = Thread.currentThread().getContextClassLoader();
+    if (!LOADED_WITH_RESOURCES || resources == null || resources.getResource("site/ycsb/DB.class") == null) {
+      throw new DBException("this thread's class loader does not find what is on the class path");
+    }
     script = getProperties().getProperty("scripted", "");
     OPEN.incrementAndGet();
     switch (script) {
       case "refuse" -> throw new DBException("no server", new ConnectException("Connection refused"));
+      case "hook" -> Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("hook: ran")));
+      case "endless_hook" -> Runtime.getRuntime().addShutdownHook(new Thread(Scripted::pauseForEver));
       case "exit at init" -> System.exit(3);
       case "tell" -> System.out.println("properties: " + new java.util.TreeMap<>(getProperties()));
       default -> { }
@@ -86,9 +94,17 @@ public class Scripted extends DB {
     return level < 0 ? Status.OK : deep(level + 1);
   }
 
+  private static void pauseForEver() {
+    pause(Long.MAX_VALUE);
+  }
+
   private static void pause() {
+    pause(5);
+  }
+
+  private static void pause(long ms) {
     try {
-      Thread.sleep(5);
+      Thread.sleep(ms);
     } catch (InterruptedException interrupted) {
       throw new IllegalStateException(interrupted);
     }

@@ -79,6 +79,9 @@ fn main() -> ExitCode {
             Ok(2)
         }
     };
+    if let Err(words) = loadstone_stores::jvm::machine::leave() {
+        output::err(&format!("warning: {words}\n"));
+    }
     match (result, output::lost()) {
         (Ok(_), Some(why)) => fail(
             &EngineError::failed(format!("cannot write to stdout: {why}")).hint("the run is done; its report is lost"),

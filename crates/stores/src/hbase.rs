@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cache;
 use crate::error::StoreError;
 use crate::jvm::session::JvmSession;
-use crate::jvm::{Hosted, class_path};
+use crate::jvm::{Hosted, class_path, told};
 use crate::options::{Durability, Options};
 use crate::promise::Promise;
 use crate::session::{Collections, Drive, Store};
@@ -175,10 +175,10 @@ fn refusal(words: &str) -> StoreError {
     if words.contains("NoClassDefFoundError") || words.contains("ClassNotFoundException") {
         return StoreError::failed(format!("the jars of HBase's client are not complete: {words}")).hint(LIBRARY_HINT);
     }
-    match words.split_once('\n') {
-        Some((message, hint)) => StoreError::failed(message).hint(hint),
-        None => StoreError::failed(format!("HBase cannot be used: {words}")).hint("see that its properties are right"),
+    if words.contains('\n') {
+        return told(words);
     }
+    StoreError::failed(format!("HBase cannot be used: {words}")).hint("see that its properties are right")
 }
 
 #[cfg(test)]

@@ -68,6 +68,18 @@ impl Host {
         Ok(host)
     }
 
+    /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is what JNI's `DestroyJavaVM` calls after it has waited for every
+    /// thread that is no daemon; YCSB's client does not wait for those.
+    pub fn leave(env: Env) {
+        let shutdown = env.class(c"java/lang/Shutdown").and_then(|class| {
+            let method = env.method(class, c"shutdown", c"()V")?;
+            // SAFETY: it takes nothing.
+            unsafe { env.call_void(class, method, &[]) }
+        });
+        // A JVM without it has no other way either.
+        drop(shutdown);
+    }
+
     /// The status of this number.
     #[inline]
     pub fn status(&self, number: usize) -> Status {

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 use jni_sys::{JNI_OK, JNI_VERSION_1_8, JNIEnv, JavaVM, JavaVMAttachArgs, JavaVMInitArgs, JavaVMOption, jint};
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
@@ -25,6 +27,9 @@ const OPTIONS: &[&str] = &[
     // Counters in a file of /tmp: writing them may wait for a device, and the file would stay behind.
     "-XX:-UsePerfData",
 ];
+
+/// How long shutdown hooks may take.
+const LEAVING: Duration = Duration::from_secs(10);
 
 /// A JVM that runs.
 #[derive(Debug)]
@@ -108,6 +113,24 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: this thread holds no references of its own any more.
     unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
     Ok(Machine { vm, host: host?, class_path, arguments })
+}
+
+/// The end of the process, for the JVM as well: shutdown hooks run, and files go that were to be deleted then, as when
+/// YCSB's client ends with `System.exit`. Hooks that do not end are left; `Err` says so.
+pub fn leave() -> Result<(), String> {
+    let machine = MACHINE.lock().ok().and_then(|running| *running);
+    let Some(machine) = machine.filter(|_| !exit::has_ended()) else { return Ok(()) };
+    let (done, over) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        if let Ok(env) = machine.env() {
+            Host::leave(env);
+        }
+        let _ = done.send(());
+    });
+    if over.recv_timeout(LEAVING) == Err(RecvTimeoutError::Timeout) {
+        return Err(format!("the binding's shutdown hooks did not end within {} s", LEAVING.as_secs()));
+    }
+    Ok(())
 }
 
 fn told(arguments: &[String]) -> String {

@@ -73,7 +73,7 @@ impl Hosted {
     /// What the store tells of itself.
     pub fn facts(&self) -> Result<Vec<(String, String)>, StoreError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
-        facts.map_err(StoreError::failed)
+        facts.map_err(|words| told(&words))
     }
 
     /// Whether operations cross a network, as far as is known.
@@ -100,7 +100,15 @@ impl Hosted {
             return Ok(());
         }
         let closed = self.machine.host.close(self.machine.env()?, self.store);
-        closed.map_err(|words| StoreError::failed(format!("cannot close it: {words}")))
+        closed.map_err(|words| told(&format!("cannot close it: {words}")))
+    }
+}
+
+/// What the host says of a failure: a refusal has its hint in a second line.
+pub fn told(words: &str) -> StoreError {
+    match words.split_once('\n') {
+        Some((message, hint)) => StoreError::failed(message).hint(hint),
+        None => StoreError::failed(words),
     }
 }
 

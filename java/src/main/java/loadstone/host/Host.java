@@ -60,6 +60,7 @@ final class Host {
     for (int i = 2; i < parts.size(); i += 2) {
       properties.setProperty(parts.get(i), parts.get(i + 1));
     }
+    likeJavasOwn();
     return switch (parts.get(0)) {
       case "ycsb" -> new YcsbStore(parts.get(1), properties);
       case "hbase" -> new HBaseStore(parts.get(1), properties);
@@ -75,8 +76,15 @@ final class Host {
     store.close();
   }
 
+  /** A client, which this thread is going to drive. */
   static Client client(Store store) {
+    likeJavasOwn();
     return store.client();
+  }
+
+  /** A thread that comes from outside of Java has no class loader for resources; bindings expect the application's. */
+  private static void likeJavasOwn() {
+    Thread.currentThread().setContextClassLoader(ClassLoader.getSystemClassLoader());
   }
 
   static void connect(Client client) throws Exception {
