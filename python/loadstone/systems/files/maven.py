@@ -11,6 +11,8 @@ from loadstone.systems.files import cache, program
 from loadstone.systems.system import SystemsError
 
 MISSING = "apt-get install maven"
+# Maven 3 takes a file with a wrong checksum for granted otherwise, and the cache would keep it.
+FETCH = ("-B", "-q", "--strict-checksums")
 HINT = "see that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
 
 
@@ -27,8 +29,8 @@ def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = 
         mvn = program.require("mvn", MISSING)
         pom = draft / "pom.xml"
         pom.write_text(project(name, dependencies, exclude))
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft / 'lib'}"]
-        program.run([mvn, "-B", "-q", "-f", str(pom), *goal], f"cannot fetch the jars of {name}", HINT, draft)
+        goal = [*FETCH, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft / 'lib'}"]
+        program.run([mvn, *goal, "-f", str(pom)], f"cannot fetch the jars of {name}", HINT, draft)
         if not any((draft / "lib").glob("*.jar")):
             raise SystemsError(f"mvn fetched no jars of {name}", HINT)
 
@@ -42,8 +44,8 @@ def artifact(coordinates: str) -> Path:
 
     def fill(draft: Path) -> None:
         mvn = program.require("mvn", MISSING)
-        goal = ["dependency:copy", f"-Dartifact={':'.join(parsed)}", f"-DoutputDirectory={draft}"]
-        program.run([mvn, "-B", "-q", *goal, "-Dmdep.useBaseVersion=true"], f"cannot fetch {coordinates}", HINT, draft)
+        goal = [*FETCH, "dependency:copy", f"-Dartifact={':'.join(parsed)}", f"-DoutputDirectory={draft}"]
+        program.run([mvn, *goal, "-Dmdep.useBaseVersion=true"], f"cannot fetch {coordinates}", HINT, draft)
 
     where = cache.entry(cache.cache_root() / "maven" / "-".join(parsed), fill)
     found = [path for path in where.iterdir() if path.is_file()]
