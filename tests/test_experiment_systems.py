@@ -12,7 +12,7 @@ from experiment_support import ROOT, WORKLOADS, experiment, loaded, mistakes, wa
 from loadstone.experiment import known
 from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
-from loadstone.experiment.forecast import estimate, starts
+from loadstone.experiment.forecast import estimate, space, starts
 from loadstone.experiment.plan import Plan, plan
 from loadstone.experiment.servers import Asked, Attached, Servers, Started
 from loadstone.systems import registry
@@ -164,6 +164,15 @@ def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_t
     assert found == [
         f"the data of redis are on servers and cannot be copied, and the workload changes them ({key})" for key in said
     ]
+
+
+@pytest.mark.usefixtures("networked")
+def test_what_servers_hold_is_used_again_without_copies(tmp_path: Path) -> None:
+    again = f"systems: {{redis: {{start: redis}}}}\n{READS}load: {{reuse: copy}}\n"
+    anew = planned(tmp_path, again.replace("load: {reuse: copy}\n", ""))
+    assert space(planned(tmp_path, again)) == space(anew)
+    assert "copied" not in describe(planned(tmp_path, again))
+    assert "copied" in describe(planned(tmp_path, again.replace("{redis: {start: redis}}", "[lmdb]")))
 
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from jvm_support import CORE
 from lab_support import ROOT, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from loadstone.commands import search
+from loadstone.commands.parser import UsageError
 from loadstone.commands.search import document, parsed
 from loadstone.judge.judge import judge
 from loadstone.results.folder import Folder
@@ -275,6 +277,14 @@ def test_a_search_that_makes_no_sense_is_bad_usage(tmp_path: Path, words: tuple[
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize("length", ["5m", "5s", "-1", ""])
+def test_a_window_is_a_number_of_seconds(length: str) -> None:
+    spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
+    line = parsed([*map(str, YCSB[1:]), "-p", f"maxexecutiontime={length}", "--search=clients"])
+    with pytest.raises(UsageError, match="must be a number of seconds"):
+        document(line, spec)
+
+
 def test_what_the_engine_says_of_the_arguments_is_said(tmp_path: Path) -> None:
     said = loadstone(tmp_path, *YCSB, "-p", "recordcount=many", "--search", "clients", code=2).stderr
     assert "recordcount" in said
@@ -285,11 +295,19 @@ def test_servers_are_attached_where_the_arguments_say() -> None:
     line = parsed(
         ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
     )
-    made = document(line, {"store": {"name": "redis", "durability": "os", "properties": {}}, "clients": 1})
+    spec = {"store": {"name": "redis", "durability": "os", "properties": {}}, "clients": 1}
+    made = document(line, spec)
     assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert made["workload"]["properties"] == {}
-    # What is on them is used as it is.
+    # What is on them is loaded once, and changed by every trial: nobody is to be surprised by that.
     assert made["load"] == {"reuse": "shared"}
+    (warning,) = search.experiment(line, spec).warnings
+    assert "loads its records into the table that redis has there" in warning.message
+
+
+def test_a_search_on_files_leaves_them_alone_and_says_nothing() -> None:
+    spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
+    assert search.experiment(parsed([*map(str, YCSB[1:]), "--search=clients"]), spec).warnings == ()
 
 
 def test_a_binding_of_ycsbs_is_searched_like_a_store(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ Its arguments become an experiment with `find`, in memory; running, judging and 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +20,7 @@ from loadstone.results.folder import ROOT
 
 if TYPE_CHECKING:
     from loadstone.experiment.file import Loaded
+    from loadstone.experiment.mistake import Mistake, Place
     from loadstone.trial import Spec
 
 SECONDS, WARMUP_SECONDS = "5", 1.0
@@ -151,12 +153,24 @@ def experiment(line: Line, spec: Spec) -> Loaded:
     from loadstone.experiment.mistake import Place
     from loadstone.experiment.tree import Table, read_value
 
-    tree, mistakes = read_value(json.dumps(document(line, spec)), Place(0, "ycsb --search"))
+    place = Place(0, "ycsb --search")
+    tree, mistakes = read_value(json.dumps(document(line, spec)), place)
     assert isinstance(tree, Table), "a document is a mapping"
     examined = examine(write_out(tree), (Path(),))
     if found := [*mistakes, *examined.mistakes]:
         raise ExperimentError(found)
-    return Loaded(examined.experiment, tuple(examined.warnings), resolved.text(examined.experiment))
+    warnings = (*examined.warnings, *changes(spec["store"]["name"], place))
+    return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
+
+
+def changes(store: str, place: Place) -> Iterator[Mistake]:
+    """What a search does to servers, which no copy spares it."""
+    from loadstone.experiment.known import NETWORKED
+    from loadstone.experiment.mistake import Mistake
+
+    if store in NETWORKED:
+        message = f"the search loads its records into the table that {store} has there, and every trial changes it"
+        yield Mistake(place, message, "name servers and a table that you can lose, and empty the table first")
 
 
 def document(line: Line, spec: Spec) -> dict[str, Any]:
@@ -179,7 +193,7 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     system: dict[str, Any] = {"properties": {key: escape(text) for key, text in own.items()}}
     if store in NETWORKED:
         system["attach"] = attached(store, system["properties"])
-    seconds = line.options.get("--search-seconds") or every.get("maxexecutiontime", "0")
+    seconds = window(line.options.get("--search-seconds") or every.get("maxexecutiontime", "0"))
     found: dict[str, Any] = {
         "question": f"How much load does {store} hold on {Path(first).name}?",
         "systems": {store: system},
@@ -191,7 +205,7 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
         "find": find(line.options),
         "measure": {
             "warmup": float(every.get("warmuptime") or WARMUP_SECONDS),
-            "duration": f"{SECONDS if seconds == '0' else seconds}s",
+            "duration": f"{seconds}s",
             "verify": every.get("dataintegrity", "false") == "true",
         },
         # Records are loaded once, and a trial leaves nothing to the next where that can be helped.
@@ -200,6 +214,13 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     if over == "rate":
         found |= {"clients": spec["clients"], "arrival": every.get("arrival", "uniform")}
     return found
+
+
+def window(seconds: str) -> str:
+    """How long a trial measures, in seconds. Raises UsageError: `5m` would be five milliseconds."""
+    if not re.fullmatch(r"\d+(\.\d+)?", seconds, re.ASCII):
+        raise UsageError(f'a window must be a number of seconds, got "{seconds}"', "--search-seconds 5")
+    return seconds if float(seconds) else SECONDS
 
 
 def belongs(key: str, theirs: Set[str]) -> bool:

@@ -81,7 +81,7 @@ def assumptions(plan: Plan) -> str:
     if any(variant.durability == "device" for variant in plan.variants):
         fast, slow = DEVICE_WRITES_PER_SECOND
         said.append(f"writes {slow:,.0f} to {fast:,.0f} records/s to the device")
-    if plan.experiment.load.reuse:
+    if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
         fast, slow = COPY_BYTES_PER_SECOND
         said.append(f"is copied at {slow / 1e6:.0f} to {fast / 1e6:,.0f} MB/s")
     if any(variant.operations is not None for variant in plan.variants):
@@ -113,7 +113,7 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
         if not plan.experiment.load.reuse:
             each += writing
         else:
-            each += 0.0 if variant.store in NETWORKED else data.size / COPY_BYTES_PER_SECOND[slow]
+            each += data.size / COPY_BYTES_PER_SECOND[slow] if is_copied(variant) else 0.0
             if variant.load_key not in loaded:
                 loaded.add(variant.load_key)
                 total += writing
@@ -162,6 +162,11 @@ def is_buffered(variant: Variant) -> bool:
     return {**variant.properties, **variant.store_properties}.get("clientbuffering", "").lower() == "true"
 
 
+def is_copied(variant: Variant) -> bool:
+    """Whether data that are used again are copied for each trial: what servers hold is read where it is."""
+    return variant.store not in NETWORKED
+
+
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     """How long a load takes."""
     by_bytes = data.size / LOAD_BYTES_PER_SECOND[slow]
@@ -178,7 +183,8 @@ def space(plan: Plan) -> int:
     """Bytes that the directory must have free: one trial's data at their largest, and what is kept for copies."""
     sizes: Seen = {}
     largest = max((data_of(variant, sizes).size for variant in plan.variants), default=0)
-    kept = {variant.load_key: data_of(variant, sizes).size for variant in plan.variants if plan.experiment.load.reuse}
+    copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
+    kept = {variant.load_key: data_of(variant, sizes).size for variant in copied}
     return largest * SPACE_FACTOR + SPACE_BESIDE_BYTES + KEPT_FACTOR * sum(kept.values())
 
 
