@@ -28,6 +28,7 @@ from loadstone.lab.conduct import engine_share
 from loadstone.lab.hooks import HookError
 from loadstone.lab.quiet import LOOK_S
 from loadstone.lab.servers import RunServers, ServersError
+from loadstone.lab.started import common
 from loadstone.results.folder import Folder
 from loadstone.results.value import Value
 from loadstone.systems.running import Running
@@ -193,6 +194,49 @@ def test_servers_are_kept_if_asked_and_the_next_run_takes_them_over(tmp_path: Pa
     other = text.replace("keep: true, ", "").replace("settings: {", "settings: {maxmemory: 50mb, ")
     assert first not in pids(run(tmp_path / "third", other))
     assert Running("redis", root).status() == []
+
+
+def test_servers_that_are_to_be_fresh_are_not_those_that_were_kept(tmp_path: Path, root: Path, port: int) -> None:
+    start = f"start: {{system: redis, keep: true, settings: {{port: {port}}}}}"
+    text = f'systems: {{redis: {{store: "null", fresh: system, {start}}}}}'
+    found = []
+    for each in ("first", "second"):
+        (tmp_path / each).mkdir()
+        found += pids(run(tmp_path / each, text))
+    assert len(set(found)) == len(found) == 4
+
+
+def test_what_was_kept_and_taken_down_says_nothing_of_servers_that_were_started_later(
+    tmp_path: Path, root: Path, port: int
+) -> None:
+    text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
+    (tmp_path / "first").mkdir()
+    run(tmp_path / "first", text)
+    systems(root, "down", "redis")
+    systems(root, "up", "redis", "--set", f"port={port}")
+    (before,) = Running("redis", root).processes()
+    (tmp_path / "second").mkdir()
+    with pytest.raises(AssertionError, match="redis is up, and no experiment started it"):
+        run(tmp_path / "second", text)
+    assert Running("redis", root).processes() == [before]
+
+
+def test_data_that_were_kept_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
+    systems(root, "up", "redis", "--set", f"port={port}")
+    systems(root, "down", "redis", "--keep-data")
+    text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
+    with pytest.raises(AssertionError, match="redis has data that were kept, and no experiment started it"):
+        run(tmp_path, text)
+    assert (root / "redis/data").is_dir()
+    assert Running("redis", root).processes() == []
+
+
+def test_a_device_is_told_only_where_all_data_are_on_one(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    assert common([tmp_path / "a", tmp_path]) == tmp_path / "a"
+    assert common([tmp_path, Path("/proc")]) is None
+    assert common([tmp_path, tmp_path / "not there"]) == tmp_path
+    assert common([]) is None
 
 
 def begun(home: Path, text: str) -> subprocess.Popen[str]:

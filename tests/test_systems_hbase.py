@@ -62,6 +62,8 @@ def test_logs_are_where_they_were_asked_to_be(standalone: Running, logs: Path) -
     assert not [*standalone.place.data.glob("root/WALs/*/*")]
     facts = standalone.facts()
     assert facts["mode"] == "standalone"
+    assert "replication" not in facts
+    assert [*standalone.directories()] == [standalone.place.data / "root", written[0].parents[2]]
     assert facts["wal.dir"] == f"file://{written[0].parents[2]}"
     assert str(facts["wal.file_system"]).endswith(" (local)")
 
@@ -128,12 +130,16 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
     servers = ["zookeeper", "master", "region-server-1", "region-server-2"]
     try:
         hdfs.up(1, hdfs_ports(1) | {"replication": "1"})
-        hbase.up(2, hbase_ports(2) | SMALL)
+        hbase.up(2, hbase_ports(2) | SMALL | {"dfs.replication": "1"})
         assert states(hbase) == dict.fromkeys(servers, ServerState.UP)
         assert all(address.is_loopback for address in listening(hbase))
         base = hdfs.properties()["fs.defaultFS"]
         facts = hbase.facts()
         assert (facts["mode"], facts["wal.file_system"]) == ("distributed", "hdfs")
+        # A client's word counts for more than the name node's.
+        assert facts["replication"] == 1
+        assert hbase.directories() == []
+        assert [each.is_dir() for each in hdfs.directories()] == [True]
         assert str(facts["wal.dir"]).startswith(f"{base}/loadstone-hbase-")
         # HDFS can promise what HBase wants of it, and is held to it.
         site = hadoop_site.read(Path(hbase.properties()["hbase.conf"]) / "hbase-site.xml")

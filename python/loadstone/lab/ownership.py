@@ -1,7 +1,8 @@
-"""Whose servers are up: those that an experiment started are marked, so that the next run may take them down.
+"""Which run uses the servers of a system: one at a time.
 
 The mark is a file beside the system's state, written before the first server starts and locked while the run lives.
-The kernel lets go of the lock however the run ends, so after a kill -9 the mark is there and its lock is free.
+The kernel lets go of the lock however the run ends. Whether servers that are up without a run were started by one,
+and may be taken down by the next, is written in their state (`OWNER`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import IO, Any
 from loadstone.errors import LoadstoneError
 
 NAME = "experiment.json"
+# Who started them, in the state of servers that a run starts.
+OWNER = "experiment"
 
 
 class TakenError(LoadstoneError):
@@ -29,11 +32,6 @@ class Mark:
         """`root` is the system's own directory of state."""
         self.path = root / NAME
         self._file: IO[str] | None = None
-
-    @property
-    def there(self) -> bool:
-        """Whether an experiment's servers are up, or were when it was killed."""
-        return self.path.is_file()
 
     def take(self, run: str) -> None:
         """Marks the servers as those of a run. Raises TakenError when another run that lives has them."""
@@ -70,13 +68,12 @@ class Mark:
             ) from None
         return file
 
-    def release(self, *, keep: bool = False) -> None:
-        """Lets go; with `keep` the mark stays, so that a later run takes the servers over."""
+    def release(self) -> None:
+        """Lets go."""
         if self._file is None:
             return
-        if not keep:
-            with contextlib.suppress(FileNotFoundError):
-                self.path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
         self._file.close()
         self._file = None
 

@@ -163,9 +163,10 @@ class RunServers:
         there = reuse and self._held.pop(where, None) == variant.load_key
         hosts = Hosts(wanted.how, log, wanted.table) if isinstance(wanted.how, Attached) else None
         if isinstance(wanted.how, Started):
-            if wanted.fresh == "system" and not there:
+            fresh = wanted.fresh == "system" and not there
+            if fresh:
                 self._stack.down()
-            anew = self._stack.up(wanted.how)
+            anew = self._stack.up(wanted.how, fresh=fresh)
         else:
             anew = hosts is not None and hosts.up()
         at = At(wanted, None if hosts else self._stack, hosts, loads=not there or anew)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.forecast import shared
 from loadstone.experiment.servers import Asked, Started
-from loadstone.lab.ownership import Mark, TakenError
+from loadstone.lab.ownership import OWNER, Mark, TakenError
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.systems import jvm
@@ -30,19 +30,20 @@ class Stack:
         self._up: list[tuple[Asked, Running, Mark]] = []
         self._keep = False
 
-    def up(self, wanted: Started) -> bool:
+    def up(self, wanted: Started, *, fresh: bool = False) -> bool:
         """Has these up and no others, and starts again what has died; True if anything was started.
 
-        Raises TakenError when servers are there that no experiment started, LoadstoneError when one does not come up.
+        Those that an earlier run kept are taken over, unless they are to be fresh. Raises TakenError when servers are
+        there that no experiment started, LoadstoneError when one does not come up.
         """
         self._keep = wanted.keep
         same = shared([asked for asked, _, _ in self._up], wanted.asked)
         self._end(same)
         anew = bool(self.dead())
         for asked, running, _ in self._up:
-            running.up(asked.nodes, asked.settings)
+            running.up(asked.nodes, asked.settings, owner=OWNER)
         for asked in wanted.asked[same:]:
-            self._begin(asked)
+            self._begin(asked, fresh=fresh)
             anew = True
         return anew
 
@@ -61,7 +62,7 @@ class Stack:
         if not self._keep:
             self.down()
         for _, _, mark in self._up:
-            mark.release(keep=True)
+            mark.release()
         self._up.clear()
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
@@ -83,8 +84,8 @@ class Stack:
 
     @property
     def data(self) -> Path | None:
-        """Where the data are in the end: with the lowest."""
-        return self._up[0][1].place.data if self._up else None
+        """A directory on the file system that the data are on; None if they are on several, or none of this host's."""
+        return common([each for _, running, _ in self._up for each in running.directories()])
 
     def watched(self) -> Iterator[Watched]:
         """The servers, to be observed."""
@@ -125,24 +126,24 @@ class Stack:
     def _last(self) -> Running:
         return self._up[-1][1]
 
-    def _begin(self, asked: Asked) -> None:
+    def _begin(self, asked: Asked, *, fresh: bool) -> None:
         running = Running(asked.system, self._root)
         mark = Mark(running.place.root)
-        stale = mark.there
-        if running.status() and not stale:
-            name = running.name
-            raise TakenError(
-                f"{name} is up, and no experiment started it",
-                f"`loadstone systems down {name}` ends it with its data; or reach it with `attach`",
-            )
         mark.take(self._run)
         try:
-            if stale and not (self._keep and is_so(running, asked)):
+            there = running.known
+            if there is not None and there.owner != OWNER:
+                name = running.name
+                raise TakenError(
+                    f"{name} {'is up' if there.started else 'has data that were kept'}, and no experiment started it",
+                    f"`loadstone systems down {name}` ends it with its data; or reach it with `attach`",
+                )
+            if there is not None and (fresh or not (self._keep and is_so(running, asked))):
                 # Those of a run that was killed, or that kept them.
                 running.down()
-            running.up(asked.nodes, asked.settings)
+            running.up(asked.nodes, asked.settings, owner=OWNER)
         except BaseException:
-            mark.release(keep=bool(running.status()))
+            mark.release()
             raise
         self._up.append((asked, running, mark))
 
@@ -153,6 +154,12 @@ class Stack:
             running.down()
             mark.release()
             self._up.pop()
+
+
+def common(directories: Sequence[Path]) -> Path | None:
+    """The first of these directories that is there, if all that are there are on one file system."""
+    found = [each for each in directories if each.exists()]
+    return found[0] if len({each.stat().st_dev for each in found}) == 1 else None
 
 
 def is_so(running: Running, asked: Asked) -> bool:

@@ -103,6 +103,12 @@ class HBase(System):
             "hbase.zookeeper.property.clientPort": str(zookeeper_port(plan)),
         }
 
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """Those on local file systems; over HDFS, that has the data."""
+        site = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        uris = dict.fromkeys([site["hbase.rootdir"], site["hbase.wal.dir"]])
+        return [hbase_site.local_path(uri) for uri in uris if hbase_site.is_local(uri)]
+
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """What HBase promises of a write, and where its logs are.
 
@@ -116,6 +122,10 @@ class HBase(System):
             "wal.dir": site["hbase.wal.dir"],
             "wal.file_system": hbase_site.file_system(site["hbase.wal.dir"]),
             "root.file_system": hbase_site.file_system(site["hbase.rootdir"]),
+            # The client's word, which HDFS follows.
+            **(
+                {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
+            ),
         }
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:

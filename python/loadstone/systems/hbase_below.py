@@ -19,16 +19,18 @@ USER = "loadstone"
 def file_system(place: Place, plan: Plan) -> Mapping[str, str]:
     """The properties of the HDFS that HBase is to be over; none if it is over another file system.
 
-    Brings it up with its defaults if it is not. One that is up stays as it is, dead data nodes and all.
+    Brings it up with its defaults if it is not, or over the data that were kept of it. One that is up stays as it is,
+    dead data nodes and all.
     """
     if hbase_site.mode(plan) == hbase_site.STANDALONE or plan.settings["hbase.rootdir"]:
         return {}
     hdfs = Running(HDFS, place.root.parent)
-    if not hdfs.status():
+    there = hdfs.known
+    if there is None:
         brought(place).touch()
         hdfs.up()
     elif not hdfs.processes():
-        hdfs.up(hdfs.plan.nodes, hdfs.plan.settings)
+        hdfs.up(there.plan.nodes, there.plan.settings, owner=there.owner)
     return hdfs.properties()
 
 

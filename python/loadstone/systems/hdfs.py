@@ -23,6 +23,17 @@ OPENED = ("java.lang", "java.nio", "sun.nio.ch")
 # Each data node has three: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
+# HDFS's names of what settings of ours stand for.
+NAMED = {
+    "dfs.replication": "replication",
+    "dfs.blocksize": "blocksize",
+    "dfs.datanode.data.dir": "data.dir",
+    "dfs.namenode.rpc-address": "port",
+    "dfs.namenode.http-address": "http.port",
+    "dfs.datanode.address": "data.port",
+    "dfs.datanode.http.address": "data.port",
+    "dfs.datanode.ipc.address": "data.port",
+}
 # Standard output and error are the log.
 LOG4J = """\
 log4j.rootLogger=INFO,console
@@ -59,6 +70,7 @@ class Hdfs(System):
         """The name node, then the data nodes. A name node without an image is formatted first."""
         # Before anything takes time.
         whole(plan, "replication", 1)
+        refuse_second_names(plan)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
         conf = configuration(place)
         jars = class_path(self.version(plan))
@@ -110,6 +122,10 @@ class Hdfs(System):
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """The file system's URI and the directory with its site files."""
         return {"fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}", "hadoop.conf": str(configuration(place))}
+
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """Those of the data nodes: what the name node writes is little beside."""
+        return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """What is promised of a block, and what it lies on."""
@@ -209,6 +225,13 @@ def data_directory(place: Place, plan: Plan, number: int) -> Path:
     return outside.directory(place, bases[0 if len(bases) == 1 else number - 1]) / name
 
 
+def refuse_second_names(plan: Plan) -> None:
+    """Raises SystemsError for a property that a setting of ours stands for: results would tell that one's value."""
+    for name in plan.settings:
+        if (own := NAMED.get(name)) is not None:
+            raise SystemsError(f"{name} has a name of its own here", f"--set {own}=…")
+
+
 def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
     """What the name node and clients read."""
     port, http = ports(plan, None)
@@ -268,9 +291,12 @@ def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
     place.logs.mkdir(parents=True, exist_ok=True)
     log = place.logs / f"{NAME_NODE}.format.log"
     with log.open("wb") as output:
-        ended = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=FORMAT_S, check=False
-        )
+        try:
+            ended = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=FORMAT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SystemsError(f"the name node was not formatted within {FORMAT_S:g} s", f"see {log}") from error
     if ended.returncode != 0:
         raise SystemsError(f"the name node could not be formatted (exit status {ended.returncode})", f"see {log}")
     done.parent.mkdir(parents=True, exist_ok=True)

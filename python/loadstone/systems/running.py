@@ -60,9 +60,17 @@ class Running:
         """The system's name."""
         return self.system.name
 
-    def up(self, nodes: int | None = None, settings: Mapping[str, str] | None = None, say: Say = silent) -> None:
+    def up(
+        self,
+        nodes: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        say: Say = silent,
+        *,
+        owner: str = "",
+    ) -> None:
         """Starts the system; of one that was started so already, only the servers that have died.
 
+        `owner` is written down, so that others leave it alone.
         Servers run on when this process ends. When it comes to nothing, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
@@ -78,10 +86,10 @@ class Running:
             if before is not None and before.complete and self._all_alive(before):
                 self.resume()
                 return
-            self._up(before, plan, say)
+            self._up(before, State(plan, owner=owner), say)
 
-    def _up(self, before: State | None, plan: Plan, say: Say) -> None:
-        begin = before if before is not None and before.processes else State(plan)
+    def _up(self, before: State | None, new: State, say: Say) -> None:
+        begin = before if before is not None and before.processes else new
         self._end_unrecorded(begin)
         for directory in (self.place.root, self.place.data, self.place.logs):
             directory.mkdir(parents=True, exist_ok=True)
@@ -91,7 +99,7 @@ class Running:
             starting.save()
             self.resume()
             say(f"{self.name}: fetching its files, if they are not there, and writing its configuration")
-            stages = self._stages(plan)
+            stages = self._stages(new.plan)
             wanted = [server for servers in stages for server in servers if not self._is_alive(begin, server.name)]
             port.require_free(wanted)
             starting.stages(stages, [server.name for server in wanted])
@@ -108,20 +116,25 @@ class Running:
     def down(self, keep_data: bool = False, say: Say = silent) -> bool:
         """Ends every server and removes the data, unless they are to be kept; False if there was nothing to end.
 
-        Works on a state that is damaged, and after a start that was cut short. Logs are kept.
+        Works on a state that is damaged, and after a start that was cut short. Logs are kept. Raises SystemsError when
+        data are to be kept whose settings nobody knows any more: the servers have ended, and nothing is removed.
         """
         if not self.place.root.exists():
             return False
         with self._files(), self._locked(say):
+            unread: SystemsError | None = None
             try:
                 known = self._state()
             except SystemsError as error:
                 say(f"{self.name}: {error.args[0]}")
-                known = None
+                known, unread = None, error
             there = known is not None or self.place.data.exists() or (self.place.root / state.FILE).exists()
             if known is not None:
                 self._stop(known, known.processes, say)
             there = self._end_unrecorded(None) or there
+            if keep_data and unread is not None:
+                hint = f"save what you need of {self.place.data}; `loadstone systems down {self.name}` removes it"
+                raise SystemsError(str(unread.args[0]), hint)
             if keep_data and known is not None:
                 state.save(self.place.root / state.FILE, State(known.plan))
             else:
@@ -161,8 +174,11 @@ class Running:
         """Ends a server and starts it again over its data; all of them if none is named."""
         with self._files(), self._locked(say):
             known = self._started()
-            names = [each.name for each in self._chosen(server)]
+            names = self._names(known, server)
             self._stop(known, [each for each in known.processes if each.name in names], say)
+            if not known.processes:
+                # Of another boot: nothing of it is there.
+                known = State(known.plan, owner=known.owner)
             stages = self._stages(known.plan)
             wanted = [one for servers in stages for one in servers if server is None or one.name in names]
             port.require_free(wanted)
@@ -186,9 +202,18 @@ class Running:
         """Nodes and settings it was started with. Raises SystemsError when it is not up."""
         return self._started().plan
 
+    @property
+    def known(self) -> State | None:
+        """What is written down of it, up or with data that were kept; None when there is nothing of it."""
+        return self._state()
+
     def properties(self) -> Mapping[str, str]:
         """What a store needs to reach it."""
         return self.system.properties(self.place, self.plan)
+
+    def directories(self) -> Sequence[Path]:
+        """The directories of this host that its data are in."""
+        return self.system.directories(self.place, self.plan)
 
     def version(self) -> str:
         """The version that was started."""
@@ -219,12 +244,18 @@ class Running:
         known = self._state() if server is None else self._started()
         if known is None:
             return []
+        names = self._names(known, server)
+        return [each for each in known.processes if each.name in names]
+
+    def _names(self, known: State, server: str | None) -> list[str]:
         names = [each.process.name for each in known.started]
-        if server is not None and server not in names:
+        if server is None:
+            return names
+        if server not in names:
             raise SystemsError(
                 f'{self.name} has no server "{server}"', f"{meant(server, names)}it has {', '.join(names)}"
             )
-        return [each for each in known.processes if server in (None, each.name)]
+        return [server]
 
     def _stages(self, plan: Plan) -> Sequence[Sequence[Server]]:
         stages = self.system.stages(self.place, plan)

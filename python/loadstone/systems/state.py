@@ -39,6 +39,8 @@ class State:
     started: tuple[Started, ...] = ()
     # Whether every server of the plan was started and seen to serve.
     complete: bool = False
+    # Who started it; "" for the command line.
+    owner: str = ""
     # Pids of another boot mean nothing.
     boot: str = field(default_factory=lambda: boot_id())
 
@@ -122,7 +124,14 @@ def to_json(state: State) -> dict[str, Any]:
         for each in state.started
     ]
     plan = {"nodes": state.plan.nodes, "settings": dict(state.plan.settings)}
-    return {"state": VERSION, "boot": state.boot, "complete": state.complete, "plan": plan, "started": started}
+    return {
+        "state": VERSION,
+        "boot": state.boot,
+        "owner": state.owner,
+        "complete": state.complete,
+        "plan": plan,
+        "started": started,
+    }
 
 
 def from_json(document: Mapping[str, Any]) -> State:
@@ -139,4 +148,4 @@ def from_json(document: Mapping[str, Any]) -> State:
         )
         for each in document["started"]
     )
-    return State(plan, started, bool(document["complete"]), str(document["boot"]))
+    return State(plan, started, bool(document["complete"]), str(document.get("owner", "")), str(document["boot"]))

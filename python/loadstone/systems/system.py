@@ -122,6 +122,10 @@ class System(ABC):
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """The properties that a store needs to reach it: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """The directories of this host that its servers write data to; none if these are on other systems."""
+        return [place.data]
+
     def version(self, plan: Plan) -> str:
         """Its version, as results record it."""
         return plan.settings.get("version", "")
