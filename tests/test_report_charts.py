@@ -124,6 +124,19 @@ def test_the_peak_is_drawn_where_it_was_found() -> None:
     ]
 
 
+def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -> None:
+    judgement = report_support.scaling()
+    results = replace(judgement.results, question=replace(judgement.results.question, by="clients", baseline=1))
+    view = View(replace(judgement, results=results))
+    found = scaling.curves(view)
+    assert found.legend == ()
+    assert [panel.title for panel in found.panels] == ["system cassandra", "system scylla"]
+    assert [row["peak"] for row in rows(found, 0) if "peak" in row] == ["33 clients"]
+    assert scaling.sentences(view)[1] == "system scylla: no peak up to 64 clients (no bend within what was measured)"
+    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), knees=judgement.knees[:1]))
+    assert scaling.sentences(one)[0].startswith("throughput: the peak is at 33 clients, interval")
+
+
 def test_the_law_is_gunthers() -> None:
     knee = replace(report_support.scaling().knees[0], lam=100, sigma=0.1, kappa=0.01)
     assert scaling.law(knee, 1) == 100

@@ -41,9 +41,8 @@ def curves(view: View) -> Figure:
             grouped.setdefault(tuple(pair for pair in knee.context if pair[0] != view.by), []).append(knee)
     contexts = spread(sorted(grouped, key=natural), PANELS_MAX)
     panels = tuple(Panel(view.title(context), panel(view, grouped[context]), 280) for context in contexts)
-    used = [
-        value for value in shown(view) if any(view.short[value] == name(view, knee) for knee in view.judgement.knees)
-    ]
+    named = {whose(view, knee) for knee in view.judgement.knees}
+    used = [value for value in shown(view) if view.short[value] in named]
     caption = (
         "Points are medians, lines the Universal Scalability Law fitted to them; the dashed line is its peak, beyond "
         "which more clients bring less throughput, its band the interval." + limits(view, len(contexts), len(grouped))
@@ -52,12 +51,17 @@ def curves(view: View) -> Figure:
     return Figure("scaling", panels, caption, words, legend=figure.legend(view, used))
 
 
-def name(view: View, knee: Knee) -> str:
-    """Whose curve it is."""
+def whose(view: View, knee: Knee) -> str:
+    """The compared value whose curve it is; "" where the curve runs through all of them."""
     value = dict(knee.context).get(view.by) if view.by else None
     if value is None:
-        return figure.domain(view)[0] if view.by == "clients" or not view.by else variant_name(knee.context)
+        return "" if view.by == "clients" or not view.by else variant_name(knee.context)
     return view.short.get(str(value), "")
+
+
+def name(view: View, knee: Knee) -> str:
+    """Whose colour and mark it has."""
+    return whose(view, knee) or figure.domain(view)[0]
 
 
 def law(knee: Knee, clients: float) -> float:
@@ -85,8 +89,9 @@ def panel(view: View, knees: Sequence[Knee]) -> dict[str, Any]:
     peaks = [row for number, knee in enumerate(knees) for row in peak(view, knee, ends, top, number)]
     base = plot(points).encode(x=x, y=y, color=colour(view))
     at_peak = plot(peaks).encode(x=x, color=colour(view))
-    tooltip = [alt.Tooltip(f"{field}:N") for field in ("name", "clients", "figure")]
-    told = [alt.Tooltip(f"{field}:N") for field in ("name", "peak", "interval", "confidence")]
+    names = ["name"] if any(whose(view, knee) for knee in knees) else []
+    tooltip = [alt.Tooltip(f"{field}:N") for field in (*names, "clients", "figure")]
+    told = [alt.Tooltip(f"{field}:N") for field in (*names, "peak", "interval", "confidence")]
     return layered(
         at_peak.mark_rect(opacity=0.1).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", tooltip=told),
         at_peak.mark_rule(strokeDash=[4, 4], strokeWidth=1.5).encode(tooltip=told),
@@ -134,7 +139,7 @@ def peak(view: View, knee: Knee, ends: Sequence[float], top: float, number: int)
             "low": low,
             "high": high,
             "interval": wording.interval(knee.peak, ""),
-            "peak": f"{name(view, knee)}: {knee.peak.value:.0f} clients",
+            "peak": ": ".join(part for part in (whose(view, knee), f"{knee.peak.value:.0f} clients") if part),
             "confidence": knee.confidence,
             # Labels of several peaks stand below each other.
             "throughput": top * (1 - 0.08 * number),
@@ -146,9 +151,8 @@ def sentences(view: View) -> list[str]:
     """Each peak in words."""
     said = []
     for knee in view.judgement.knees[:PANELS_MAX]:
-        who = " ".join(
-            part for part in (name(view, knee), view.title(tuple(p for p in knee.context if p[0] != view.by))) if part
-        )
+        where = view.title(tuple(pair for pair in knee.context if pair[0] != view.by))
+        who = " ".join(part for part in (whose(view, knee), where) if part) or "throughput"
         sure = f" ({knee.confidence})" if knee.confidence else ""
         if knee.peak is None:
             said.append(f"{who}: no peak up to {max(knee.clients):g} clients{sure}")
