@@ -8,7 +8,7 @@ import pytest
 
 from judge_support import Spoil, asking, experiment, given, rocksdb, sound
 from loadstone.judge.judge import judge
-from loadstone.results.result_set import ResultSet
+from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 
 
@@ -140,3 +140,26 @@ def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
     assert judge(few).knees == []
     assert len(judge(few, rank_invalid=True).knees) == 1
     assert judge(sweep(0.002, lambda trial: replace(trial, loop="open"))).knees == []
+
+
+@pytest.mark.parametrize(
+    ("systems", "said"),
+    [
+        (["lmdb"], "throughput has no peak up to 64 clients"),
+        (
+            ["a", "b"],
+            "throughput of system=a has no peak up to 64 clients; throughput of system=b has no peak up to 64",
+        ),
+        (["a", "b", "c", "d", "e"], "throughput of system=c has no peak up to 64 clients; and 2 more"),
+    ],
+)
+def test_the_answer_names_curves_by_what_tells_them_apart(systems: list[str], said: str) -> None:
+    trials = [
+        replace(trial, trial=f"{system}-{trial.trial}", config={**trial.config, "system": system, "mix": "reads"})
+        for system in systems
+        for trial in sweep(0).trials
+    ]
+    found = answer(ResultSet("sweep", trials, Question(by="clients")))
+    assert said in found
+    assert found.startswith("throughput ")
+    assert "mix" not in found

@@ -17,7 +17,7 @@ from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import countable
 from loadstone.report.sections import sections
 from loadstone.report.view import View, shorten, spread
-from loadstone.results.result_set import variant
+from loadstone.results.result_set import Question, variant
 from loadstone.results.trial_result import Series
 
 
@@ -133,8 +133,19 @@ def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -
     assert [panel.title for panel in found.panels] == ["system cassandra", "system scylla"]
     assert [row["peak"] for row in rows(found, 0) if "peak" in row] == ["33 clients"]
     assert scaling.sentences(view)[1] == "system scylla: no peak up to 64 clients (no bend within what was measured)"
+    assert "variants are drawn" not in scaling.curves(many_clients(judgement)).caption
     one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), knees=judgement.knees[:1]))
     assert scaling.sentences(one)[0].startswith("throughput: the peak is at 33 clients, interval")
+
+
+def many_clients(judgement: Judgement) -> View:
+    """More numbers of clients than a chart has colours."""
+    results = judgement.results
+    trials = [
+        replace(trial, config={**trial.config, "clients": number})
+        for number, trial in enumerate(results.trials[: theme.SERIES_MAX + 1], start=1)
+    ]
+    return View(replace(judgement, results=replace(results, trials=trials, question=Question(by="clients"))))
 
 
 def test_the_law_is_gunthers() -> None:

@@ -41,20 +41,30 @@ def answer(
             return together(first, varying)
         return "; ".join(counted(first))
     if knees:
-        return "; ".join(map(bend, knees[:CLAUSES_MAX]))
+        names = apart([knee.context for knee in knees]) if len(knees) > 1 else [""]
+        said = map(bend, knees[:CLAUSES_MAX], names)
+        return "; ".join([*said, *more(len(knees) - CLAUSES_MAX)])
     return single(cells, metric, worst)
 
 
 def searched(searches: Sequence[Search]) -> str:
     """Of searches, each in a clause; empty without any."""
-    shared = set.intersection(*(set(each.context) for each in searches)) if searches else set()
     said = []
-    for each in searches[:TOLD_MAX]:
-        name = variant_name(tuple(pair for pair in each.context if pair not in shared))
+    for each, name in zip(searches[:TOLD_MAX], apart([each.context for each in searches]), strict=False):
         found = sentence(each.outcome) if each.outcome else "the search is not at its end: go on with --resume"
         said.append(f"{name}: {found}" if len(searches) > 1 else found)
-    more = len(searches) - TOLD_MAX
-    return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
+    return "; ".join([*said, *more(len(searches) - TOLD_MAX)])
+
+
+def apart(contexts: Sequence[VariantKey]) -> list[str]:
+    """Each context's name, without what all of them have in common."""
+    shared = set.intersection(*map(set, contexts)) if contexts else set()
+    return [variant_name(tuple(pair for pair in each if pair not in shared)) for each in contexts]
+
+
+def more(number: int) -> list[str]:
+    """A last clause for those that are not told, if there are any."""
+    return [f"and {number} more"] if number > 0 else []
 
 
 def clause(comparison: Comparison) -> str:
@@ -190,8 +200,7 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
                 parts.append(f"{name} in {len(found)}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"
         yield f"{comparisons[0].metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
-    if len(contenders) > CLAUSES_MAX:
-        yield f"and {len(contenders) - CLAUSES_MAX} more"
+    yield from more(len(contenders) - CLAUSES_MAX)
 
 
 CLAIMS = {
@@ -204,9 +213,9 @@ CLAIMS = {
 }
 
 
-def bend(knee: Knee) -> str:
-    """One knee."""
-    who = f" of {variant_name(knee.context)}" if knee.context else ""
+def bend(knee: Knee, name: str) -> str:
+    """One knee, by what tells it from the others."""
+    who = f" of {name}" if name else ""
     if knee.peak is None:
         return f"throughput{who} has no peak up to {max(knee.clients):g} clients"
     low, high = knee.peak.low, knee.peak.high

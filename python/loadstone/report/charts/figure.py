@@ -83,10 +83,10 @@ def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
     return tuple((view.short[value], number) for number, value in enumerate(shown(view)) if value in wanted)
 
 
-def limits(view: View, panels: int, of: int) -> str:
-    """What a figure leaves out, as a sentence or nothing."""
+def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
+    """What a figure leaves out, as a sentence or nothing; `apart`: each compared value is drawn for itself."""
     said = []
-    if len(view.values) > SERIES_MAX:
+    if apart and len(view.values) > SERIES_MAX:
         said.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
     if panels < of:
         said.append(f"{panels} of {of:,} panels are drawn")

@@ -45,7 +45,8 @@ def curves(view: View) -> Figure:
     used = [value for value in shown(view) if view.short[value] in named]
     caption = (
         "Points are medians, lines the Universal Scalability Law fitted to them; the dashed line is its peak, beyond "
-        "which more clients bring less throughput, its band the interval." + limits(view, len(contexts), len(grouped))
+        "which more clients bring less throughput, its band the interval."
+        + limits(view, len(contexts), len(grouped), apart=bool(used))
     )
     words = "throughput against clients with the fitted law and its peak"
     return Figure("scaling", panels, caption, words, legend=figure.legend(view, used))
