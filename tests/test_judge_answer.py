@@ -102,6 +102,33 @@ def test_many_contexts_are_counted() -> None:
     assert answer(in_contexts(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
 
 
+def beside(spoil: Spoil, *systems: str) -> ResultSet:
+    """Systems that took turns six times, each a little faster than the one before, each trial spoilt."""
+    trials = [
+        spoil(replace(sound("rocksdb", repeat, 1 + 0.1 * i + 0.001 * i * repeat), config={"system": system}))
+        for repeat in range(1, 7)
+        for i, system in enumerate(systems)
+    ]
+    named = [replace(each, trial=f"{each.config['system']}-{each.repeat}") for each in trials]
+    return ResultSet("crafted", named, asking(baseline="a", metrics=("throughput",)), interleaved=True)
+
+
+def wrong_where(wrong: dict[str, Spoil]) -> Spoil:
+    """Each of these systems spoilt in its own way."""
+    return lambda trial: wrong.get(str(trial.config["system"]), given())(trial)
+
+
+def test_of_several_contenders_each_refusal_has_its_own_reason() -> None:
+    values = "5 of 50,000 values read were not what had been written (unverified)"
+    found = answer(beside(wrong_where({"c": given(wrong=5)}), "a", "b", "c"))
+    assert found.startswith("b holds 1.1×")
+    assert f"the throughput of a, c not ranked with a: {values} (" in found
+    each = {"b": given(segments__lost=1), "c": given(wrong=5), "d": given(wrong=5)}
+    assert answer(beside(wrong_where(each), "a", "b", "c", "d")).startswith(
+        f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
+    )
+
+
 def sweep(kappa: float, spoil: Spoil | None = None) -> ResultSet:
     """One system with 1 to 64 clients, by the law, with a little noise."""
     trials = []

@@ -117,21 +117,23 @@ def side_by_side(comparisons: Sequence[Comparison]) -> str:
     first = comparisons[0]
     baseline = dict(first.baseline.variant)[first.by]
     ranked_here: list[str] = []
-    others: dict[str, list[str]] = {}
+    # By claim and, of those that are refused, by the reason.
+    others: dict[tuple[str, str], list[str]] = {}
     verb = "holds" if first.metric == THROUGHPUT else "has"
     for each in comparisons:
         name = str(dict(each.contender.variant)[each.by])
         if each.claim in ("none", "refused") or not math.isfinite(each.ratio.value):
-            others.setdefault(each.claim, []).append(name)
+            why = reason(each) if each.claim == "refused" else ""
+            others.setdefault((each.claim, why), []).append(name)
         else:
             # The verb stands once, with the first.
             subject = name if ranked_here else f"{name} {verb}"
             ranked_here.append(f"{subject} {multiple(each.ratio)}")
     sentences = [f"{joined(ranked_here)} the {first.metric} of {baseline}"] if ranked_here else []
-    for claim, names in others.items():
+    for (claim, why), names in others.items():
         match claim:
             case "refused":
-                sentences.append(f"{joined(names)} not ranked with {baseline}: {reason(first)}")
+                sentences.append(f"{joined(names)} not ranked with {baseline}: {why}")
             case "none":
                 sentences.append(f"no evidence of a difference between {joined([*names, str(baseline)])}")
             case _:

@@ -8,7 +8,7 @@ from functools import cached_property
 from loadstone.judge.checks.too_few_samples import NAME, few
 from loadstone.judge.figures import family
 from loadstone.judge.judgement import Cell, VariantKey
-from loadstone.judge.settings import Settings
+from loadstone.judge.settings import Own, Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.centre import summary
 
@@ -16,9 +16,9 @@ from loadstone.statistics.centre import summary
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
     """By variant and metric. A large experiment has 100,000 of them, of which a report shows a few hundred."""
 
-    def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], settings: Settings) -> None:
+    def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], own: Own) -> None:
         self._variants = variants
-        self._beyond = settings.threshold(NAME, "beyond")
+        self._own = own
         self._made: dict[tuple[VariantKey, str], Cell] = {}
 
     def __getitem__(self, key: tuple[VariantKey, str]) -> Cell:
@@ -37,7 +37,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 found[0][1].unit,
                 summary([value for _, value in samples]),
                 samples,
-                self._withheld(metric, fewest),
+                withheld(metric, fewest, self._own.of(self._variants[variant][0].trial)),
             )
         return self._made[key]
 
@@ -60,7 +60,12 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
             for variant, trials in self._variants.items()
         }
 
-    def _withheld(self, metric: str, fewest: int) -> str:
-        if not few(fewest, metric, self._beyond):
-            return ""
-        return f"fewer than {self._beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"
+
+def withheld(metric: str, fewest: int, settings: Settings) -> str:
+    """Why a figure that rests on so few operations is not shown; empty: it is."""
+    beyond = settings.threshold(NAME, "beyond")
+    return (
+        f"fewer than {beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"
+        if few(fewest, metric, beyond)
+        else ""
+    )

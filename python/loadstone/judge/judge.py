@@ -13,7 +13,7 @@ from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, lonely, matches
 from loadstone.judge.searches import searches
-from loadstone.judge.settings import Settings
+from loadstone.judge.settings import Own
 from loadstone.judge.trials import judge_trial
 from loadstone.judge.variants import judge_variant, missing_points, missing_trials
 from loadstone.judge.within import within
@@ -30,22 +30,23 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
 
     Raises LoadstoneError when the question sets a threshold that there is not.
     """
-    settings = Settings.of(results.question)
+    own = Own(results)
+    settings = own.common
     variants = results.variants
-    cells = Cells(variants, settings)
+    cells = Cells(variants, own)
     metrics = results.headline_metrics
     trials: dict[str, tuple[Finding, ...]] = {}
     runs: dict[str, Estimate] = {}
     for trial in results.trials:
         # Read once, and not kept: ten thousand courses are more than all figures.
         series = results.series(trial.trial)
-        trials[trial.trial] = judge_trial(trial, series, settings)
+        trials[trial.trial] = judge_trial(trial, series, own.of(trial.trial))
         if run := within(series):
             runs[trial.trial] = run
     missing = missing_trials(results)
     main = THROUGHPUT if THROUGHPUT in results.metrics or not metrics else metrics[0]
     of_variants = {
-        key: judge_variant(each, cells.get((key, main)), missing.get(key, ()), settings)
+        key: judge_variant(each, cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial))
         for key, each in variants.items()
     }
     found = matches(results, variants, settings)

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
-from loadstone.results.result_set import AT_LEAST, Question
+from loadstone.results.result_set import AT_LEAST, Question, ResultSet
 
 # By check and threshold. Shares are numbers from 0 to 1; what each means stands in docs/checks/<check>.md.
 DEFAULTS: dict[str, dict[str, float]] = {
@@ -82,6 +82,28 @@ class Settings:
             question.until,
             question.metrics,
         )
+
+
+class Own:
+    """The settings of each trial: what its own set says of single trials, where the results are joined of several.
+
+    What an experiment calls invalid is not made valid by comparing it with another one.
+    """
+
+    def __init__(self, results: ResultSet) -> None:
+        """Raises LoadstoneError for names of thresholds that there are not."""
+        self._questions = results.own
+        self.common = Settings.of(results.question)
+        self._made = {id(question): self._of(question) for question in results.own.values()}
+
+    def of(self, trial: str) -> Settings:
+        """Of the trial with this id."""
+        question = self._questions.get(trial)
+        return self.common if question is None else self._made[id(question)]
+
+    def _of(self, question: Question) -> Settings:
+        own = Settings.of(question)
+        return replace(self.common, thresholds=own.thresholds, claims=own.claims, verify=own.verify)
 
 
 def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:

@@ -65,7 +65,8 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
     if cell.withheld:
         return (name, Entry("withheld", cell.withheld, tone="muted"), Entry(""), *middle, *end)
     if compared:
-        middle = list(against(view.comparisons.get((metric, key))))
+        comparison = view.comparisons.get((metric, key))
+        middle = list(against(comparison) if comparison else alone(view, key, metric))
     estimate = cell.estimate
     between = (
         Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate))
@@ -75,12 +76,20 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
     return (name, Entry(units.figure(estimate.value, cell.unit)), between, *middle, *end)
 
 
-def against(comparison: Comparison | None) -> Iterator[Entry]:
-    """The ratio to the baseline with its claim, and p."""
-    if comparison is None:
+def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
+    """In place of a ratio: that this is the baseline, or why there is none to compare with."""
+    named = baseline_value(view)
+    beside = next((each for each in view.within[view.context(key)] if view.value(each) == named), None)
+    if beside == key:
         yield Entry("baseline", tone="muted")
-        yield Entry("")
-        return
+    else:
+        cell = None if beside is None else view.cell(beside, metric)
+        yield Entry("–", "baseline withheld" if cell and cell.withheld else "no baseline here", tone="muted")
+    yield Entry("")
+
+
+def against(comparison: Comparison) -> Iterator[Entry]:
+    """The ratio to the baseline with its claim, and p."""
     number, between = wording.ratio(comparison.ratio)
     match comparison.claim:
         case "better" | "worse":
@@ -125,8 +134,13 @@ def held(findings: Sequence[Finding]) -> Entry:
 
 def baseline(view: View) -> str:
     """The baseline's name."""
-    named = dict(view.judgement.comparisons[0].baseline.variant).get(view.by or "")
-    return view.short.get(str(named), str(named))
+    named = baseline_value(view)
+    return view.short.get(named, named)
+
+
+def baseline_value(view: View) -> str:
+    """Which of the compared values the others are compared with."""
+    return view.value(view.judgement.comparisons[0].baseline.variant)
 
 
 def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str]:

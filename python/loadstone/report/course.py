@@ -44,10 +44,11 @@ def thinned(series: Series, figure: Figure, seconds: float) -> Line:
         "p50": series.p50_ns,
         "p99": series.p99_ns,
     }[figure]
+    usual = float(np.median(series.length_seconds)) if series.length_seconds else seconds
     groups: dict[int, list[tuple[float, float]]] = {}
     for start, length, value in zip(series.start_seconds, series.length_seconds, values, strict=False):
         # An interval cut short at the window's end tells little and would stand out.
-        if value is not None and np.isfinite(value) and length > 0.5 * min(seconds, np.median(series.length_seconds)):
+        if value is not None and np.isfinite(value) and length > 0.5 * min(seconds, usual):
             groups.setdefault(int((start + length / 2) / seconds), []).append((length, value))
     return Line(tuple((round(at * seconds, 3), joined(groups[at], figure)) for at in sorted(groups)))
 

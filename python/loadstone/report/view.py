@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from loadstone.judge.compare import concerns
 from loadstone.judge.finding import Finding, Verdict, verdict
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name
@@ -151,7 +152,7 @@ class View:
             found.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
         if metric in self.metrics and (key_comparison := self.comparisons.get((metric, key))):
             found.update(dict.fromkeys(key_comparison.findings))
-        concerned = (each for each in found if not metric or each.metric in ("", metric))
+        concerned = (each for each in found if not metric or concerns(each, metric))
         return sorted(concerned, key=lambda finding: -finding.severity)
 
 

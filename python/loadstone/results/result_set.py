@@ -96,6 +96,8 @@ class ResultSet:
     path: Path | None = None
     # What had to be left out while reading, for the user.
     warnings: tuple[str, ...] = ()
+    # What a trial's own set asks of it, by the trial's id, where this set was joined of several.
+    own: Mapping[str, Question] = field(default_factory=dict)
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:

@@ -28,17 +28,20 @@ def union(sets: Sequence[ResultSet]) -> ResultSet:
         return series[name](own)
 
     trials: list[TrialResult] = []
+    own: dict[str, Question] = {}
     for name, results in zip(labels, sets, strict=True):
         for trial in results.trials:
             config: dict[str, Scalar] = {RUN: name}
             config.update({key: value for key, value in trial.config.items() if key not in redundant})
             trials.append(replace(trial, trial=f"{name}:{trial.trial}", config=config))
+            own[trials[-1].trial] = results.question
     environments = {name: dict(each.environment) for name, each in zip(labels, sets, strict=True)}
     metrics = tuple(dict.fromkeys(metric for results in sets for metric in results.question.metrics))
     return ResultSet(
         name=" and ".join(labels),
         trials=trials,
         question=Question(by=RUN, baseline=labels[0], metrics=metrics, at_least=1),
+        own=own,
         interleaved=False,
         environment={"environment": 1, "runs": environments},
         series=course,

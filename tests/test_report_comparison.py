@@ -1,0 +1,78 @@
+"""The comparison's rows, on what the judge says of crafted results: what stands in place of a ratio, and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from judge_support import REPEATS, Spoil, asking, given, sound
+from loadstone.judge.finding import Verdict
+from loadstone.judge.judge import judge
+from loadstone.report.comparison import table
+from loadstone.report.table import Entry
+from loadstone.report.view import View
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import TrialResult
+
+# System a is the baseline, b a third faster.
+FACTORS = {"a": 1.0, "b": 4 / 3}
+AGAINST = 3
+
+
+def measured(points: Iterable[tuple[str, str]], question: Question, spoil: Spoil) -> View:
+    """Six repeats of each system on each workload, in turns."""
+    trials = [
+        spoil(
+            replace(
+                sound("lmdb", repeat, FACTORS[system] * (1 + 0.001 * repeat * (system == "b"))),
+                trial=f"{system}-{workload}-{repeat}",
+                config={"system": system, "workload": workload},
+            )
+        )
+        for repeat in range(1, REPEATS + 1)
+        for system, workload in points
+    ]
+    return View(judge(ResultSet("crafted", trials, replace(question, by="system", baseline="a"), interleaved=True)))
+
+
+def against(view: View, metric: str) -> dict[tuple[str, str], Entry]:
+    """What stands in the column beside the baseline, by workload and system."""
+    groups = table(view, metric).groups
+    return {(group.title, row[0].text): row[AGAINST] for group in groups for row in group.rows}
+
+
+def words(entry: Entry) -> str:
+    """All that an entry says."""
+    return f"{entry.text} {entry.note}".strip()
+
+
+def test_a_context_without_the_baseline_says_so() -> None:
+    found = against(measured([("a", "A"), ("b", "A"), ("b", "B")], asking(), given()), "throughput")
+    assert {place: words(entry) for place, entry in found.items() if place != ("workload A", "b")} == {
+        ("workload A", "a"): "baseline",
+        ("workload B", "b"): "– no baseline here",
+    }
+    assert found["workload A", "b"].tone == "better"
+
+
+def test_a_baseline_whose_figure_is_withheld_is_none_to_compare_with() -> None:
+    def few(trial: TrialResult) -> TrialResult:
+        here = trial.config == {"system": "a", "workload": "B"}
+        return given(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)
+
+    points = [(system, workload) for workload in "AB" for system in "ab"]
+    found = against(measured(points, asking(metrics=("throughput", "read.p99.9")), few), "read.p99.9")
+    assert words(found["workload A", "a"]) == "baseline"
+    assert words(found["workload B", "b"]) == "– baseline withheld"
+    assert "baseline" not in words(found["workload A", "b"])
+
+
+def test_a_row_that_is_refused_is_not_valid_at_once() -> None:
+    def beyond(trial: TrialResult) -> TrialResult:
+        return given(read__bandwidth=2e9)(trial) if trial.config["system"] == "b" else trial
+
+    view = measured([("a", "A"), ("b", "A")], asking(), beyond)
+    rows = {row[0].text: row for row in table(view, "throughput").groups[0].rows}
+    assert words(rows["b"][AGAINST]) == "refused invalid: impossible"
+    assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
+    assert rows["a"][-1].verdict == Verdict.VALID
