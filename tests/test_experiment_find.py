@@ -69,6 +69,10 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
         ("find: {}\nrate: 10", "`find` searches over clients, and there is a rate"),
         ("find: {over: rate}\nvary: {rate: [1, 2]}", "`find` searches over rate, and vary.rate varies it"),
         ("find: {such_that: fast}", 'find.such_that: "fast" is no objective'),
+        (
+            "find: {such_that: p99 > 1s}",
+            'find.such_that: "p99 > 1s" is nothing that holds at low loads and fails at high ones',
+        ),
         ("find: {such_that: p98 < 1ms}", "the percentile p98 is not kept"),
         ("find: {such_that: reed.p99 < 1ms}", 'there is no operation "reed"'),
         ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, fewer than at_least, 4"),

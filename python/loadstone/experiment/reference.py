@@ -114,9 +114,9 @@ out every variant that has the values it names, and `include` adds variants that
 ## Searching for a load
 
 `find` searches for the load at which the systems saturate, with a search for each variant of the other dimensions: in
-[finding saturation](../guides/finding-saturation.md). An objective compares figures with bounds: `p99` is that of all
-operations, `errors` a number or with `%` a share of the operations, and `and` stands between several. The default of
-`repeats` is then 3 for each load, and twice that where they disagree.
+[finding saturation](../guides/finding-saturation.md). An objective keeps figures below bounds, by `<` or `<=`: `p99` is
+that of all operations, `errors` a number or with `%` a share of the operations, also `errors == 0`, and `and` stands
+between several. The default of `repeats` is then 3 for each load, and twice that where they disagree.
 
 ```yaml
 systems: [rocksdb, lmdb]

@@ -22,8 +22,6 @@ from loadstone.search.objective import Objective, Term
 from loadstone.search.probe import INVALID_MIN, Sample
 from loadstone.search.rule import Rule
 
-ERRORS = "errors"
-
 
 def rule(question: Question) -> Rule | None:
     """What a question searches for, None where it does not, or in words that nobody understands."""
@@ -86,12 +84,12 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
         if value is None:
             lacking = lacking or f"{term.metric} was not measured"
             continue
-        figures[term.metric] = value
+        figures[term.key] = value
         kept = trial.values[term.metric]
         if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
     held = None if asked.objective is None or lacking else asked.objective.holds(figures)
-    reason = invalid(findings, None if held is not False else asked.objective)
+    reason = invalid(against(trial, findings, asked.objective, settings))
     if asked.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
@@ -108,13 +106,21 @@ def figure(trial: TrialResult, term: Term) -> float | None:
     return value / every if every else None
 
 
-def invalid(findings: Sequence[Finding], failed: Objective | None) -> str:
-    """The first thing that makes a trial invalid: `generator-limited: …`.
+def against(
+    trial: TrialResult, findings: Sequence[Finding], asked: Objective | None, settings: Settings
+) -> Sequence[Finding]:
+    """A trial's findings, without those that the objective asks for.
 
-    Errors do not where the objective is about them and was `failed`: they are what was asked.
+    One about errors has a threshold of its own, by which those of the measured phase are a figure like any other; what
+    the load failed to write is missing all the same.
     """
-    asked = failed is not None and any(term.metric == ERRORS for term in failed.terms)
-    for finding in findings:
-        if finding.severity == Severity.INVALID and not (asked and finding.check == errors.NAME):
-            return f"{finding.check}: {finding.message}"
-    return ""
+    if asked is None or not asked.about_errors:
+        return findings
+    others = [finding for finding in findings if finding.check != errors.NAME]
+    return [*others, *errors.phase(trial, errors.LOAD, settings)]
+
+
+def invalid(findings: Sequence[Finding]) -> str:
+    """The first thing that makes a trial invalid: `generator-limited: …`."""
+    found = (f"{finding.check}: {finding.message}" for finding in findings if finding.severity == Severity.INVALID)
+    return next(found, "")

@@ -36,7 +36,7 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
     yield amount(probe.load)
     yield "" if probe.throughput is None else units.figure(probe.throughput, "op/s")
     for term in () if search.rule.objective is None else search.rule.objective.terms:
-        figure = probe.figure(term.metric)
+        figure = probe.figure(term.key)
         yield "" if figure is None else shown(term, figure)
     yield f"{len(probe.samples)}"
     decision = None if search.outcome is None else search.outcome.decision(probe.load)
@@ -63,7 +63,7 @@ def missed(search: Search, probe: Probe) -> str:
     """Why a probe does not hold."""
     done = probe.throughput or 0.0
     if search.rule.over == "rate" and done < DELIVERED * probe.load:
-        return f"does not hold: {percent(done / probe.load)} of the rate done"
+        return f"does not hold: {percent(done / probe.load, DELIVERED)} of the rate done"
     return "does not hold"
 
 

@@ -37,6 +37,8 @@ class Way:
         self.low: float | None = None
         self.high: float | None = None
         self.wall: WallError | None = None
+        # Whether two loads in a row said no, on the way up.
+        self.twice = False
         self.notes: list[str] = []
 
     def go(self) -> Outcome:
@@ -69,6 +71,7 @@ class Way:
             elif self.high is None:
                 self.high = load
             else:
+                self.twice = True
                 return
 
     def halve(self, low: float, high: float) -> tuple[float, str]:
@@ -102,6 +105,7 @@ class Way:
             stopped,
             (self.wall.load, self.wall.reason) if self.wall else None,
             (*self.notes, *self.oddities(decisions, load)),
+            self.twice,
         )
 
     def oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:

@@ -8,21 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadstone.experiment import quantity
+from loadstone.results.value import THROUGHPUT
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
 PERCENTILE = re.compile(r"p[0-9]+(\.[0-9]+)?")
 LATENCY = re.compile(r".*\.(p[0-9]+(\.[0-9]+)?|mean|min|max)")
-COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-}
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 # Latencies of all operations, for short.
 SHORT = ("mean", "min", "max")
-COUNTS = ("errors", "throughput")
+ERRORS = "errors"
 LATENCY_HINT = "a latency has a unit: write p99 < 10ms"
+ERRORS_HINT = "write errors == 0 or errors < 0.1%"
+LIMIT_HINT = "write < or <=, or errors == 0: a search looks for the highest load at which its objective holds"
 HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `and` between several"
 
 
@@ -38,6 +35,11 @@ class Term:
     # Whether a count is compared as a share of all operations.
     share: bool = False
 
+    @property
+    def key(self) -> str:
+        """By what a trial's figures have it: `all.p99`, `errors`, `errors%` for the share."""
+        return f"{self.metric}%" if self.share else self.metric
+
     def holds(self, figure: float) -> bool:
         """Whether a figure meets it."""
         return COMPARISONS[self.sign](figure, self.bound)
@@ -52,8 +54,13 @@ class Objective:
     terms: tuple[Term, ...]
 
     def holds(self, figures: Mapping[str, float]) -> bool:
-        """Whether a trial's figures meet all of it. Raises KeyError for a metric that is not there."""
-        return all(term.holds(figures[term.metric]) for term in self.terms)
+        """Whether a trial's figures, by the terms' keys, meet all of it. Raises KeyError for one that is not there."""
+        return all(term.holds(figures[term.key]) for term in self.terms)
+
+    @property
+    def about_errors(self) -> bool:
+        """Whether it says how many operations may fail."""
+        return any(term.metric == ERRORS for term in self.terms)
 
 
 def objective(text: str) -> Objective:
@@ -63,7 +70,11 @@ def objective(text: str) -> Objective:
 
 
 def term(text: str) -> Term:
-    """Reads one condition. Raises ValueError with what is wrong and a hint."""
+    """Reads one condition. Raises ValueError with what is wrong and a hint.
+
+    A search takes it that an objective holds at low loads and fails at high ones, so every condition has to be of that
+    kind.
+    """
     found = TERM.fullmatch(text)
     if found is None:
         raise ValueError(f'"{text}" is no objective', HINT)
@@ -71,10 +82,18 @@ def term(text: str) -> Term:
     sign = {"<==": "<=", ">==": ">="}.get(sign, sign)
     if PERCENTILE.fullmatch(metric) or metric in SHORT:
         metric = f"all.{metric}"
-    if metric in COUNTS:
-        return counted(metric, sign, value)
-    if not LATENCY.fullmatch(metric):
-        raise ValueError(f"{metric} is no latency, and neither errors nor throughput", HINT)
+    if metric == THROUGHPUT:
+        raise ValueError("throughput is no objective: a search finds the most of it itself", "leave the condition out")
+    if metric != ERRORS and not LATENCY.fullmatch(metric):
+        raise ValueError(f"{metric} is neither a latency nor errors", HINT)
+    read = failing(sign, value) if metric == ERRORS else lasting(metric, sign, value)
+    if sign not in COMPARISONS or (sign == "==" and (metric != ERRORS or read.bound != 0)):
+        raise ValueError(f'"{text}" is nothing that holds at low loads and fails at high ones', LIMIT_HINT)
+    return read
+
+
+def lasting(metric: str, sign: str, value: str) -> Term:
+    """A condition on a latency."""
     try:
         if re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
@@ -83,12 +102,11 @@ def term(text: str) -> Term:
         raise ValueError(f'{metric} cannot be compared with "{value}"', LATENCY_HINT) from None
 
 
-def counted(metric: str, sign: str, value: str) -> Term:
-    """A condition on a number of operations, or of errors as a share of them."""
-    hint = "write errors == 0 or errors < 0.1%" if metric == "errors" else "write operations per second as digits only"
+def failing(sign: str, value: str) -> Term:
+    """A condition on the number of failed operations, or on their share of all."""
     try:
-        if value.endswith("%") and metric == "errors":
-            return Term(metric, sign, quantity.share(value), share=True)
-        return Term(metric, sign, float(value))
+        if value.endswith("%"):
+            return Term(ERRORS, sign, quantity.share(value), share=True)
+        return Term(ERRORS, sign, float(value))
     except ValueError:
-        raise ValueError(f'{metric} cannot be compared with "{value}"', hint) from None
+        raise ValueError(f'{ERRORS} cannot be compared with "{value}"', ERRORS_HINT) from None

@@ -36,6 +36,8 @@ class Outcome:
     wall: tuple[float, str] | None = None
     # What does not fit the picture, in words.
     notes: tuple[str, ...] = ()
+    # Whether two loads in a row ended the way up; else it ended at the upper bound or at a load that cannot be judged.
+    twice: bool = False
 
     @property
     def trials(self) -> int:

@@ -20,7 +20,7 @@ class Sample:
     meets: bool | None = None
     # Why it says nothing; empty: it does.
     invalid: str = ""
-    # The objective's figures.
+    # The objective's figures, by the keys of its terms.
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -49,7 +49,7 @@ class Probe:
         """The median."""
         return median(sample.throughput for sample in self.valid) if self.valid else None
 
-    def figure(self, metric: str) -> float | None:
+    def figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""
-        found = [sample.figures[metric] for sample in self.valid if metric in sample.figures]
+        found = [sample.figures[key] for sample in self.valid if key in sample.figures]
         return median(found) if found else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loadstone import units
 from loadstone.search.decision import Decision
-from loadstone.search.objective import Term
+from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome
 from loadstone.search.rule import DELIVERED, GAIN, Rule
 from loadstone.search.words import amount, loads, many, percent
@@ -77,7 +77,7 @@ def growth(decision: Decision | None) -> str:
     verb = "grew" if decision.growth >= 0 else "fell"
     still = "still " if decision.go else ""
     ends = f"from {amount(decision.load)} to {amount(decision.partner)}"
-    return f"throughput {still}{verb} {percent(abs(decision.growth))} {ends}"
+    return f"throughput {still}{verb} {percent(abs(decision.growth), GAIN)} {ends}"
 
 
 def figures(outcome: Outcome, load: float | None) -> str:
@@ -86,10 +86,10 @@ def figures(outcome: Outcome, load: float | None) -> str:
     if load is None or objective is None:
         return ""
     probe = outcome.probe(load)
-    said = [f"{term.metric.removeprefix('all.')} {shown(term, probe.figure(term.metric))}" for term in objective.terms]
+    said = [f"{term.metric.removeprefix('all.')} {shown(term, probe.figure(term.key))}" for term in objective.terms]
     done = probe.throughput
     if outcome.rule.over == "rate" and done is not None and done < DELIVERED * load:
-        said.append(f"{percent(done / load)} of the rate done")
+        said.append(f"{percent(done / load, DELIVERED)} of the rate done")
     return ", ".join(said)
 
 
@@ -98,10 +98,8 @@ def shown(term: Term, figure: float | None) -> str:
     if figure is None:
         return "unknown"
     if term.share:
-        return percent(figure)
-    if term.metric == "throughput":
-        return units.figure(figure, "op/s")
-    return f"{figure:,.0f}" if term.metric == "errors" else units.figure(figure, "ns")
+        return percent(figure, term.bound)
+    return f"{figure:,.0f}" if term.metric == ERRORS else units.figure(figure, "ns")
 
 
 def at(outcome: Outcome) -> str:
@@ -120,7 +118,8 @@ def explained(outcome: Outcome) -> Iterator[str]:
         else f"{rule.objective.text} did not hold"
     )
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
-    climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}, twice in a row"
+    until += ", twice in a row" if outcome.twice else ""
+    climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
     yield f"From {loads(rule, rule.least)} on {noun} doubled{climbed}{halved}"
     yield f"It stopped because {outcome.stopped}"
     if outcome.low is not None or outcome.high is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from loadstone.search.rule import Rule
 
+# Of a share: as many as a reader wants, up to those beyond which two shares are one.
+DIGITS = range(2, 8)
+
 
 def amount(load: float) -> str:
     """A load without its unit."""
@@ -16,9 +19,17 @@ def loads(rule: Rule, load: float) -> str:
     return f"{amount(load)} {unit}"
 
 
-def percent(share: float) -> str:
-    """A share with two digits: 2.1 %, 0.34 %."""
-    return f"{share * 100:.2g} %" if abs(share) < 0.995 else f"{share * 100:,.0f} %"
+def percent(share: float, beside: float | None = None) -> str:
+    """A share with two digits: 2.1 %, 0.34 %; with more where it would read like a bound that it is not: 94.85 %."""
+    if abs(share) >= 0.995:
+        return f"{share * 100:,.0f} %"
+    apart = (n for n in DIGITS if beside is not None and rounded(share, n) != rounded(beside, n))
+    return f"{rounded(share, next(apart, DIGITS[0]))} %"
+
+
+def rounded(share: float, digits: int) -> str:
+    """A share in percent with so many digits."""
+    return f"{share * 100:.{digits}g}"
 
 
 def many(number: int, noun: str) -> str:

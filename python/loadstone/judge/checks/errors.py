@@ -11,24 +11,34 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "errors"
+# The phases by the beginning of their figures' names, with what failed there.
+MEASURED, LOAD = "", "load."
+PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
 # How the engine's note goes on when it has the words of the system.
 FIRST = ", the first: "
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     """Failed operations of the measured phase and of the load before it."""
-    for prefix, what in (("", "operations"), ("load.", "operations of the load")):
-        count, every = failed(trial, prefix), operations(trial, prefix)
-        if count <= 0:
-            continue
-        share = count / every if every else None
-        severe = share is not None and share > settings.threshold(NAME, "share")
-        message = f"{count:,.0f} of {every:,.0f} {what} failed" if every else f"{count:,.0f} {what} failed"
-        if share is not None:
-            message += f" ({words.percent(share)})"
-        severity = Severity.INVALID if severe else Severity.NOTE
-        hint = "see the counts by operation and status; a failed operation can be faster than one that works"
-        yield Finding(NAME, severity, f"{message}{'' if prefix else first(trial)}", hint, (trial.trial,))
+    for prefix in PHASES:
+        yield from phase(trial, prefix, settings)
+
+
+def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
+    """Failed operations of one of the PHASES."""
+    count, every = failed(trial, prefix), operations(trial, prefix)
+    if count <= 0:
+        return
+    share = count / every if every else None
+    severe = share is not None and share > settings.threshold(NAME, "share")
+    what = PHASES[prefix]
+    message = f"{count:,.0f} of {every:,.0f} {what} failed" if every else f"{count:,.0f} {what} failed"
+    if share is not None:
+        message += f" ({words.percent(share)})"
+    severity = Severity.INVALID if severe else Severity.NOTE
+    hint = "see the counts by operation and status; a failed operation can be faster than one that works"
+    said = first(trial) if prefix == MEASURED else ""
+    yield Finding(NAME, severity, f"{message}{said}", hint, (trial.trial,))
 
 
 def first(trial: TrialResult) -> str:

@@ -1,0 +1,120 @@
+"""What a trial says of its load: which findings make a probe invalid, and by which figures it is decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judge_support import Spoil, both, given, sound
+from loadstone.judge.finding import Verdict
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Search
+from loadstone.report.probes import rows
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.search.explore import look
+from loadstone.search.objective import objective
+from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Sample
+from loadstone.search.rule import Rule
+from loadstone.search.sentence import sentence
+
+LOADS = (1, 2, 4)
+REPEATS = 3
+
+
+def searched(such_that: str, spoil: Spoil) -> Search:
+    """A search over 1 to 4 clients whose trials are all there."""
+    find: dict[str, Scalar | None] = {
+        "max": "throughput",
+        "such_that": such_that,
+        "over": "clients",
+        "from": 1,
+        "to": 4,
+    }
+    trials = [
+        spoil(replace(sound(repeat=repeat), trial=f"{load}-{repeat}", config={"clients": load}, clients=10))
+        for load in LOADS
+        for repeat in range(1, REPEATS + 1)
+    ]
+    (found,) = judge(ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find))).searches
+    return found
+
+
+def outcome(such_that: str, spoil: Spoil) -> Outcome:
+    """What it came to."""
+    found = searched(such_that, spoil).outcome
+    assert found is not None, "every trial that it needs is there"
+    return found
+
+
+def from_two_clients_on(spoil: Spoil) -> Spoil:
+    """Not at one client."""
+    return lambda trial: trial if trial.config["clients"] == 1 else spoil(trial)
+
+
+# Five in a thousand, more than the check itself allows.
+FEW, MANY = given(errors=500), given(errors=5_000)
+LOADING = given(load__errors=500, load__operations=1_000)
+
+
+@pytest.mark.parametrize("such_that", ["errors < 1%", "errors < 501", "p99 < 1s and errors <= 0.5%"])
+def test_errors_that_the_objective_allows_make_no_probe_invalid(such_that: str) -> None:
+    found = outcome(such_that, both(FEW, given(all__p99=3e7)))
+    assert (found.kind, found.load) == ("beyond", 4)
+
+
+@pytest.mark.parametrize("such_that", ["errors == 0", "errors < 1%"])
+def test_errors_that_the_objective_does_not_allow_are_an_answer(such_that: str) -> None:
+    found = outcome(such_that, from_two_clients_on(MANY))
+    assert (found.kind, found.load) == ("found", 1)
+    assert found.wall is None
+
+
+def test_errors_that_nobody_asked_about_make_a_probe_invalid() -> None:
+    found = outcome("p99 < 1s", both(FEW, given(all__p99=3e7)))
+    assert found.kind == "nothing"
+    assert "errors: 500 of 100,000 operations failed (0.5 %)" in sentence(found)
+
+
+@pytest.mark.parametrize("measured", [0, 500, 5_000])
+def test_errors_of_the_load_make_a_probe_invalid_whatever_the_objective_says(measured: int) -> None:
+    found = outcome("errors < 1%", both(given(errors=measured), LOADING))
+    assert found.kind == "nothing"
+    assert "errors: 500 of 1,000 operations of the load failed (50 %)" in sentence(found)
+
+
+def test_other_findings_make_a_probe_invalid_beside_errors_that_were_asked_about() -> None:
+    found = outcome("errors < 1%", both(FEW, given(wrong=1)))
+    assert found.kind == "nothing"
+    assert "unverified: 1 of 50,000 values" in sentence(found)
+
+
+def test_a_trial_whose_errors_were_asked_about_is_still_told_as_it_is() -> None:
+    def spoil(trial: TrialResult) -> TrialResult:
+        return FEW(replace(trial, config={"clients": 1}))
+
+    trials = [spoil(sound(repeat=repeat)) for repeat in (1, 2, 3)]
+    find: dict[str, Scalar | None] = {"such_that": "errors < 1%", "over": "clients", "from": 1, "to": 2}
+    assert judge(ResultSet("searched", trials, Question(find=find))).verdict == Verdict.INVALID
+
+
+def test_two_conditions_on_errors_have_a_figure_each() -> None:
+    # Few as a share, but more than ten.
+    such_that = "errors < 10 and errors < 1%"
+    found = searched(such_that, given(errors=20))
+    assert found.outcome is not None
+    assert found.outcome.kind == "below"
+    assert sentence(found.outcome).startswith(f"{such_that} does not hold even at 1 client: errors 20, errors 0.02 %; ")
+    assert rows(found)[0][2:4] == ("20", "0.02 %")
+    assert outcome(such_that, given(errors=9)).kind == "beyond"
+    # And few, but more than one in a hundred.
+    assert outcome("errors < 1000 and errors < 0.1%", given(errors=900)).kind == "below"
+
+
+def test_the_table_tells_a_rate_that_is_just_not_done_from_one_that_is() -> None:
+    asked = Rule("rate", 1_000, 2_000, objective("p99 < 10ms"))
+    samples = {load: [Sample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
+    found = Search((), asked, samples, look(asked, samples))
+    assert [row[-1] for row in rows(found)] == ["does not hold: 94.8 % of the rate done"] * 2

@@ -1,0 +1,92 @@
+"""Objectives as people write them: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.search.objective import HINT, LIMIT_HINT, Term, objective
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("p99 < 10ms", [Term("all.p99", "<", 10e6)]),
+        ("read.p99.9<=5ms", [Term("read.p99.9", "<=", 5e6)]),
+        ("mean < 1m30s and errors == 0", [Term("all.mean", "<", 90e9), Term("errors", "==", 0)]),
+        ("errors = 0", [Term("errors", "==", 0)]),
+        ("errors == 0%", [Term("errors", "==", 0, share=True)]),
+        ("errors < 0.1%", [Term("errors", "<", 0.001, share=True)]),
+        ("errors <= 10", [Term("errors", "<=", 10)]),
+        ("load.insert.max < 2 s", [Term("load.insert.max", "<", 2e9)]),
+    ],
+)
+def test_objectives_are_read(text: str, terms: list[Term]) -> None:
+    assert list(objective(text).terms) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", '"" is no objective'),
+        ("fast", '"fast" is no objective'),
+        ("p99 10ms", '"p99 10ms" is no objective'),
+        ("p99 < 10", 'all.p99 cannot be compared with "10"'),
+        ("p99 < 10 apples", 'all.p99 cannot be compared with "10 apples"'),
+        ("errors < 1ms", 'errors cannot be compared with "1ms"'),
+        ("cpu.engine < 1s", "cpu.engine is neither a latency nor errors"),
+        ("p99 < 1ms and", 'all.p99 cannot be compared with "1ms and"'),
+    ],
+)
+def test_what_is_no_objective_is_told_with_a_hint(text: str, message: str) -> None:
+    said, hint = refused(text)
+    assert said == message
+    assert hint
+
+
+@pytest.mark.parametrize(
+    "text", ["p99 > 10ms", "p99 >= 10ms", "p99 == 10ms", "errors > 1%", "errors >= 1", "errors = 1"]
+)
+def test_what_does_not_hold_at_low_loads_and_fail_at_high_ones_is_refused(text: str) -> None:
+    limit = (f'"{text}" is nothing that holds at low loads and fails at high ones', LIMIT_HINT)
+    assert refused(text) == limit
+    assert refused(f"errors == 0 and {text}") == limit
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "=="])
+def test_throughput_is_no_objective_as_a_search_finds_the_most_of_it(sign: str) -> None:
+    said, hint = refused(f"throughput {sign} 1000")
+    assert said.startswith("throughput is no objective")
+    assert hint == "leave the condition out"
+
+
+def test_the_hints_are_objectives_themselves() -> None:
+    for example in ("p99 < 10ms", "read.p99.9 < 5ms", "errors == 0", "errors < 0.1%"):
+        assert example in HINT
+        assert objective(example).text == example
+
+
+def test_two_conditions_on_one_figure_are_looked_up_apart() -> None:
+    asked = objective("errors < 10 and errors < 1%")
+    assert [term.key for term in asked.terms] == ["errors", "errors%"]
+    assert asked.holds({"errors": 9, "errors%": 0.009})
+    assert not asked.holds({"errors": 10, "errors%": 0.009})
+    assert not asked.holds({"errors": 9, "errors%": 0.01})
+    with pytest.raises(KeyError):
+        asked.holds({"errors": 9})
+
+
+@pytest.mark.parametrize(
+    ("text", "about"), [("errors < 1%", True), ("p99 < 1s and errors == 0", True), ("p99 < 1s", False)]
+)
+def test_an_objective_knows_whether_it_is_about_errors(text: str, about: bool) -> None:
+    assert objective(text).about_errors is about
+
+
+def refused(text: str) -> tuple[str, str]:
+    """What is said of an objective that is none: message and hint."""
+    try:
+        objective(text)
+    except ValueError as error:
+        said, hint = error.args
+        return said, hint
+    pytest.fail(f"{text} was read")
