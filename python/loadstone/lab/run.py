@@ -10,6 +10,7 @@ from loadstone import units
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.judge.judgement import VariantKey
 from loadstone.lab import spec as specs
 from loadstone.lab.conduct import Conductor
 from loadstone.lab.data import DataSpaces
@@ -17,7 +18,9 @@ from loadstone.lab.servers import RunServers, foreseen
 from loadstone.progress import Display, Whole
 from loadstone.results.environment import environment, fingerprint
 from loadstone.results.folder import Folder
+from loadstone.results.result_set import variant
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
 from loadstone.statistics import stopping
 
 # Trials that end without a figure, one after the other, before the run gives up: the next would as well.
@@ -63,7 +66,7 @@ class Run:
                     if each.trial not in self.done:
                         self.trial(conductor, each)
                         whole.finish()
-        return self.enough() or STOPS["at-most"]
+        return self.enough() or self.stopped("at-most")
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
@@ -95,13 +98,26 @@ class Run:
     def enough(self) -> str | None:
         """Why no more repeats are needed, in words, None if some are."""
         repeats = self.experiment.repeats
-        samples: dict[object, list[float]] = {}
+        samples = self.samples.values()
+        reason = stopping.enough(samples, repeats.at_least, repeats.at_most, repeats.until)
+        return None if reason is None else self.stopped(reason)
+
+    def stopped(self, reason: stopping.Reason) -> str:
+        """A reason in words. It is that of the variants that have a figure, so those that have none are counted."""
+        there, every = self.samples, len(self.plan.variants)
+        lacking = sum(variant(each.config) not in there for each in self.plan.variants)
+        have = "has" if lacking == 1 else "have"
+        return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
+
+    @property
+    def samples(self) -> dict[VariantKey, list[float]]:
+        """The throughput of each repeat by variant, op/s; variants of which nothing was done are not there."""
+        found: dict[VariantKey, list[float]] = {}
         for trial in self.done.values():
-            value = trial.value("throughput")
+            value = trial.value(THROUGHPUT)
             if value is not None:
-                samples.setdefault(tuple(sorted(trial.config.items())), []).append(value)
-        reason = stopping.enough(list(samples.values()), repeats.at_least, repeats.at_most, repeats.until)
-        return None if reason is None else STOPS[reason]
+                found.setdefault(variant(trial.config), []).append(value)
+        return found
 
 
 def line(result: TrialResult) -> str:
@@ -123,10 +139,10 @@ def preflight(plan: Plan) -> None:
     Raises LoadstoneError with all of its complaints.
     """
     complaints: dict[str, LoadstoneError] = {}
-    for variant in plan.variants[:CHECKED_MAX]:
+    for each in plan.variants[:CHECKED_MAX]:
         for phase in ("load", "run"):
             try:
-                specs.door(foreseen(variant), phase)
+                specs.door(foreseen(each), phase)
             except LoadstoneError as error:
                 complaints.setdefault(str(error), error)
     if complaints:

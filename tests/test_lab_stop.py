@@ -1,0 +1,113 @@
+"""Why a run stops, in words, on trials that are made up: also that of some variants nothing is known."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiment_support import loaded
+from lab_support import SMALL
+from loadstone.experiment.plan import PlannedTrial, plan
+from loadstone.lab.conduct import Conductor
+from loadstone.lab.run import Run
+from loadstone.progress import PlainLines
+from loadstone.results.folder import Folder
+from results_support import trial
+
+THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {store: lmdb}").replace(
+    "%s/workloads", "WORKLOADS"
+)
+
+
+@dataclass
+class MadeUp(Run):
+    """A run whose trials take no time; of some systems nothing comes, from a repeat on."""
+
+    # By system: the last repeat that comes to something.
+    last: dict[str, int] | None = None
+
+    def trial(self, _: Conductor, planned: PlannedTrial) -> None:
+        """Writes down what is made up."""
+        came = planned.repeat <= (self.last or {}).get(str(planned.variant.config["system"]), planned.repeat)
+        made = trial(
+            planned.trial, planned.variant.config, 1000.0 + planned.repeat, planned.repeat, order=planned.order
+        )
+        if came:
+            self.folder.append(made)
+            self.done[made.trial] = made
+
+
+def run(directory: Path, last: dict[str, int], *settings: str) -> MadeUp:
+    """A new run of three variants."""
+    found = loaded(directory, THREE, *settings)
+    folder = Folder.create(directory / "run", "made", found.experiment.question_for_judge(), interleaved=True)
+    shown = PlainLines(Console(file=io.StringIO()))
+    return MadeUp(found.experiment, plan(found.experiment), folder, shown, 0.1, last=last)
+
+
+def measured(run: MadeUp, systems: Collection[str], repeats: int) -> None:
+    """Gives a run that many repeats of these systems, all within a percent."""
+    for repeat in range(1, repeats + 1):
+        for system in systems:
+            made = trial(f"{system}-{repeat}", {"system": system}, 1000.0 + repeat, repeat)
+            run.done[made.trial] = made
+
+
+ALL = ("first", "second", "third")
+
+
+@pytest.mark.parametrize(
+    ("systems", "settings", "said"),
+    [
+        (ALL, ["repeats=3"], "all repeats are done"),
+        (ALL[:2], ["repeats=3"], "all repeats are done, but 1 of 3 variants has no figure"),
+        (ALL[:1], ["repeats=3"], "all repeats are done, but 2 of 3 variants have no figure"),
+        (
+            ALL[:2],
+            ["repeats={at_least: 6, at_most: 9, until: 5%}"],
+            "every interval is as narrow as asked, but 1 of 3 variants has no figure",
+        ),
+        (
+            ALL[:2],
+            ["repeats={at_least: 6, at_most: 6, until: 0.001%}"],
+            "the most repeats that the file allows are done, but 1 of 3 variants has no figure",
+        ),
+    ],
+)
+def test_variants_of_which_nothing_was_done_are_counted(
+    tmp_path: Path, systems: Collection[str], settings: list[str], said: str
+) -> None:
+    found = run(tmp_path, {}, *settings)
+    measured(found, systems, found.experiment.repeats.at_least)
+    assert found.enough() == said
+
+
+def test_what_has_too_few_repeats_goes_on(tmp_path: Path) -> None:
+    found = run(tmp_path, {}, "repeats=3")
+    assert found.enough() is None
+    measured(found, ALL[:2], 2)
+    assert found.enough() is None
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ({}, "all repeats are done"),
+        ({"second": 0}, "all repeats are done, but 1 of 3 variants has no figure"),
+        # None has enough of them: the plan is at its end.
+        (
+            {"first": 1, "second": 0, "third": 0},
+            "the most repeats that the file allows are done, but 2 of 3 variants have no figure",
+        ),
+    ],
+)
+def test_a_run_says_at_its_end_of_how_many_variants_nothing_is_known(
+    tmp_path: Path, last: dict[str, int], said: str
+) -> None:
+    assert run(tmp_path, last, "repeats=2").go() == said
