@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,9 @@ from lab_support import ROOT, loadstone
 from loadstone.doctor.check import Seen
 from loadstone.doctor.examination import CHECKS, CLIENTS, examine, fit
 from loadstone.doctor.limits import FILES_BESIDE, MAPPINGS_PER_THREAD
-from loadstone.doctor.listeners import listeners
 from loadstone.doctor.machine import Limit, Listener, Machine, Place, Program
 from loadstone.doctor.network import KNOWN_PORTS
-from loadstone.doctor.snapshot import java_major, programs, snapshot
+from loadstone.doctor.snapshot import snapshot
 from loadstone.doctor.text import WORST, report, table
 
 GB = 1_000_000_000
@@ -89,6 +86,11 @@ def with_program(name: str, program: Program) -> dict[str, Program]:
     return {**FIT.programs, name: program}
 
 
+def with_dnf(*names: str) -> dict[str, Program]:
+    """The programs of a machine of the other family, but for some."""
+    return {**without("apt-get", "dpkg-deb", *names), "dnf": Program("/usr/bin/dnf")}
+
+
 @pytest.mark.parametrize(
     ("check", "change", "state", "found", "fix"),
     [
@@ -102,6 +104,35 @@ def with_program(name: str, program: Program) -> dict[str, Program]:
         ("threads", {"processes": Limit(10_999, 10_999)}, "warn", "10,999 by", r"nproc 11000.*limits\.d"),
         ("threads", {"pid_max": 8192}, "warn", "kernel.pid_max", "sudo sysctl -w kernel.pid_max=4194304"),
         ("threads", {"threads_max": 9000}, "warn", "9,000 by", "sudo sysctl -w kernel.threads-max=11000"),
+        (
+            "threads",
+            {"group_processes_max": 11_000, "group": "user.slice"},
+            "ok",
+            "11,000 by pids.max of user.slice",
+            "",
+        ),
+        (
+            "threads",
+            {"group_processes_max": 9000, "group": "user-1000.slice"},
+            "warn",
+            "9,000 by pids.max of user-1000.slice; 10,000 clients in threads need 11,000",
+            r"^sudo systemctl set-property user-1000\.slice TasksMax=11000$",
+        ),
+        (
+            "threads",
+            {"group_processes_max": 9000, "group": "cgroup"},
+            "warn",
+            "9,000 by pids.max of the control group",
+            r"^docker update --pids-limit 11000 CONTAINER ",
+        ),
+        # The tightest counts.
+        (
+            "threads",
+            {"group_processes_max": 9000, "group": "user.slice", "pid_max": 8192},
+            "warn",
+            "8,192 by",
+            r"kernel\.pid_max",
+        ),
         ("memory mappings", {"mappings_max": 80_000}, "ok", "80,000", ""),
         ("memory mappings", {"mappings_max": 65_530}, "warn", "at most 8,191", r"sysctl -w vm.max_map_count=80000"),
         ("ephemeral ports", {"ephemeral_ports": (20_000, 65_535)}, "ok", "45,536 connections", ""),
@@ -134,7 +165,13 @@ def with_program(name: str, program: Program) -> dict[str, Program]:
             r"^echo 0 \| sudo tee /sys/x/boost$",
         ),
         ("clock source", {"clock_source": "hpet"}, "warn", "hpet", r"^echo tsc \| sudo tee /sys/devices"),
-        ("clock source", {"clock_source": "xen", "clock_sources": ("xen",)}, "warn", "not offer tsc", "update-grub"),
+        (
+            "clock source",
+            {"clock_source": "xen", "clock_sources": ("xen",)},
+            "warn",
+            "not offer tsc",
+            r"^sudo dmesg \| grep -i tsc   # says why",
+        ),
         ("clock source", {"clock_source": "arch_sys_counter", "architecture": "aarch64"}, "ok", "arch", ""),
         (
             "disk space",
@@ -143,16 +180,49 @@ def with_program(name: str, program: Program) -> dict[str, Program]:
             r"5.00 GB free (/c)",
             "LOADSTONE_CACHE",
         ),
-        ("disk space", {"places": (Place("results", "/r", GB // 2),)}, "fail", "500 MB", "--results"),
+        ("disk space", {"places": (Place("results", "/r", GB // 2),)}, "fail", "500 MB", "^loadstone run .* --results"),
+        (
+            "disk space",
+            {"places": (Place("data", "/d", 5 * GB), Place("state", "/s", 90 * GB), Place("cache", "/c", GB // 2))},
+            "fail",
+            "cache 500 MB free (/d, /c)",
+            "^export TMPDIR=/large/disk LOADSTONE_CACHE=/large/disk$",
+        ),
+        (
+            "disk space",
+            {"places": tuple(Place(name, "/", 5 * GB) for name in ("results", "data", "state", "cache"))},
+            "warn",
+            "cache 5.00 GB free (/)",
+            "^export TMPDIR=/large/disk XDG_STATE_HOME=/large/disk LOADSTONE_CACHE=/large/disk"
+            " && loadstone run FILE.yaml --results /large/disk$",
+        ),
         ("data device", {"places": (Place("data", "/tmp", GB, "tmpfs"),)}, "warn", "/tmp on tmpfs", "TMPDIR"),
         ("JDK", {"programs": without("javac")}, "fail", "no javac", "openjdk-17-jdk"),
         ("JDK", {"programs": without("java", "javac")}, "fail", "no java and no javac", "openjdk-17-jdk"),
         ("JDK", {"programs": with_program("java", Program("/j", 11))}, "fail", "java 11, javac 17", "openjdk-17-jdk"),
+        (
+            "JDK",
+            {"programs": with_program("java", Program("/j", 11)), "java_home": "/opt/jdk-11"},
+            "fail",
+            "java 11",
+            "openjdk-17-jdk-headless   # then unset JAVA_HOME",
+        ),
+        (
+            "JDK",
+            {"programs": without("java", "javac"), "java_home": "/gone"},
+            "fail",
+            "no java",
+            "openjdk-17-jdk-headless   # then unset JAVA_HOME",
+        ),
+        ("JDK", {"programs": without("javac")}, "fail", "no javac", "jdk-headless$"),
+        ("JDK", {"programs": with_dnf("javac")}, "fail", "no javac", "^sudo dnf install java-17-openjdk-devel$"),
         ("JDK", {"programs": with_program("java", Program("/j", 21))}, "ok", "java 21, javac 17", ""),
         ("JDK", {"programs": with_program("java", Program("/j"))}, "warn", "unknown version", "^/j -version"),
         ("Maven", {"programs": without("mvn")}, "fail", "no mvn", "apt-get install maven"),
+        ("Maven", {"programs": with_dnf("mvn")}, "fail", "no mvn", "^sudo dnf install maven$"),
         ("packages", {"programs": without("apt-get")}, "warn", "no apt-get", "dnf install"),
         ("building", {"programs": without("gcc")}, "warn", "no gcc", "apt-get install gcc"),
+        ("building", {"programs": with_dnf("gcc")}, "warn", "no gcc", "^sudo dnf install gcc glibc-devel$"),
         ("building", {"programs": without("gcc", "cargo")}, "warn", "no gcc and no cargo", "rustup"),
     ],
 )
@@ -161,6 +231,27 @@ def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, fo
     assert said.state == state
     assert found in said.found
     assert re.search(fix, said.fix) if fix else not said.fix
+
+
+@pytest.mark.parametrize(
+    ("clients", "state", "fix"),
+    [
+        (64_512, "ok", ""),
+        (64_513, "fail", "^# no sysctl helps: use servers at several addresses, or at most 64,512 clients$"),
+    ],
+)
+def test_no_range_of_ports_is_proposed_for_more_clients_than_one_address_takes(
+    clients: int, state: str, fix: str
+) -> None:
+    widest = replace(FIT, ephemeral_ports=(1024, 65_535))
+    said = seen("ephemeral ports", widest, clients)
+    assert said.state == state
+    assert re.search(fix, said.fix) if fix else not said.fix
+    assert ("one server address takes 64,512 at most" in said.found) is (state == "fail")
+    # Below that a wider range helps.
+    narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
+    assert seen("ephemeral ports", narrow, 64_512).fix == 'sudo sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
+    assert seen("ephemeral ports", narrow, 64_513).fix.startswith("# no sysctl helps")
 
 
 def test_fewer_clients_need_less() -> None:
@@ -205,80 +296,6 @@ def test_the_text_is_aligned_and_tells_failures_first() -> None:
 def test_the_page_has_the_table_of_the_code() -> None:
     page = (ROOT / "docs/reference/doctor.md").read_text()
     assert table() in page, "docs/reference/doctor.md: replace its table by what loadstone.doctor.text.table() gives"
-
-
-def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
-    proc, sys = tmp_path / "proc", tmp_path / "sys"
-    for path, content in {
-        proc / "sys/kernel/threads-max": "100\n",
-        proc / "sys/kernel/pid_max": "200\n",
-        proc / "sys/vm/max_map_count": "300\n",
-        proc / "sys/vm/swappiness": "10\n",
-        proc / "sys/net/core/somaxconn": "128\n",
-        proc / "sys/net/ipv4/tcp_max_syn_backlog": "256\n",
-        proc / "sys/net/ipv4/ip_local_port_range": "1000\t2000\n",
-        proc / "meminfo": "MemTotal: 10 kB\nMemAvailable: 4 kB\nSwapTotal: 3 kB\nSwapFree: 1 kB\n",
-        sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
-        sys / "devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave\n",
-        sys / "devices/system/cpu/intel_pstate/no_turbo": "0\n",
-        sys / "kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
-        sys / "devices/system/clocksource/clocksource0/current_clocksource": "hpet\n",
-        sys / "devices/system/clocksource/clocksource0/available_clocksource": "hpet acpi_pm\n",
-    }.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    machine = snapshot(proc, sys, {"PATH": str(tmp_path)}, tmp_path / "results")
-    assert (machine.threads_max, machine.pid_max, machine.mappings_max) == (100, 200, 300)
-    assert (machine.connections_waiting_max, machine.handshakes_waiting_max) == (128, 256)
-    assert machine.ephemeral_ports == (1000, 2000)
-    assert (machine.memory_bytes, machine.memory_available_bytes) == (10_240, 4096)
-    assert (machine.swap_bytes, machine.swap_used_bytes, machine.swappiness) == (3072, 2048, 10)
-    assert machine.governors == ("performance", "powersave")
-    assert (machine.turbo, machine.turbo_switch) == (True, ("/sys/devices/system/cpu/intel_pstate/no_turbo", "1"))
-    assert machine.huge_pages == "always"
-    assert (machine.clock_source, machine.clock_sources) == ("hpet", ("hpet", "acpi_pm"))
-    assert machine.programs == {}
-    assert [place.name for place in machine.places] == ["results", "data", "state", "cache"]
-    # What is not there yet will be made where there is this much room.
-    assert all(place.free_bytes for place in machine.places)
-
-
-def test_programs_are_those_of_the_path_and_java_those_of_its_home(tmp_path: Path) -> None:
-    for name in ("bin/java", "bin/mvn", "jdk/bin/java", "jdk/bin/javac", "home/.cargo/bin/cargo"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-        path.chmod(0o755)
-    (tmp_path / "jdk/release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="17.0.15"\n')
-    bin_, jdk, home = (str(tmp_path / name) for name in ("bin", "jdk", "home"))
-    assert programs({"PATH": bin_}) == {"java": Program(f"{bin_}/java"), "mvn": Program(f"{bin_}/mvn")}
-    assert programs({"PATH": bin_, "JAVA_HOME": jdk, "HOME": home}) == {
-        "java": Program(f"{jdk}/bin/java", 17),
-        "javac": Program(f"{jdk}/bin/javac", 17),
-        "mvn": Program(f"{bin_}/mvn"),
-        "cargo": Program(f"{home}/.cargo/bin/cargo"),
-    }
-
-
-@pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.2", 11), ("21", 21), ("", None)])
-def test_a_jdk_tells_its_version(tmp_path: Path, version: str, major: int | None) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "release").write_text(f'JAVA_VERSION="{version}"\n')
-    assert java_major(str(tmp_path / "bin/java")) == major
-
-
-@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_whoever_listens_is_named(family: socket.AddressFamily, host: str) -> None:
-    with socket.socket(family) as server:
-        try:
-            server.bind((host, 0))
-        except OSError:
-            pytest.skip(f"this host has no {host}")
-        server.listen()
-        port = server.getsockname()[1]
-        name = Path("/proc/self/comm").read_text().strip()
-        assert Listener(port, name, os.getpid()) in listeners()
-    assert port not in [each.port for each in listeners()]
 
 
 def test_this_machine_is_looked_at(tmp_path: Path) -> None:

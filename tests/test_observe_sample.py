@@ -111,12 +111,16 @@ def test_a_limited_group_of_the_second_version_is_found_with_its_ancestors(host:
     host.write("cgroup/pod/memory.max", "4194304\n")
     host.write("cgroup/pod/memory.current", "3000000\n")
     host.write("cgroup/pod/memory.stat", "anon 1000000\ninactive_file 1500000\n")
+    host.write("cgroup/pids.max", "300\n")
+    host.write("cgroup/pod/pids.max", "200\n")
+    host.write("cgroup/pod/engine/pids.max", "max\n")
     host.write("cgroup/pod/engine/cpu.max", "max 100000\n")
     host.write("cgroup/pod/engine/memory.max", "max\n")
     host.write("cgroup/pod/engine/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 250\n")
     group = control_group(host.proc)
     assert (group.processors, group.memory_bytes) == (1.5, 4_194_304)
     assert group.throttled_ns == 250_000
+    assert group.processes == (200, top / "pod")
     full(host)
     taken = look({}, group, host.proc, NOW)
     # The host has 6 MB, the group no more than its limit less what is in use and not idle cache.
@@ -126,30 +130,34 @@ def test_a_limited_group_of_the_second_version_is_found_with_its_ancestors(host:
 
 def test_a_limited_group_of_the_first_version_seen_from_inside_its_container_is_found(host: Host) -> None:
     cpu, memory = host.root / "cpu", host.root / "memory"
-    host.write("proc/self/cgroup", "4:memory:/docker/f00\n1:cpu,cpuacct:/docker/f00\n0::/\n")
+    host.write("proc/self/cgroup", "5:pids:/docker/f00\n4:memory:/docker/f00\n1:cpu,cpuacct:/docker/f00\n0::/\n")
     host.mounts(
         f"0:30 {host.root / 'unified'} cgroup2 cgroup2 rw",
         f"0:31 {cpu} cgroup cgroup rw,cpu,cpuacct",
         f"0:32 {memory} cgroup cgroup rw,memory",
+        f"0:33 {host.root / 'pids'} cgroup cgroup rw,pids",
     )
+    host.write("unified/pids.max", "1\n")
+    host.write("pids/pids.max", "4096\n")
     host.write("cpu/cpu.cfs_quota_us", "50000\n")
     host.write("cpu/cpu.cfs_period_us", "100000\n")
     host.write("cpu/cpu.stat", "nr_periods 1\nthrottled_time 7\n")
     host.write("memory/memory.limit_in_bytes", "1048576\n")
     group = control_group(host.proc)
     assert (group.processors, group.memory_bytes, group.throttled_ns) == (0.5, 1_048_576, 7)
+    assert group.processes == (4096, host.root / "pids")
 
 
 def test_no_limit_in_either_versions_words_is_no_limit(host: Host) -> None:
-    host.write("proc/self/cgroup", "4:memory:/\n1:cpu:/\n")
-    host.mounts(
-        f"0:31 {host.root / 'cpu'} cgroup cgroup rw,cpu", f"0:32 {host.root / 'memory'} cgroup cgroup rw,memory"
-    )
+    host.write("proc/self/cgroup", "5:pids:/\n4:memory:/\n1:cpu:/\n")
+    host.mounts(*(f"0:31 {host.root / name} cgroup cgroup rw,{name}" for name in ("cpu", "memory", "pids")))
+    host.write("pids/pids.max", "max\n")
     host.write("cpu/cpu.cfs_quota_us", "-1\n")
     host.write("cpu/cpu.cfs_period_us", "100000\n")
     host.write("memory/memory.limit_in_bytes", "9223372036854771712\n")
     group = control_group(host.proc)
     assert (group.processors, group.memory_bytes, group.memory_available) == (None, None, None)
+    assert group.processes is None
 
 
 def crowd(host: Host) -> None:

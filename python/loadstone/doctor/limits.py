@@ -13,6 +13,8 @@ THREADS_BESIDE = 1000
 # What is proposed is a multiple of this.
 FILES_STEP = 65_536
 PID_MAX = 4_194_304
+# Control groups that are systemd's; others are those of containers.
+UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
 
 
@@ -37,6 +39,9 @@ def processes(machine: Machine, clients: int) -> Seen:
         "kernel.threads-max": machine.threads_max,
         "kernel.pid_max": machine.pid_max,
     }
+    unit = machine.group if machine.group.endswith(UNITS) else ""
+    group = f"pids.max of {unit or 'the control group'}"
+    bounds[group] = machine.group_processes_max
     known = {name: bound for name, bound in bounds.items() if bound is not None}
     if not known:
         return Seen("ok", "unlimited")
@@ -48,7 +53,16 @@ def processes(machine: Machine, clients: int) -> Seen:
         hard = machine.processes.hard
         within = hard is None or hard >= needed
         return Seen("warn", found, f"ulimit -u {needed}" if within else permanent("nproc", needed))
+    if name == group:
+        return Seen("warn", found, wider(unit, needed))
     return Seen("warn", found, f"sudo sysctl -w {name}={PID_MAX if name == 'kernel.pid_max' else needed}")
+
+
+def wider(unit: str, needed: int) -> str:
+    """The command that lets a control group have more threads: a unit of systemd's, else a container."""
+    if unit:
+        return f"sudo systemctl set-property {unit} TasksMax={needed}"
+    return f"docker update --pids-limit {needed} CONTAINER   # or start it anew with --pids-limit"
 
 
 def mappings(machine: Machine, clients: int) -> Seen:

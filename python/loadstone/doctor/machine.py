@@ -51,6 +51,9 @@ class Machine:
     processes: Limit = Limit(None, None)
     threads_max: int | None = None
     pid_max: int | None = None
+    # The tightest limit of the control groups that this process is in, and the name of the group that has it.
+    group_processes_max: int | None = None
+    group: str = ""
     mappings_max: int | None = None
     # First and last of the ports that connections come from.
     ephemeral_ports: tuple[int, int] | None = None
@@ -72,3 +75,5 @@ class Machine:
     clock_sources: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
     programs: Mapping[str, Program] = field(default_factory=dict)
+    # Where JAVA_HOME points; empty: it is not set.
+    java_home: str = ""

@@ -19,6 +19,9 @@ KNOWN_PORTS = {
 }
 # Above all known ports.
 WIDE_RANGE = (20_000, 65_535)
+# Ports below are the system's, so one address of a server takes no more connections than this.
+FIRST_PORT = 1024
+CONNECTIONS_MAX = WIDE_RANGE[1] - FIRST_PORT + 1
 QUEUE, HANDSHAKES = 4096, 1024
 
 
@@ -31,8 +34,12 @@ def ephemeral(machine: Machine, clients: int) -> Seen:
     found = f"{first} to {last}: {count:,} connections to one server; {clients:,} clients need {clients:,}"
     taken = [port for port in KNOWN_PORTS if first <= port <= last]
     wide = WIDE_RANGE[1] - WIDE_RANGE[0] + 1
-    low = WIDE_RANGE[0] if clients * 2 <= wide else 1024
+    low = WIDE_RANGE[0] if clients * 2 <= wide else FIRST_PORT
     fix = f'sudo sysctl -w net.ipv4.ip_local_port_range="{low} {WIDE_RANGE[1]}"'
+    if count < clients and clients > CONNECTIONS_MAX:
+        most = f"{CONNECTIONS_MAX:,}"
+        fix = f"# no sysctl helps: use servers at several addresses, or at most {most} clients"
+        return Seen("fail", f"{found}, and one server address takes {most} at most", fix)
     if count < clients:
         return Seen("fail", found, fix)
     if count < 2 * clients and low < first:

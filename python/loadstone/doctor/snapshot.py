@@ -21,7 +21,7 @@ from loadstone.results.folder import ROOT
 from loadstone.systems.files.cache import cache_root
 from loadstone.systems.running import systems_root
 
-PROGRAMS = ("mvn", "apt-get", "dpkg-deb", "gcc", "cargo")
+PROGRAMS = ("mvn", "apt-get", "dpkg-deb", "dnf", "gcc", "cargo")
 JAVA = ("java", "javac")
 # Each switch of turbo with what it reads while turbo is on, and what switches it off.
 TURBO = (("devices/system/cpu/intel_pstate/no_turbo", "0", "1"), ("devices/system/cpu/cpufreq/boost", "1", "0"))
@@ -40,6 +40,7 @@ def snapshot(
     whole_memory = [each for each in (memory.get("MemTotal"), group.memory_bytes) if each is not None]
     ports = text(kernel / "net/ipv4/ip_local_port_range").split()
     turbo, switch = turbo_of(sys)
+    processes_max, tightest = group.processes or (None, None)
     return Machine(
         architecture=platform.machine(),
         open_files=limit(resource.RLIMIT_NOFILE),
@@ -47,6 +48,8 @@ def snapshot(
         processes=Limit(None, None) if os.geteuid() == 0 else limit(resource.RLIMIT_NPROC),
         threads_max=number(kernel / "kernel/threads-max"),
         pid_max=number(kernel / "kernel/pid_max"),
+        group_processes_max=processes_max,
+        group=tightest.name if tightest else "",
         mappings_max=number(kernel / "vm/max_map_count"),
         ephemeral_ports=(int(ports[0]), int(ports[1])) if len(ports) == 2 and all(map(str.isdigit, ports)) else None,
         connections_waiting_max=number(kernel / "net/core/somaxconn"),
@@ -65,6 +68,7 @@ def snapshot(
         clock_sources=tuple(text(sys / CLOCK / "available_clocksource").split()),
         places=places(results, proc),
         programs=programs(environment),
+        java_home=environment.get("JAVA_HOME", ""),
     )
 
 

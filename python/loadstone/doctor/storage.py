@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from loadstone import units
 from loadstone.doctor.check import Check, Seen, unknown
 from loadstone.doctor.machine import Machine
 
 ENOUGH_BYTES, LEAST_BYTES = 10_000_000_000, 1_000_000_000
 # What moves each place elsewhere.
-MOVES = {
-    "results": "loadstone run FILE.yaml --results /large/disk",
-    "data": "export TMPDIR=/large/disk",
-    "state": "export XDG_STATE_HOME=/large/disk",
-    "cache": "export LOADSTONE_CACHE=/large/disk",
-}
+VARIABLES = {"data": "TMPDIR", "state": "XDG_STATE_HOME", "cache": "LOADSTONE_CACHE"}
+RESULTS = "loadstone run FILE.yaml --results /large/disk"
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
@@ -23,11 +21,18 @@ def room(machine: Machine, _: int) -> Seen:
     if not known:
         return unknown()
     found = ", ".join(f"{place.name} {units.size(place.free_bytes or 0)} free" for place in known)
-    worst = min(known, key=lambda place: place.free_bytes or 0)
-    free = worst.free_bytes or 0
-    if free < ENOUGH_BYTES:
-        return Seen("fail" if free < LEAST_BYTES else "warn", f"{found} ({worst.path})", MOVES[worst.name])
-    return Seen("ok", found)
+    short = [place for place in known if (place.free_bytes or 0) < ENOUGH_BYTES]
+    if not short:
+        return Seen("ok", found)
+    least = min(place.free_bytes or 0 for place in short)
+    paths = ", ".join(dict.fromkeys(place.path for place in short))
+    return Seen("fail" if least < LEAST_BYTES else "warn", f"{found} ({paths})", moved([each.name for each in short]))
+
+
+def moved(names: Collection[str]) -> str:
+    """The line that moves these places to another disk."""
+    named = " ".join(f"{variable}=/large/disk" for name, variable in VARIABLES.items() if name in names)
+    return " && ".join([*([f"export {named}"] if named else []), *([RESULTS] if "results" in names else [])])
 
 
 def device(machine: Machine, _: int) -> Seen:
@@ -37,7 +42,7 @@ def device(machine: Machine, _: int) -> Seen:
         return unknown()
     found = f"{place.path} on {place.file_system}"
     if place.file_system in IN_MEMORY:
-        return Seen("warn", found, MOVES["data"])
+        return Seen("warn", found, moved(["data"]))
     return Seen("ok", found)
 
 

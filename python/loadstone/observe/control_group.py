@@ -9,6 +9,7 @@ from pathlib import Path
 from loadstone.observe.kernel_file import PROC, fields, number, text, whole
 from loadstone.observe.mount import is_within, mounts
 
+CONTROLLERS = ("cpu", "memory", "pids")
 # v1 writes "no limit" as the largest multiple of a page that fits.
 UNLIMITED = 1 << 62
 
@@ -17,9 +18,10 @@ UNLIMITED = 1 << 62
 class ControlGroup:
     """The directories of this process's group: from its own up to the outermost that can be seen."""
 
-    # By controller, `cpu` and `memory`; both are the same in v2.
+    # By controller; all are the same in v2.
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
+    pids: tuple[Path, ...] = ()
 
     @property
     def processors(self) -> float | None:
@@ -30,6 +32,16 @@ class ControlGroup:
     def memory_bytes(self) -> int | None:
         """How much memory it may have, page cache included; None without limit."""
         return min((found for found in map(limit, self.memory) if found is not None), default=None)
+
+    @property
+    def processes(self) -> tuple[int, Path] | None:
+        """How many processes and threads it may have, and the group that says so; None without limit.
+
+        The tightest of all its ancestors holds.
+        """
+        # `max` is no number.
+        limits = ((number(path / "pids.max"), path) for path in self.pids)
+        return min(((most, path) for most, path in limits if most is not None), key=lambda each: each[0], default=None)
 
     @property
     def memory_available(self) -> int | None:
@@ -68,13 +80,13 @@ def control_group(proc: Path = PROC, pid: str = "self") -> ControlGroup:
     for mount in mounts(proc):
         if mount.type == "cgroup2" and "" in paths:
             chain = tuple(ancestors(mount.root, mount.point, paths[""]))
-            for controller in ("cpu", "memory"):
+            for controller in CONTROLLERS:
                 found.setdefault(controller, chain)
-        for controller in ("cpu", "memory"):
+        for controller in CONTROLLERS:
             # A controller is in one of both versions; where v1 has it, v2 does not.
             if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
                 found[controller] = tuple(ancestors(mount.root, mount.point, paths[controller]))
-    return ControlGroup(found.get("cpu", ()), found.get("memory", ()))
+    return ControlGroup(**found)
 
 
 def ancestors(root: str, point: str, path: str) -> Iterator[Path]:
