@@ -104,6 +104,25 @@ def test_the_table_of_values_goes_into_a_spreadsheet_and_into_parquet(tmp_path: 
     assert said.startswith('error: cannot export to ".xlsx" files')
 
 
+def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
+    source = IMPORTS / "hbase-read-only.csv"
+
+    def clients(*words: str) -> set[str]:
+        rows = csv.DictReader(io.StringIO(loadstone(tmp_path, "export", source, *words).stdout))
+        return {row["clients"] for row in rows}
+
+    every = clients()
+    assert clients("--filter", "-clients:20") == clients("--filter=-clients:20") == every - {"20"} != every
+    for command in (("show", source), ("compare", source, source)):
+        words = (*command, "--json", "--filter")
+        (first, second) = (loadstone(tmp_path, *words, each).stdout for each in ("-clients:20", "-(clients:20)"))
+        assert first == second
+        assert first != loadstone(tmp_path, *words, "clients:20").stdout
+    # An option is one all the same, and after `--` there is none.
+    for rest in (("--filter", "--json"), ("--filter", "-v"), ("--", "--filter", "-clients:20")):
+        assert loadstone(tmp_path, "show", source, *rest, code=2).stderr.startswith("error: ")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -353,6 +353,21 @@ def test_a_full_disk(tiny: Tiny) -> None:
     assert tiny.nothing_left()
 
 
+@pytest.mark.parametrize("server", ["name-node", "hdfs/name-node"])
+def test_logs_are_those_of_a_server_as_status_names_it(server: str) -> None:
+    with temporary_root() as root:
+        logs = root / "hdfs/logs"
+        logs.mkdir(parents=True)
+        for name in ("name-node", "data-node-1"):
+            (logs / f"{name}.log").write_text(f"{name} is serving\n")
+        said = systems(root, "logs", "hdfs", server).stdout
+        assert said == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
+        told = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
+        assert told == (
+            'error: hdfs has no log of a server "name-node-2"\nhint: it has logs of data-node-1, name-node\n'
+        )
+
+
 def test_help() -> None:
     with temporary_root() as root:
         told = systems(root, "--help").stdout

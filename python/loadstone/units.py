@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
@@ -84,8 +85,17 @@ def together(numbers: Sequence[float], unit: str) -> list[str]:
         return [figure(number, unit) for number in numbers]
     factor, name = next((each for each in tables[unit] if least >= each[0]), tables[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
+    if unit == "B/op" and least < 10:
+        # As `figure` has them: parts of a byte count where each operation moves few.
+        digits = max(decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [f"{number / factor:,.{digits if number else 0}f} {name}" for number in numbers]
+
+
+def decimals(number: float) -> int:
+    """How many decimals a number has with three digits."""
+    exponent = Decimal(f"{number:.3g}").as_tuple().exponent
+    return max(-exponent, 0) if isinstance(exponent, int) else 0
 
 
 def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:

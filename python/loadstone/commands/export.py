@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadstone.commands.opening import open_results
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import Parser, guarded, joined
 from loadstone.results.export import write
 
 
@@ -19,6 +19,6 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--filter", metavar="EXPR", default="", help="only these trials")
     parser.results_option()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(joined(arguments))
     write(open_results(options.results_at, options.results), options.filter, options.output)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -51,6 +51,18 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--filter", metavar="EXPR", default="", help="only these trials: 'system:lmdb -clients:1'")
         self.add_argument("--metric", metavar="NAMES", help="metrics, with commas between (read.p99,throughput)")
         self.add_argument("--rank-invalid", action="store_true", help="compare trials that are invalid, too")
+
+
+def joined(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line, `--filter -clients:1` being one: argparse takes such a filter for an option."""
+    words: list[str] = []
+    for word in arguments:
+        filtering = words[-1:] == ["--filter"] and "--" not in words
+        if filtering and word.startswith("-") and not word.startswith("--") and ":" in word:
+            words[-1] = f"--filter={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadstone.commands.opening import open_results
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import Parser, guarded, joined
 from loadstone.commands.reading import show
 
 
@@ -15,6 +15,6 @@ def main(arguments: list[str]) -> int:
     parser.projection_options()
     parser.results_option()
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(joined(arguments))
     show(open_results(options.results_at, options.results), options)
     return 0

@@ -64,11 +64,12 @@ def logs(options: Namespace) -> int:
     """Prints the end of each log."""
     running = named(options)
     paths = running.log_paths()
-    chosen = [path for path in paths if options.server in (None, path.name.partition(".")[0])]
-    if options.server and not chosen:
+    wanted = server(options)
+    chosen = [path for path in paths if wanted in (None, path.name.partition(".")[0])]
+    if wanted and not chosen:
         names = sorted({path.name.partition(".")[0] for path in paths})
         raise UsageError(
-            f'{running.name} has no log of a server "{options.server}"', f"it has logs of {', '.join(names) or 'none'}"
+            f'{running.name} has no log of a server "{wanted}"', f"it has logs of {', '.join(names) or 'none'}"
         )
     for path in chosen:
         print(f"==> {path} <==")
