@@ -161,6 +161,16 @@ def test_an_operation_fails_once_however_many_of_its_steps_did(engine: Engine) -
     assert engine.told(run, "failures.tolerated=1").code == 0
 
 
+def test_a_rare_kind_is_dealt_and_a_rarer_one_with_a_warning(engine: Engine) -> None:
+    command = "run null -P workloads/workloadc operationcount=100000 -threads 2"
+    told = engine(command, "readproportion=0.99996", "insertproportion=0.00004")
+    assert (told.value("INSERT", "Operations"), told.said("warning: ")) == (4, [])
+    told = engine(command, "readproportion=1", "insertproportion=0.000001")
+    assert told.value("INSERT", "Operations") == 2
+    (warning,) = told.said("warning: ")
+    assert re.fullmatch(r"a proportion of 9\.99999\d*e-7 is dealt as 1 in 50000: nothing is rarer", warning)
+
+
 def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
     told = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
     assert told.value("CLEANUP", "Operations") == 3

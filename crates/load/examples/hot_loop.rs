@@ -13,8 +13,9 @@ use loadstone_load::deal::Deal;
 use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
 use loadstone_load::meter::Grid;
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
+use loadstone_load::pool::Pool;
 use loadstone_load::random::{Draws, Purpose};
-use loadstone_load::values::{Length, Pool};
+use loadstone_load::values::Length;
 use loadstone_load::{Kind, Operation, Workload};
 
 const N: u64 = 2_000_000;

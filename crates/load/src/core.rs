@@ -7,9 +7,10 @@ use crate::deal::Deal;
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
 use crate::operation::{Check, Kind, Operation, Selection, Workload};
+use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
-use crate::values::{Length, Lengths, Place, Pool, fill_integrity};
+use crate::values::{Length, Lengths, fill_integrity};
 
 /// What a core workload is. The properties that it comes from are named in each field's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +70,28 @@ pub struct Mix {
     pub delete: f64,
 }
 
+impl Mix {
+    /// Each kind's weight, in order of choice.
+    pub fn weights(&self) -> [(Kind, f64); 6] {
+        [
+            (Kind::Read, self.read),
+            (Kind::Update, self.update),
+            (Kind::Insert, self.insert),
+            (Kind::Scan, self.scan),
+            (Kind::ReadModifyWrite, self.read_modify_write),
+            (Kind::Delete, self.delete),
+        ]
+    }
+
+    /// The smallest positive share, if it is dealt more often than was asked for: none is rarer than one in [`Deal::RAREST`].
+    pub fn too_rare(&self) -> Option<f64> {
+        let weights = self.weights().map(|(_, weight)| weight.max(0.0));
+        let total: f64 = weights.iter().sum();
+        let least = weights.into_iter().filter(|&weight| weight > 0.0).map(|weight| weight / total);
+        least.min_by(f64::total_cmp).filter(|&share| share * (Deal::RAREST as f64) < 1.0 - 1e-6)
+    }
+}
+
 /// What both phases share: the shape of records.
 #[derive(Debug)]
 struct Shape {
@@ -95,8 +118,6 @@ impl Shape {
         let len = self.lengths.next(draws);
         if self.spec.integrity {
             row.push_with(name, len, |out| fill_integrity(out, key, name));
-        } else if len <= Pool::LEN {
-            row.push(name, self.pool.next(place, len));
         } else {
             row.push_with(name, len, |out| self.pool.fill(out, place));
         }
@@ -172,14 +193,7 @@ impl CoreRun {
     /// The run of a spec; `None` if no kind of operation has a proportion above 0.
     pub fn new(spec: CoreSpec, seed: u64) -> Option<Self> {
         let mix = spec.mix;
-        let weights = [
-            (Kind::Read, mix.read),
-            (Kind::Update, mix.update),
-            (Kind::Insert, mix.insert),
-            (Kind::Scan, mix.scan),
-            (Kind::ReadModifyWrite, mix.read_modify_write),
-            (Kind::Delete, mix.delete),
-        ];
+        let weights = mix.weights();
         let deal = Deal::new(seed, &weights, &[Kind::Insert, Kind::Delete])?;
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);

@@ -9,8 +9,9 @@ use crate::random::{Draws, Purpose};
 
 /// All shuffles together hold about this many cards (1 byte each): they stay in the L2 cache.
 const CARDS: usize = 1 << 16;
-/// Proportions finer than one part in this many are rounded to it.
-const DECK_MAX: usize = 10_000;
+/// Decks are as small as the proportions allow. Those that fit none are rounded in the third; where that would leave a
+/// kind without a card, in the last, which holds one of every kind (`before` counts to 65,535).
+const DECKS: [usize; 4] = [100, 1_000, 10_000, 50_000];
 
 /// The deal of kinds to indices.
 #[derive(Debug)]
@@ -25,6 +26,9 @@ pub struct Deal {
 }
 
 impl Deal {
+    /// No kind is dealt more rarely than once in so many operations.
+    pub const RAREST: usize = DECKS[3];
+
     /// A deal of `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.
     /// `None` when no weight is positive.
     pub fn new(seed: u64, weights: &[(Kind, f64)], counted: &[Kind]) -> Option<Self> {
@@ -33,10 +37,15 @@ impl Deal {
             return None;
         }
         let shares: Vec<(Kind, f64)> = weights.iter().map(|&(k, w)| (k, w.max(0.0) / total)).collect();
-        let deck = [100, 1_000, DECK_MAX]
-            .into_iter()
-            .find(|&d| shares.iter().all(|&(_, s)| (s * d as f64 - (s * d as f64).round()).abs() < 1e-6))
-            .unwrap_or(DECK_MAX);
+        let fits = |d: usize| {
+            shares
+                .iter()
+                .map(|&(_, s)| (s, s * d as f64))
+                .all(|(s, n)| (n - n.round()).abs() < 1e-6 && (s <= 0.0 || n.round() >= 1.0))
+        };
+        let rare = shares.iter().any(|&(_, s)| s > 0.0 && s * (DECKS[2] as f64) < 1.0);
+        let rounded = if rare { DECKS[3] } else { DECKS[2] };
+        let deck = DECKS.into_iter().find(|&d| fits(d)).unwrap_or(rounded);
         let one = quotas(&shares, deck);
         let mut quota = [0; Kind::COUNT];
         for &(kind, n) in &one {
@@ -106,7 +115,8 @@ impl Deal {
     }
 }
 
-/// Whole numbers that sum to `deck` and stray least from `shares` (Hamilton's largest remainders).
+/// Whole numbers that sum to `deck` and stray least from `shares` (Hamilton's largest remainders), but that no positive
+/// share comes to nothing.
 fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
     let mut out: Vec<(Kind, usize)> =
         shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();
@@ -121,6 +131,13 @@ fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
         if shares[i].1 > 0.0 {
             out[i].1 += 1;
             missing -= 1;
+        }
+    }
+    for i in 0..out.len() {
+        if out[i].1 == 0 && shares[i].1 > 0.0 {
+            let most = (0..out.len()).max_by_key(|&each| out[each].1).unwrap_or(i);
+            out[most].1 -= 1;
+            out[i].1 = 1;
         }
     }
     out
@@ -179,6 +196,15 @@ mod tests {
         assert_eq!(updates, 3_333);
         assert!(Deal::new(1, &[(Kind::Read, 0.0)], &[]).is_none());
         assert!(Deal::new(1, &[(Kind::Read, f64::NAN)], &[]).is_none());
+    }
+
+    #[test]
+    fn rare_kinds_are_dealt() {
+        for (share, among, dealt) in [(0.000_04, 100_000, 4), (0.000_14, 100_000, 14), (1e-9, 100_000, 2)] {
+            let deal = Deal::new(1, &[(Kind::Read, 1.0 - share), (Kind::Insert, share)], &[Kind::Insert]).unwrap();
+            let inserts = (0..among).filter(|&i| deal.kind(i) == Kind::Insert).count();
+            assert_eq!((inserts, deal.before(Kind::Insert, among)), (dealt, dealt as u64), "{share}");
+        }
     }
 
     #[test]

@@ -8,8 +8,10 @@ use crate::random::Draws;
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
 /// After this many draws outside the records that exist, the draw is folded into them instead: a range with one record
-/// left must not hang the run.
+/// left must not hang the run. YCSB draws without end, and for its zipfian that decides which keys are hot: with room for
+/// a hundred times the records, one draw in a hundred hits.
 const REDRAWS: u32 = 64;
+const REDRAWS_ZIPFIAN: u32 = 10_000;
 
 /// How keys follow from record numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -128,7 +130,8 @@ impl Chooser {
     #[inline]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
         let mut number = 0;
-        for _ in 0..REDRAWS {
+        let redraws = if matches!(self, Self::Zipfian(..)) { REDRAWS_ZIPFIAN } else { REDRAWS };
+        for _ in 0..redraws {
             match self.draw(turn, existing, draws) {
                 Some(n) if n >= existing.first && n <= existing.last => return n,
                 Some(n) => number = n,
@@ -270,6 +273,22 @@ mod tests {
         assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
         // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, puts 0.696 there.
         assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
+    }
+
+    #[test]
+    fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
+        let range = Range { growth: 100_000, ..THOUSAND };
+        let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
+        // What YCSB does: it draws until a record is hit.
+        let zipfian = ScrambledZipfian::new(range.count + range.growth + 1);
+        let endless = |index: u64| {
+            let mut draws = Draws::at(3, index, Purpose::Key);
+            std::iter::repeat_with(|| zipfian.next(&mut draws)).find(|&number| number <= ALL.last)
+        };
+        for index in 0..2_000 {
+            let chosen = chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key));
+            assert_eq!(Some(chosen), endless(index));
+        }
     }
 
     #[test]

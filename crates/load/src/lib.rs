@@ -12,6 +12,7 @@ pub mod keys;
 pub mod meter;
 pub mod operation;
 pub mod pace;
+pub mod pool;
 pub mod random;
 pub mod row;
 pub mod segment;

@@ -1,10 +1,10 @@
-//! Field values: YCSB's random text, its integrity template, and the lengths of both.
+//! Field values: YCSB's integrity template, and how long values are; its random text is the pool's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::java;
-use crate::random::{Draws, Purpose};
+use crate::random::Draws;
 use crate::zipf::Zipfian;
 
 /// How long a field's value is, in bytes.
@@ -111,76 +111,6 @@ impl Lengths {
             }
         }
     }
-}
-
-/// Size of the pool: larger than any compressor's window that a store uses by default (LZ4 64 KiB, zlib 32 KiB,
-/// Snappy 64 KiB), a multiple of the pattern's period of 6.
-const POOL_BYTES: usize = 6 * 175_000;
-
-/// A pool of YCSB's random text.
-///
-/// Making 1,000 fresh bytes costs 400–500 ns, copying them from here 65 ns; a store sees the same alphabet, the same
-/// entropy within a block and no repeats within a compressor's window.
-#[derive(Debug)]
-pub struct Pool {
-    bytes: Vec<u8>,
-}
-
-impl Pool {
-    /// Bytes in a pool: the most that it gives at once.
-    pub const LEN: usize = POOL_BYTES;
-
-    /// A pool for a seed.
-    pub fn new(seed: u64) -> Self {
-        let mut draws = Draws::at(seed, 0, Purpose::Value);
-        let mut bytes = Vec::with_capacity(POOL_BYTES);
-        while bytes.len() < POOL_BYTES {
-            bytes.extend_from_slice(&chunk(draws.next_u64() as u32));
-        }
-        Self { bytes }
-    }
-
-    /// A drawn place to start reading at. The fields of a record follow each other from there: one draw and one cache
-    /// miss a record instead of one a field.
-    #[inline]
-    pub fn place(&self, draws: &mut Draws) -> Place {
-        Place(draws.below((POOL_BYTES / 6) as u64) as usize * 6)
-    }
-
-    /// The next `len` bytes from `place` on, or as many as the pool has at once.
-    #[inline]
-    pub fn next(&self, place: &mut Place, len: usize) -> &[u8] {
-        let len = len.min(POOL_BYTES);
-        let start = if place.0 + len > POOL_BYTES { 0 } else { place.0 };
-        // Values begin where the alphabet's pattern does.
-        place.0 = start + len.next_multiple_of(6);
-        &self.bytes[start..start + len]
-    }
-
-    /// Fills `out` from `place` on.
-    pub fn fill(&self, out: &mut [u8], place: &mut Place) {
-        for chunk in out.chunks_mut(POOL_BYTES) {
-            chunk.copy_from_slice(self.next(place, chunk.len()));
-        }
-    }
-}
-
-/// Where a record's values are read from the pool.
-#[derive(Clone, Copy, Debug)]
-pub struct Place(usize);
-
-/// YCSB's `RandomByteIterator`: six printable bytes from one random int.
-const fn chunk(x: u32) -> [u8; 6] {
-    // Java shifts arithmetically; the masks cut the difference away, but for the last two bits of the last byte.
-    let x = x as i32;
-    [
-        (x & 31) as u8 + 32,
-        ((x >> 5) & 63) as u8 + 32,
-        ((x >> 10) & 0x5f) as u8 + 32,
-        ((x >> 15) & 31) as u8 + 32,
-        ((x >> 20) & 63) as u8 + 32,
-        ((x >> 25) & 0x5f) as u8 + 32,
-    ]
 }
 
 /// Writes YCSB's `dataintegrity` value of a field: `key:field`, then `:` and the `String.hashCode` of the text so far,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::random::Purpose;
 
 fn template(key: &str, field: &str, len: usize) -> String {
     let mut out = vec![0; len];
@@ -16,28 +17,6 @@ fn integrity_values_are_ycsbs() {
     assert_eq!(template("user6284781860667377211", "field9", 50), "user6284781860667377211:field9:-56807598:-11004408");
     assert_eq!(template("user1", "field3", 16), "user1:field3:-12");
     assert_eq!(template("user0", "field0", 10), "user0:fiel");
-}
-
-#[test]
-fn random_text_has_ycsbs_alphabet_by_place() {
-    let pool = Pool::new(1);
-    let mut out = [0u8; 999];
-    pool.fill(&mut out, &mut pool.place(&mut Draws::at(1, 1, Purpose::Value)));
-    for (i, &byte) in out.iter().enumerate() {
-        let in_set = match i % 3 {
-            0 => (0x20..0x40).contains(&byte),
-            1 => (0x20..0x60).contains(&byte),
-            _ => (0x20..0x40).contains(&byte) || (0x60..0x80).contains(&byte),
-        };
-        assert!(in_set, "byte {byte:#x} at {i}");
-    }
-    let mut long = vec![0u8; POOL_BYTES * 2];
-    pool.fill(&mut long, &mut pool.place(&mut Draws::at(1, 2, Purpose::Value)));
-    assert!(long.iter().all(|&b| b >= 0x20), "values longer than the pool are filled to the end");
-    // At the end of the pool a value starts over at its beginning.
-    let mut place = Place(POOL_BYTES - 6);
-    assert_eq!(pool.next(&mut place, 100), &pool.bytes[..100]);
-    assert_eq!(pool.next(&mut place, 6), &pool.bytes[102..108]);
 }
 
 #[test]

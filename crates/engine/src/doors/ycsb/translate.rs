@@ -1,6 +1,7 @@
 //! From YCSB's properties to a TrialSpec and to how it is reported.
 
 use loadstone_load::Segment;
+use loadstone_load::deal::Deal;
 
 use super::args::{Args, Command};
 use super::config::{Reporting, reporting};
@@ -8,7 +9,7 @@ use super::core_workload::core;
 use super::props::Props;
 use super::{bindings, hosted, known, rate, suggest, time_series};
 use crate::error::EngineError;
-use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION};
+use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkloadSpec};
 
 /// Without `-s` nothing looks at intervals; the conductor wakes once in a while all the same.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
@@ -54,6 +55,11 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
                 .hint("there are CoreWorkload, ConstantOccupancyWorkload and TimeSeriesWorkload"));
         }
     };
+    if let (Phase::Run, WorkloadSpec::Core(core)) = (phase, &workload)
+        && let Some(share) = core.mix.too_rare()
+    {
+        warnings.push(format!("a proportion of {share:e} is dealt as 1 in {}: nothing is rarer", Deal::RAREST));
+    }
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
         warnings.push(format!("threadcount {clients} is more than there are operations: {operations} clients run"));
         clients = operations;
