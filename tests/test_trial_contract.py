@@ -200,14 +200,22 @@ def test_a_warm_up_is_not_measured(start: Start) -> None:
 
 
 @pytest.mark.parametrize("arrival", ["uniform", "poisson"])
-def test_a_rate_gives_response_times_and_as_many_operations_as_were_due(start: Start, arrival: str) -> None:
-    pace = rate(2_000) | {"arrival": arrival}
-    runs = (whole(start(pace=pace, warmup_seconds=1, until={"seconds": 3}).rest()[1]) for _ in range(10))
-    # Not every time a machine is held up at the end, and leaves more unsent than is due in half a second.
-    summary = next((run for run in runs if run.unsent <= 1_000), None)
-    assert summary is not None
-    # Within what is due in one interval.
-    assert summary.operations + summary.unsent == pytest.approx(6_000, abs=2_000)
+def test_every_operation_that_was_due_is_measured_or_told(start: Start, arrival: str) -> None:
+    def run(clients: int) -> Summary:
+        pace = rate(2_000) | {"arrival": arrival}
+        return whole(start(clients=clients, pace=pace, warmup_seconds=0.5, until={"seconds": 1.5}).rest()[1])
+
+    # Two thousand clients have claimed what is due in the window before the warm-up has begun.
+    few, many = run(2), run(2_000)
+    assert few.operations + few.unsent == many.operations + many.unsent
+    assert (few.operations + few.unsent == 3_000) == (arrival == "uniform")
+    for summary in (few, many):
+        assert summary.operations > 0
+        response_times(summary)
+
+
+def response_times(summary: Summary) -> None:
+    """Every operation has a response time and its waits."""
     for outcome in summary.outcomes:
         assert outcome.response is not None
         assert decode(outcome.response).count == outcome.count
@@ -215,6 +223,32 @@ def test_a_rate_gives_response_times_and_as_many_operations_as_were_due(start: S
     assert summary.wait_generator is not None
     waits = decode(summary.wait_client).count, decode(summary.wait_generator).count
     assert waits == (summary.operations, summary.operations)
+
+
+def test_who_was_late_at_the_end_is_among_those_measured(start: Start) -> None:
+    engine = start(clients=500, pace=rate(200), until={"seconds": 1}, interval_ms=100)
+    while not isinstance(engine.next(), Interval):
+        pass
+    engine.process.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    engine.process.send_signal(signal.SIGCONT)
+    summary = whole(engine.rest()[1])
+    # Each of them had a client that waited for its time.
+    assert (summary.operations, summary.unsent) == (200, 0)
+    response_times(summary)
+
+
+def test_a_window_is_not_over_before_it_begins(start: Start) -> None:
+    # Held up from within the warm-up until after the time at which it was planned to be over.
+    engine = start(warmup_seconds=1, until={"seconds": 0.5}, interval_ms=100)
+    assert isinstance(engine.next(), Ready)
+    time.sleep(0.2)
+    engine.process.send_signal(signal.SIGSTOP)
+    time.sleep(2)
+    engine.process.send_signal(signal.SIGCONT)
+    events = engine.rest()[1]
+    assert len([event for event in events if isinstance(event, Interval)]) > 1
+    assert whole(events).operations > 0
 
 
 def test_a_closed_loop_has_no_response_times(start: Start) -> None:

@@ -63,7 +63,7 @@ pub async fn drive<T: Timer, S: Session, W: Workload>(common: &Common<'_, W>, ti
                 }
                 if due > free {
                     timer.until(due, || course.stopped()).await;
-                    if course.stopped() {
+                    if course.interrupted() {
                         break;
                     }
                 }
@@ -94,7 +94,7 @@ struct Client<'a, T, S, W> {
 }
 
 impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
-    /// Performs an operation; returns when it was done.
+    /// Performs an operation; returns when the client is free again.
     #[inline]
     async fn perform(&mut self, operation: &mut Operation, measured: bool, due: Option<u64>, free: u64) -> u64 {
         let (common, tape) = (self.common, self.tape);
@@ -147,6 +147,10 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
             _ => {}
         }
         tape.finishes(measured, ok && !failed, !ok && !failed, done);
+        if failed {
+            self.session.rest().await;
+            return self.timer.now_ns();
+        }
         done
     }
 
@@ -251,7 +255,7 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
             self.keep_words(Kind::Insert, status);
         }
         if policy.stop {
-            self.common.course.stop_because(|| {
+            self.common.course.interrupt_because(|| {
                 let words =
                     self.words.as_deref().or(self.common.course.words(Kind::Insert, status)).unwrap_or("no words");
                 format!("insert of {} failed with {}: {words}", text(&operation.key), status.name())

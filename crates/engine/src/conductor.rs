@@ -14,7 +14,7 @@ use crate::control::{Control, End};
 use crate::course::Course;
 use crate::observer::{Closed, Moment, Observer};
 use crate::spec::TrialSpec;
-use crate::tape::totals;
+use crate::tape::{LATE_NS, totals};
 use crate::usage;
 use crate::workers::Crew;
 
@@ -60,25 +60,30 @@ impl Conductor<'_> {
             Ok(ns) => ns,
             Err(early) => {
                 end = Some(early);
-                self.course.stop();
+                self.course.interrupt();
                 clock.now_ns()
             }
         };
+        let mut measure_ns = start_ns + seconds_ns(self.spec.warmup_seconds);
+        if let (Some(pace), None) = (self.pace, &end) {
+            self.set_bounds(pace, start_ns, measure_ns);
+        }
         self.crew.start(start_ns);
         if end.is_none() {
             end = self.sleep_until(start_ns, controls, store);
         }
-        let measure_ns = start_ns + seconds_ns(self.spec.warmup_seconds);
         if end.is_none() && measure_ns > start_ns {
-            end = self.warm_up(start_ns, measure_ns, controls, store);
+            end = self.sleep_until(measure_ns, controls, store);
+            if self.pace.is_none() && end.is_none() {
+                // However late this thread woke: what is in the window counts, and what counts is in the window.
+                measure_ns = clock.now_ns();
+                self.course.measure(self.operations);
+            }
         }
         let collections = store.collections();
         let (cpu, device) = (usage::cpu_ns(), usage::device_bytes());
         let start_unix_ns = unix_ns().saturating_sub(clock.now_ns().saturating_sub(measure_ns));
-        let end_ns = self.spec.until.seconds.map(|s| measure_ns.saturating_add(seconds_ns(s)));
-        if let (Some(end_ns), Some(_)) = (end_ns, self.pace) {
-            self.course.end_at(end_ns);
-        }
+        let end_ns = self.end_ns(measure_ns);
         observer.started(&self.moment(measure_ns, measure_ns));
         let mut boundary = measure_ns;
         let step = self.spec.interval_ms * 1_000_000;
@@ -93,8 +98,11 @@ impl Conductor<'_> {
             }
             end = early.or_else(|| over.then_some(End::Done));
         }
-        let unsent = self.unsent(start_ns, measure_ns, end_ns, clock.now_ns());
-        self.course.stop();
+        let stop_ns = clock.now_ns();
+        match end {
+            Some(End::Done) => self.course.stop(),
+            _ => self.course.interrupt(),
+        }
         // The clients of a store that is gone do not come home.
         let grace = match &end {
             _ if store.lost().is_some() => Duration::ZERO,
@@ -122,11 +130,15 @@ impl Conductor<'_> {
             let _ = store.settle();
             settling.elapsed()
         });
-        let last_ns = match end_ns {
-            // In an open loop that ended by time, time without operations is part of the window.
-            Some(ns) if self.course.reached_end() && end == End::Done => moment.totals.last_done_ns.max(ns),
-            _ => moment.totals.last_done_ns,
-        };
+        let over_ns = end_ns.map_or(stop_ns, |ns| ns.min(stop_ns));
+        // In an open loop that ended by time, time without operations is part of the window; so it is where clients got
+        // no answer any more, or a store that hangs would be the faster the earlier it does.
+        let idle = self.course.reached_end() && end == End::Done;
+        let answered_ns = moment.totals.last_done_ns;
+        let last_ns = if idle || moment.totals.in_flight > 0 { answered_ns.max(over_ns) } else { answered_ns };
+        // Who is stopped early is not blamed for what he had only just become late for.
+        let horizon_ns = if end == End::Done { over_ns } else { over_ns.saturating_sub(LATE_NS) };
+        let unsent = self.unsent(start_ns, measure_ns, horizon_ns, moment.totals.sent_measured);
         observer.end(&Closed {
             measured_ns: last_ns.saturating_sub(measure_ns),
             window_ns: now.saturating_sub(measure_ns),
@@ -197,36 +209,32 @@ impl Conductor<'_> {
         }
     }
 
-    /// Runs unmeasured until `measure_ns`. In the open loop arithmetic says which index is the first that counts.
-    fn warm_up<S: Store>(
-        &self,
-        start_ns: u64,
-        measure_ns: u64,
-        controls: &Receiver<Control>,
-        store: &S,
-    ) -> Option<End> {
-        let segment = self.spec.segment;
-        let steps = self.operations;
-        if let Some(pace) = self.pace {
-            let index = pace.first_due_at(measure_ns - start_ns);
-            let before = segment.share(index);
-            let limit = steps.map_or(u64::MAX, |steps| before.saturating_add(steps));
-            self.course.measure_from_index(index, limit);
-        }
-        let early = self.sleep_until(measure_ns, controls, store);
-        if self.pace.is_none() && early.is_none() {
-            self.course.measure(steps);
-        }
-        early
+    /// When a trial that measures from `measure_ns` on is over, if its time is limited.
+    fn end_ns(&self, measure_ns: u64) -> Option<u64> {
+        self.spec.until.seconds.map(|s| measure_ns.saturating_add(seconds_ns(s)))
     }
 
-    /// Operations that were due in the measured window and never sent: left out of the histograms, so they must be told.
-    fn unsent(&self, start_ns: u64, measure_ns: u64, end_ns: Option<u64>, now: u64) -> u64 {
-        let (Some(pace), Some(end_ns)) = (self.pace, end_ns) else { return 0 };
+    /// Says which operations of an open loop count, and from when on none is sent. Arithmetic says it, so it is said
+    /// before the clients are let go: their first claims may lie beyond the end already.
+    fn set_bounds(&self, pace: &Pace, start_ns: u64, measure_ns: u64) {
+        if measure_ns > start_ns {
+            let index = pace.first_due_at(measure_ns - start_ns);
+            let before = self.spec.segment.share(index);
+            let limit = self.operations.map_or(u64::MAX, |steps| before.saturating_add(steps));
+            self.course.measure_from_index(index, limit);
+        }
+        if let Some(ns) = self.end_ns(measure_ns) {
+            self.course.end_at(ns);
+        }
+    }
+
+    /// Operations that were due from `measure_ns` to `horizon_ns` and not among those `sent`: left out of the histograms, so
+    /// they must be told.
+    fn unsent(&self, start_ns: u64, measure_ns: u64, horizon_ns: u64, sent: u64) -> u64 {
+        let Some(pace) = self.pace else { return 0 };
         let due_until = |ns: u64| self.spec.segment.share(pace.first_due_at(ns.saturating_sub(start_ns)));
-        let first = due_until(measure_ns);
-        let last = due_until(end_ns.min(now)).min(first.saturating_add(self.operations.unwrap_or(u64::MAX)));
-        last.saturating_sub(self.course.claimed().max(first))
+        let due = due_until(horizon_ns).saturating_sub(due_until(measure_ns));
+        due.min(self.operations.unwrap_or(u64::MAX)).saturating_sub(sent)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Course {
     /// Operations due at or after this are not sent, ns.
     end_ns: AtomicU64,
     stopped: AtomicBool,
+    /// It was stopped before its time: what is due is not sent either.
+    interrupted: AtomicBool,
     /// A client found the next due time beyond the end: time, and not the number of operations, is the limit.
     reached_end: AtomicBool,
     /// Why the course was stopped, when a client stopped it.
@@ -55,6 +57,7 @@ impl Course {
             measured_from: AtomicU64::new(0),
             end_ns: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
             reached_end: AtomicBool::new(false),
             reason: OnceLock::new(),
             words: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())),
@@ -109,7 +112,8 @@ impl Course {
         }
     }
 
-    /// Ends the warm-up of an open loop where arithmetic says: at the first index due after it.
+    /// Ends the warm-up of an open loop where arithmetic says: at the first index due after it. To be said before anybody
+    /// claims, since a claim may lie far ahead.
     pub fn measure_from_index(&self, index: u64, limit_steps: u64) {
         self.limit_step.0.store(limit_steps, Ordering::Relaxed);
         self.measured_from.store(index, Ordering::Relaxed);
@@ -136,22 +140,34 @@ impl Course {
         self.reached_end.load(Ordering::Relaxed)
     }
 
-    /// No further operation is sent.
+    /// The time is over: no further operation is claimed. One that was claimed was due before, and is sent however late:
+    /// those for which the generator was latest must not be the ones that nobody counts.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.limit_step.0.store(0, Ordering::Relaxed);
     }
 
-    /// The same, with a reason that ends up in the summary. The first one counts.
-    pub fn stop_because(&self, reason: impl FnOnce() -> String) {
-        self.reason.get_or_init(reason);
+    /// No further operation is sent.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
         self.stop();
     }
 
-    /// Whether it was stopped.
+    /// The same, with a reason that ends up in the summary. The first one counts.
+    pub fn interrupt_because(&self, reason: impl FnOnce() -> String) {
+        self.reason.get_or_init(reason);
+        self.interrupt();
+    }
+
+    /// Whether it was stopped, in time or before.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was stopped before its time.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
     }
 
     /// Why a client stopped it.
@@ -189,10 +205,25 @@ impl Course {
 /// When each recent insert of the run phase was acknowledged.
 ///
 /// A read that finds nothing and was sent before the acknowledgement of its record's insert is `NOT_YET`, neither a
-/// success nor the store's failure. One store per insert, read only by reads that found nothing.
+/// success nor the store's failure. Two stores per insert, read only by reads that found nothing.
 #[derive(Debug)]
 pub struct Acks {
-    done_ns: Vec<AtomicU64>,
+    slots: Vec<Ack>,
+}
+
+/// The insert that last had a slot.
+#[derive(Debug)]
+struct Ack {
+    /// Its number; `u64::MAX` before the first.
+    number: AtomicU64,
+    /// When it was acknowledged, ns; `u64::MAX` while it is under way.
+    done_ns: AtomicU64,
+}
+
+impl Ack {
+    fn of_nobody() -> Self {
+        Self { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) }
+    }
 }
 
 /// Far more than any sensible number of clients has under way; YCSB's own window is 2^20.
@@ -201,26 +232,43 @@ const ACKS: usize = 1 << 16;
 impl Acks {
     /// Nothing acknowledged.
     pub fn new() -> Self {
-        let mut done_ns = Vec::with_capacity(ACKS);
-        done_ns.resize_with(ACKS, || AtomicU64::new(u64::MAX));
-        Self { done_ns }
+        let mut slots = Vec::with_capacity(ACKS);
+        slots.resize_with(ACKS, Ack::of_nobody);
+        Self { slots }
     }
 
     /// Insert `number` begins.
     #[inline]
     pub fn begin(&self, number: u64) {
-        self.done_ns[number as usize % ACKS].store(u64::MAX, Ordering::Relaxed);
+        let slot = self.slot(number);
+        slot.done_ns.store(u64::MAX, Ordering::Relaxed);
+        slot.number.store(number, Ordering::Release);
     }
 
     /// Insert `number` was acknowledged.
     #[inline]
     pub fn done(&self, number: u64, ns: u64) {
-        self.done_ns[number as usize % ACKS].store(ns, Ordering::Release);
+        let slot = self.slot(number);
+        // One that took as long as 65,536 others has lost its slot.
+        if slot.number.load(Ordering::Relaxed) == number {
+            slot.done_ns.store(ns, Ordering::Release);
+        }
     }
 
     /// Whether insert `number` was acknowledged before `ns`.
     pub fn before(&self, number: u64, ns: u64) -> bool {
-        self.done_ns[number as usize % ACKS].load(Ordering::Acquire) <= ns
+        let slot = self.slot(number);
+        match slot.number.load(Ordering::Acquire) {
+            // Claimed and not begun: the slot is still an older insert's.
+            u64::MAX => false,
+            last if last < number => false,
+            last if last > number => true,
+            _ => slot.done_ns.load(Ordering::Acquire) <= ns,
+        }
+    }
+
+    fn slot(&self, number: u64) -> &Ack {
+        &self.slots[number as usize % ACKS]
     }
 }
 

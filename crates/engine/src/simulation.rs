@@ -106,6 +106,9 @@ impl Scripted {
         Self { timer: timer.clone(), script: Rc::clone(script), error: None }
     }
 
+    /// What it rests after a failure.
+    pub const REST_NS: u64 = 50_000_000;
+
     async fn act(&mut self, key: &[u8]) -> Status {
         let (ns, status) = (self.script)(key);
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
@@ -118,6 +121,9 @@ impl Scripted {
 }
 
 impl Session for Scripted {
+    async fn rest(&mut self) {
+        self.timer.sleep_until(self.timer.now_ns() + Self::REST_NS).await;
+    }
     async fn read(&mut self, key: &[u8], _: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         self.act(key).await

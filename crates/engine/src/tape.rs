@@ -34,6 +34,8 @@ pub struct Tape {
     pub ycsb: Vec<YcsbTape>,
     /// Operations sent, measured or not.
     sent: AtomicU64,
+    /// Measured operations sent; with a rate only.
+    sent_measured: AtomicU64,
     /// Operations done, measured or not.
     done: AtomicU64,
     /// Measured operations done, whatever their outcome.
@@ -94,13 +96,16 @@ impl Tape {
             add(&self.measured, 1);
             add(&self.succeeded, u64::from(ok));
             add(&self.not_yet, u64::from(not_yet));
-            self.last_done.store(done_ns, Ordering::Relaxed);
+            // An insert that is given up was last tried long before, and others share this tape.
+            let last = self.last_done.load(Ordering::Relaxed);
+            self.last_done.store(last.max(done_ns), Ordering::Relaxed);
         }
     }
 
-    /// Splits the wait before a send: until `free` all clients were busy, after it one was free.
+    /// Splits the wait before a measured send: until `free` all clients were busy, after it one was free.
     #[inline]
     pub fn waits(&self, due: u64, free: u64, sent: u64) {
+        add(&self.sent_measured, 1);
         let client = free.saturating_sub(due);
         let generator = sent.saturating_sub(due.max(free));
         if let Some(waits) = &self.waits {
@@ -123,6 +128,8 @@ pub struct Totals {
     pub done: u64,
     /// Operations sent and not yet done.
     pub in_flight: u64,
+    /// Measured operations sent; with a rate only.
+    pub sent_measured: u64,
     /// Measured operations done.
     pub measured: u64,
     /// Measured operations that ended well.
@@ -153,6 +160,7 @@ pub fn totals(tapes: &[Arc<Tape>]) -> Totals {
         let done = get(&tape.done);
         all.in_flight += get(&tape.sent).saturating_sub(done);
         all.done += done;
+        all.sent_measured += get(&tape.sent_measured);
         all.measured += get(&tape.measured);
         all.succeeded += get(&tape.succeeded);
         all.not_yet += get(&tape.not_yet);

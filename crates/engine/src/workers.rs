@@ -152,7 +152,7 @@ impl Crew {
             match spawned {
                 Ok(thread) => crew.threads.push(thread),
                 Err(error) => {
-                    job.course.stop();
+                    job.course.interrupt();
                     crew.gate.open(0);
                     return Err(EngineError::failed(format!("cannot start thread {worker} of {workers}: {error}"))
                         .hint("raise the limit with ulimit -u, or use fewer clients"));
@@ -163,7 +163,7 @@ impl Crew {
         drop(connected);
         for result in connections.iter().take(workers as usize) {
             if let Err(error) = result {
-                job.course.stop();
+                job.course.interrupt();
                 crew.gate.open(0);
                 return Err(error.into());
             }

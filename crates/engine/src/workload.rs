@@ -94,4 +94,8 @@ impl Workload for SpecWorkload {
     fn index_of_insert(&self, number: u64) -> Option<u64> {
         each!(self, own => own.index_of_insert(number))
     }
+
+    fn index_of_delete(&self, record: u64) -> Option<u64> {
+        each!(self, own => own.index_of_delete(record))
+    }
 }

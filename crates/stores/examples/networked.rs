@@ -31,6 +31,7 @@ pub struct Connection {
     value: Vec<u8>,
     merged: Vec<u8>,
     error: Option<String>,
+    rests: bool,
 }
 
 impl Store for Memcached {
@@ -54,7 +55,7 @@ impl Store for Memcached {
     // Called on the executor that will use the session. It connects when it is told to.
     fn session(&self) -> Result<Self::Session, StoreError> {
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Connection { address: self.address, stream: None, line, value, merged, error: None })
+        Ok(Connection { address: self.address, stream: None, line, value, merged, error: None, rests: false })
     }
 
     fn settle(&self) -> Result<(), StoreError> {
@@ -142,11 +143,11 @@ impl Connection {
 
     /// The status of an exchange. Why one failed is kept for `last_error`, and is never printed. A connection that
     /// failed is dropped: an answer that comes late must not be read as the next one's.
-    async fn done(&mut self, result: Result<Result<Status, Error>, Elapsed>) -> Status {
+    fn done(&mut self, result: Result<Result<Status, Error>, Elapsed>) -> Status {
         let (status, words) = match result {
             Ok(Ok(status)) => return status,
             Ok(Err(error)) => {
-                sleep(NAP).await;
+                self.rests = true;
                 (Status::ServiceUnavailable, error.to_string())
             }
             Err(late) => (Status::Timeout, late.to_string()),
@@ -166,10 +167,17 @@ impl Session for Connection {
         })
     }
 
+    /// A server that is gone is not asked a million times a second; what is awaited here is in no latency.
+    async fn rest(&mut self) {
+        if std::mem::take(&mut self.rests) {
+            sleep(NAP).await;
+        }
+    }
+
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = timeout(TIMEOUT, self.get(key)).await;
-        let status = self.done(got).await;
+        let status = self.done(got);
         if status == Status::Ok && row.read(&self.value, wanted).is_err() {
             return Status::UnexpectedState;
         }
@@ -183,18 +191,18 @@ impl Session for Connection {
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
         let set = timeout(TIMEOUT, self.set(key, row.bytes())).await;
-        self.done(set).await
+        self.done(set)
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
         let merged = timeout(TIMEOUT, self.merge(key, row)).await;
-        self.done(merged).await
+        self.done(merged)
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         // DELETED or NOT_FOUND: a record that was not there is gone, too.
         let answered = timeout(TIMEOUT, self.ask(&[b"delete ", key, b"\r\n"])).await;
-        self.done(answered.map(|asked| asked.map(|()| Status::Ok))).await
+        self.done(answered.map(|asked| asked.map(|()| Status::Ok)))
     }
 
     fn last_error(&mut self) -> Option<String> {

@@ -76,17 +76,27 @@ pub fn connect_hint(words: &str, start: &str) -> String {
 /// How a failure to connect begins.
 const NO_CONNECTION: &str = "cannot connect to ";
 
-/// A failure's last act: who found no server, or no means to reach it, waits a little before it says so.
-pub async fn nap(failure: Failure) -> Failure {
-    let at_once = match failure.status {
-        Status::ServiceUnavailable => true,
-        Status::Error => failure.message.starts_with(NO_CONNECTION),
-        _ => false,
-    };
-    if at_once {
-        tokio::time::sleep(NAP).await;
+/// Whether a session rests after an operation: where its last one found no server, or no means to reach it, the next
+/// would fail as fast.
+#[derive(Debug, Default)]
+pub struct Rest(bool);
+
+impl Rest {
+    /// After a failure.
+    pub fn after(failure: &Failure) -> Self {
+        Self(match failure.status {
+            Status::ServiceUnavailable => true,
+            Status::Error => failure.message.starts_with(NO_CONNECTION),
+            _ => false,
+        })
     }
-    failure
+
+    /// Rests once, if there is a reason.
+    pub async fn take(&mut self) {
+        if std::mem::take(&mut self.0) {
+            tokio::time::sleep(NAP).await;
+        }
+    }
 }
 
 /// Asks a server something while its store is opened, outside any executor.
@@ -148,20 +158,23 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_at_once_is_not_told_at_once() {
+    fn who_failed_at_once_rests_once() {
         let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let waits = |failure| {
+        let waits = |rest: &mut Rest| {
             runtime.block_on(async {
-                let mut told = std::pin::pin!(nap(failure));
-                std::future::poll_fn(|context| Poll::Ready(told.as_mut().poll(context).is_pending())).await
+                let mut resting = std::pin::pin!(rest.take());
+                std::future::poll_fn(|context| Poll::Ready(resting.as_mut().poll(context).is_pending())).await
             })
         };
+        let after = |number| Rest::after(&unreachable(&server, &std::io::Error::from_raw_os_error(number)));
         for number in [libc::ECONNREFUSED, libc::EMFILE, libc::EADDRNOTAVAIL] {
-            assert!(waits(unreachable(&server, &std::io::Error::from_raw_os_error(number))), "{number}");
+            let mut rest = after(number);
+            assert_eq!((waits(&mut rest), waits(&mut rest)), (true, false), "{number}");
         }
-        assert!(!waits(unreachable(&server, &std::io::Error::from_raw_os_error(libc::ETIMEDOUT))), "it took long");
-        assert!(!waits(Failure::new(Status::Error, "redis answers: ERR")), "an answer took a round trip");
+        assert!(!waits(&mut after(libc::ETIMEDOUT)), "it took long");
+        let answer = Failure::new(Status::Error, "redis answers: ERR");
+        assert!(!waits(&mut Rest::after(&answer)), "an answer took a round trip");
     }
 
     #[test]

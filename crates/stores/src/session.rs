@@ -89,6 +89,12 @@ pub trait Session {
         std::future::ready(Ok(()))
     }
 
+    /// Rests after an operation that failed, once that is measured and before the next: clients of a server that is gone
+    /// must not ask ten thousand times a second whether it is back, and their rest is none of its time.
+    fn rest(&mut self) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// Reads one record into `row` (cleared first).
     fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status>;
 

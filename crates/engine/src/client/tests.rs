@@ -22,6 +22,7 @@ use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
 use crate::tape::{Readings, merge, totals};
 use crate::workers::block_on;
+use crate::workload::SpecWorkload;
 
 const MS: u64 = 1_000_000;
 
@@ -244,7 +245,8 @@ fn who_is_overtaken_by_a_delete_is_not_yet_and_who_is_not_finds_a_record_missing
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
     // Few records are left at last, so that requests meet the next to be deleted.
     let few = CoreSpec { records: 210, insert_count: 210, insert_lag: 0, operations: Some(400), ..spec(mix, 400) };
-    let workload = CoreRun::new(few, 3).unwrap();
+    // As a trial runs it: a workload that does not hand on where deletes stand would find every record missing.
+    let workload = SpecWorkload::CoreRun(CoreRun::new(few, 3).unwrap());
     let counted = |clients| {
         let run = simulate(&workload, None, clients, Segment::default(), 0, &script);
         let count = |kind, status| run.service().get(&(kind, status)).map_or(0, Reading::count);
@@ -272,6 +274,81 @@ fn a_warm_up_ends_between_two_operations() {
     // What has been claimed has begun, and another segment may be twice as far.
     assert_eq!([5, 7].map(|index| course.may_have_begun(index)), [true, false]);
     assert_eq!([12, 14].map(|index| course.may_have_begun(index)), [true, false]);
+}
+
+/// Ten operations a second are due in a second; the time is over while the generator sleeps, and every client has claimed.
+#[test]
+fn what_was_due_before_the_end_is_sent_after_it_unless_the_trial_is_interrupted() {
+    let ended = |end: fn(&Course)| {
+        let world = SimTimer::default();
+        let (workload, pace) = (reads(100), rate(10.0));
+        let course = Course::new(Segment::default(), 100);
+        course.end_at(1_000 * MS);
+        let inserts = InsertPolicy { retries: 0, interval_ns: 0, stop: false };
+        let common = Common {
+            workload: &workload,
+            course: &course,
+            pace: Some(&pace),
+            start_ns: 0,
+            acks: None,
+            inserts,
+            seed: 1,
+        };
+        // Everybody but who stops the clients wakes half a second late.
+        let late = world.waking_late(500 * MS);
+        let tape = Tape::new(&[Sink::HdrNs], true, 0);
+        let script: Script = Rc::new(|_| (MS, Status::Ok));
+        let mut sessions: Vec<Scripted> = (0..20).map(|_| Scripted::new(&world, &script)).collect();
+        let mut futures: Vec<crate::simulation::Client<'_>> = sessions
+            .iter_mut()
+            .map(|session| Box::pin(drive(&common, &late, session, &tape)) as crate::simulation::Client<'_>)
+            .collect();
+        futures.push(Box::pin(async {
+            world.until(1_000 * MS, || false).await;
+            end(&course);
+        }));
+        world.run(futures);
+        let totals = totals(&[Arc::new(tape)]);
+        (totals.sent_measured, totals.measured, totals.late_generator)
+    };
+    assert_eq!(ended(Course::stop), (10, 10, 9), "the first is due at once");
+    // Due at 0.6 s and later: awake at 1.1 s.
+    assert_eq!(ended(Course::interrupt), (6, 6, 5), "the others are not among those sent, and told as that");
+}
+
+#[test]
+fn a_client_rests_after_a_failure_and_nobody_measures_that() {
+    let script: Script = Rc::new(|key| (MS, if number(key) < 3 { Status::ServiceUnavailable } else { Status::Ok }));
+    let run = simulate(&reads(10), None, 1, Segment::default(), 0, &script);
+    assert_eq!(run.elapsed_ns, 10 * MS + 3 * Scripted::REST_NS);
+    let failed = &run.service()[&(Kind::Read, Status::ServiceUnavailable)];
+    assert_eq!(*failed, reading([MS; 3].into_iter()));
+}
+
+#[test]
+fn an_insert_that_nobody_has_begun_is_no_lost_record() {
+    let acks = Acks::new();
+    let later = 5 + (1 << 16);
+    assert!(!acks.before(5, u64::MAX - 1), "claimed, not begun");
+    acks.begin(5);
+    assert!(!acks.before(5, 200), "under way");
+    acks.done(5, 100);
+    assert_eq!([99, 100].map(|sent| acks.before(5, sent)), [false, true]);
+    // The slot is the later one's too.
+    assert!(!acks.before(later, 200), "claimed, not begun");
+    acks.begin(later);
+    assert!(!acks.before(later, 200), "under way");
+    assert!(acks.before(5, 200), "acknowledged long ago");
+    acks.done(5, 300);
+    assert!(!acks.before(later, 400), "a late word of the earlier one is not the later one's");
+}
+
+#[test]
+fn an_insert_given_up_does_not_take_the_end_of_the_window_back() {
+    let tape = Tape::new(&[Sink::HdrNs], false, 0);
+    tape.finishes(true, true, false, 200);
+    tape.finishes(true, false, false, 100);
+    assert_eq!(totals(&[Arc::new(tape)]).last_done_ns, 200);
 }
 
 #[test]

@@ -156,12 +156,14 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
     assert_eq!(hash_of::<Hashing<false>>("seven segments on executors", 14, 7), alone);
 }
 
-/// A store whose first scan is a defect.
-struct Broken<const BY_THREAD: bool>;
+/// A store whose first scan is a defect: it panics, or never returns.
+struct Broken<const BY_THREAD: bool, const HANGS: bool>;
 
-struct BrokenSession;
+struct BrokenSession {
+    hangs: bool,
+}
 
-impl<const BY_THREAD: bool> Store for Broken<BY_THREAD> {
+impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS> {
     type Session = BrokenSession;
     const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
 
@@ -172,7 +174,7 @@ impl<const BY_THREAD: bool> Store for Broken<BY_THREAD> {
         Promise::new(Durability::None, "breaks")
     }
     fn session(&self) -> Result<BrokenSession, StoreError> {
-        Ok(BrokenSession)
+        Ok(BrokenSession { hangs: HANGS })
     }
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
@@ -187,7 +189,10 @@ impl Session for BrokenSession {
         Status::Ok
     }
     async fn scan(&mut self, _: &[u8], _: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
-        panic!("broken for the test")
+        assert!(self.hangs, "broken for the test");
+        loop {
+            std::thread::park();
+        }
     }
     async fn insert(&mut self, _: &[u8], _: &Row) -> Status {
         Status::Ok
@@ -203,26 +208,41 @@ impl Session for BrokenSession {
     }
 }
 
-/// Does not look at the counts.
-struct Blind;
+/// Keeps the length of the measured window, ns, and how many operations got no answer.
+#[derive(Default)]
+struct Measured(u64, u64);
 
-impl Observer for Blind {
+impl Observer for Measured {
     fn ready(&mut self, _: &Opened<'_>) {}
     fn interval(&mut self, _: &Moment<'_>) {}
-    fn end(&mut self, _: &Closed<'_>) {}
+    fn end(&mut self, closed: &Closed<'_>) {
+        *self = Self(closed.measured_ns, closed.moment.totals.in_flight);
+    }
 }
 
-fn end_of<S: Store>() -> End {
-    let spec = spec("broken", 3, Segment::default());
-    let WorkloadSpec::Core(core) = spec.workload.clone() else { unreachable!() };
-    let (_keep, controls) = channel();
-    trial::run::<S, _>(&spec, CoreRun::new(core, spec.seed).unwrap(), &controls, &mut Blind).unwrap()
+fn end_of<S: Store>(until: Until) -> (End, Measured) {
+    let mut spec = TrialSpec { until, ..spec("broken", 3, Segment::default()) };
+    let WorkloadSpec::Core(core) = &mut spec.workload else { unreachable!() };
+    core.operations = until.operations;
+    let workload = CoreRun::new(core.clone(), spec.seed).unwrap();
+    let ((_keep, controls), mut measured) = (channel(), Measured::default());
+    (trial::run::<S, _>(&spec, workload, &controls, &mut measured).unwrap(), measured)
 }
 
 #[test]
 fn a_client_that_dies_fails_the_trial_whoever_drives_it() {
-    for end in [end_of::<Broken<true>>(), end_of::<Broken<false>>()] {
+    let until = Until { operations: Some(OPERATIONS), seconds: None };
+    for (end, _) in [end_of::<Broken<true, false>>(until), end_of::<Broken<false, false>>(until)] {
         let End::Failed(why) = end else { panic!("{end:?}") };
         assert!(why.ends_with("broken for the test"), "{why}");
     }
+}
+
+/// All clients hang within milliseconds: what they did until then is what they did in the whole second.
+#[test]
+fn a_store_that_hangs_is_not_the_faster_for_it() {
+    let (end, Measured(measured_ns, in_flight)) =
+        end_of::<Broken<true, true>>(Until { operations: None, seconds: Some(1.0) });
+    assert_eq!((end, in_flight), (End::Done, 3));
+    assert!(measured_ns >= 1_000_000_000, "{measured_ns}");
 }

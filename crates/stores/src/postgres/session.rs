@@ -14,7 +14,7 @@ use super::server::refused;
 use super::values::{Param, Text, params, write_object};
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
-use crate::remote::nap;
+use crate::remote::Rest;
 use crate::session::{Rows, Session};
 
 /// One client's connection, and buffers that are used again.
@@ -26,13 +26,14 @@ pub struct PostgresSession {
     name: Vec<u8>,
     json: Vec<u8>,
     error: Option<String>,
+    rest: Rest,
 }
 
 impl PostgresSession {
     /// One that is not connected yet.
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         let deadline = Deadline::new(plan.settings.timeout);
-        Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), error: None }
+        Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), error: None, rest: Rest::default() }
     }
 
     /// Connects and prepares what YCSB's workloads need, as far as the table lets it.
@@ -204,11 +205,11 @@ impl PostgresSession {
 
     /// The status of an operation. Why one failed is kept for `last_error`.
     #[inline]
-    async fn done(&mut self, result: Result<Status, Failure>) -> Status {
+    fn done(&mut self, result: Result<Status, Failure>) -> Status {
         match result {
             Ok(status) => status,
             Err(failure) => {
-                let failure = nap(failure).await;
+                self.rest = Rest::after(&failure);
                 self.error = Some(failure.message);
                 failure.status
             }
@@ -285,31 +286,35 @@ impl Session for PostgresSession {
         self.connected().await.map_err(|failure| refused(&self.plan.settings, &failure))
     }
 
+    async fn rest(&mut self) {
+        self.rest.take().await;
+    }
+
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = self.get(key, wanted, row).await;
-        self.done(got).await
+        self.done(got)
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let listed = self.list(key, count, wanted, rows).await;
-        self.done(listed).await
+        self.done(listed)
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
         let written = self.write(Verb::Insert, key, row).await;
-        self.done(written.map(|_| Status::Ok)).await
+        self.done(written.map(|_| Status::Ok))
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
         let written = self.write(Verb::Update, key, row).await;
-        self.done(written.map(|records| if records == 0 { Status::NotFound } else { Status::Ok })).await
+        self.done(written.map(|records| if records == 0 { Status::NotFound } else { Status::Ok }))
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         let removed = self.remove(key).await;
-        self.done(removed).await
+        self.done(removed)
     }
 
     fn last_error(&mut self) -> Option<String> {

@@ -12,7 +12,7 @@ use super::server::refused;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
-use crate::remote::nap;
+use crate::remote::Rest;
 use crate::session::{Rows, Session};
 
 /// One client's connection, and buffers that are used again.
@@ -25,6 +25,7 @@ pub struct RedisSession {
     keys: Vec<u8>,
     key_ends: Vec<usize>,
     error: Option<String>,
+    rest: Rest,
 }
 
 impl RedisSession {
@@ -32,7 +33,7 @@ impl RedisSession {
     pub(super) fn new(settings: Arc<Settings>) -> Self {
         let deadline = Deadline::new(settings.timeout);
         let (request, keys, key_ends) = (Request::default(), Vec::new(), Vec::new());
-        Self { settings, deadline, connection: None, request, keys, key_ends, error: None }
+        Self { settings, deadline, connection: None, request, keys, key_ends, error: None, rest: Rest::default() }
     }
 
     /// Sends the request and hands out its replies. Connects if there is no connection, and drops one that failed: an
@@ -156,11 +157,11 @@ impl RedisSession {
     }
 
     /// The status of an operation. Why one failed is kept for `last_error`.
-    async fn done(&mut self, result: Result<Status, Failure>) -> Status {
+    fn done(&mut self, result: Result<Status, Failure>) -> Status {
         match result {
             Ok(status) => status,
             Err(failure) => {
-                let failure = nap(failure).await;
+                self.rest = Rest::after(&failure);
                 self.error = Some(failure.message);
                 failure.status
             }
@@ -269,31 +270,35 @@ impl Session for RedisSession {
         answered.map_err(|failure| refused(&self.settings, &failure))
     }
 
+    async fn rest(&mut self) {
+        self.rest.take().await;
+    }
+
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = self.get(key, wanted, row).await;
-        self.done(got).await
+        self.done(got)
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let listed = self.list(key, count, wanted, rows).await;
-        self.done(listed).await
+        self.done(listed)
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
         let put = self.put(key, row).await;
-        self.done(put).await
+        self.done(put)
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
         let put = self.hmset(key, row).await;
-        self.done(put.map(|()| Status::Ok)).await
+        self.done(put.map(|()| Status::Ok))
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         let removed = self.remove(key).await;
-        self.done(removed).await
+        self.done(removed)
     }
 
     fn last_error(&mut self) -> Option<String> {
