@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::deal::Deal;
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, Selection, Workload};
 use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose};
@@ -50,46 +51,6 @@ pub struct CoreSpec {
     pub operations: Option<u64>,
     /// How many inserts behind the newest a chooser stays, so that the record is there when it is asked for.
     pub insert_lag: u64,
-}
-
-/// Proportions of the kinds of operation; they need not sum to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Mix {
-    /// `readproportion`.
-    pub read: f64,
-    /// `updateproportion`.
-    pub update: f64,
-    /// `insertproportion`.
-    pub insert: f64,
-    /// `scanproportion`.
-    pub scan: f64,
-    /// `readmodifywriteproportion`.
-    pub read_modify_write: f64,
-    /// `deleteproportion` (an extension).
-    pub delete: f64,
-}
-
-impl Mix {
-    /// Each kind's weight, in order of choice.
-    pub fn weights(&self) -> [(Kind, f64); 6] {
-        [
-            (Kind::Read, self.read),
-            (Kind::Update, self.update),
-            (Kind::Insert, self.insert),
-            (Kind::Scan, self.scan),
-            (Kind::ReadModifyWrite, self.read_modify_write),
-            (Kind::Delete, self.delete),
-        ]
-    }
-
-    /// The smallest positive share, if it is dealt more often than was asked for: none is rarer than one in [`Deal::RAREST`].
-    pub fn too_rare(&self) -> Option<f64> {
-        let weights = self.weights().map(|(_, weight)| weight.max(0.0));
-        let total: f64 = weights.iter().sum();
-        let least = weights.into_iter().filter(|&weight| weight > 0.0).map(|weight| weight / total);
-        least.min_by(f64::total_cmp).filter(|&share| share * (Deal::RAREST as f64) < 1.0 - 1e-6)
-    }
 }
 
 /// What both phases share: the shape of records.

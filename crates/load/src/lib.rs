@@ -10,6 +10,7 @@ pub mod fnv;
 pub mod java;
 pub mod keys;
 pub mod meter;
+pub mod mix;
 pub mod operation;
 pub mod pace;
 pub mod pool;
