@@ -113,6 +113,14 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
     assert outcome("errors < 1000 and errors < 0.1%", given(errors=900)).kind == "below"
 
 
+def test_a_search_that_nobody_can_search_is_not_passed_over_in_silence() -> None:
+    # As earlier versions accepted it.
+    find: dict[str, Scalar | None] = {"such_that": "throughput > 10", "over": "clients", "from": 1, "to": 4}
+    found = judge(ResultSet("old", [sound()], Question(find=find)))
+    assert found.searches == []
+    assert [each.message for each in found.findings] == ["what was searched for is no objective: throughput > 10"]
+
+
 def test_the_table_tells_a_rate_that_is_just_not_done_from_one_that_is() -> None:
     asked = Rule("rate", 1_000, 2_000, objective("p99 < 10ms"))
     samples = {load: [Sample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}

@@ -237,6 +237,7 @@ impl<T: Timer, S: Session, W: Workload> Client<'_, T, S, W> {
         let policy = self.common.inserts;
         let mut draws = Draws::at(self.common.seed, operation.index, Purpose::Retry);
         for _ in 0..policy.retries {
+            self.session.rest().await;
             let sleep = policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
             let wake = self.timer.now_ns().saturating_add(sleep as u64);
             self.timer.until(wake, || self.common.course.stopped()).await;

@@ -56,6 +56,9 @@ impl Conductor<'_> {
     ) -> (End, bool) {
         let clock = Monotonic;
         let mut end = None;
+        // Reckoned before the start is set, as that takes a while where arrivals are random.
+        let warmup_ns = seconds_ns(self.spec.warmup_seconds);
+        let first = self.pace.filter(|_| warmup_ns > 0).map(|pace| pace.first_due_at(warmup_ns));
         let start_ns = match self.wait_for_start(controls) {
             Ok(ns) => ns,
             Err(early) => {
@@ -64,9 +67,9 @@ impl Conductor<'_> {
                 clock.now_ns()
             }
         };
-        let mut measure_ns = start_ns + seconds_ns(self.spec.warmup_seconds);
-        if let (Some(pace), None) = (self.pace, &end) {
-            self.set_bounds(pace, start_ns, measure_ns);
+        let mut measure_ns = start_ns + warmup_ns;
+        if self.pace.is_some() && end.is_none() {
+            self.set_bounds(first, measure_ns);
         }
         self.crew.start(start_ns);
         if end.is_none() {
@@ -214,11 +217,10 @@ impl Conductor<'_> {
         self.spec.until.seconds.map(|s| measure_ns.saturating_add(seconds_ns(s)))
     }
 
-    /// Says which operations of an open loop count, and from when on none is sent. Arithmetic says it, so it is said
-    /// before the clients are let go: their first claims may lie beyond the end already.
-    fn set_bounds(&self, pace: &Pace, start_ns: u64, measure_ns: u64) {
-        if measure_ns > start_ns {
-            let index = pace.first_due_at(measure_ns - start_ns);
+    /// Says which operations of an open loop count, from index `first` on if there is a warm-up, and from when on none is
+    /// sent. It is said before the clients are let go: their first claims may lie beyond the end already.
+    fn set_bounds(&self, first: Option<u64>, measure_ns: u64) {
+        if let Some(index) = first {
             let before = self.spec.segment.share(index);
             let limit = self.operations.map_or(u64::MAX, |steps| before.saturating_add(steps));
             self.course.measure_from_index(index, limit);

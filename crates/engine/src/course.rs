@@ -143,13 +143,14 @@ impl Course {
     /// The time is over: no further operation is claimed. One that was claimed was due before, and is sent however late:
     /// those for which the generator was latest must not be the ones that nobody counts.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        // Who sees this sees an interruption as well.
+        self.stopped.store(true, Ordering::Release);
         self.limit_step.0.store(0, Ordering::Relaxed);
     }
 
     /// No further operation is sent.
     pub fn interrupt(&self) {
-        self.interrupted.store(true, Ordering::Release);
+        self.interrupted.store(true, Ordering::Relaxed);
         self.stop();
     }
 
@@ -162,12 +163,12 @@ impl Course {
     /// Whether it was stopped, in time or before.
     #[inline]
     pub fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Acquire)
     }
 
     /// Whether it was stopped before its time.
     pub fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Acquire)
+        self.interrupted.load(Ordering::Relaxed)
     }
 
     /// Why a client stopped it.

@@ -117,7 +117,8 @@ pub struct Summary {
     pub profile: String,
     /// Start of measuring on the wall clock, ns since the Unix epoch.
     pub start_unix_ns: u64,
-    /// From the start of measuring to the end of the last measured operation, ns.
+    /// From the start of measuring to the end of the last measured operation; to the end of the time where one got no
+    /// answer, or nothing was due, ns.
     pub measured_ns: u64,
     /// Measured operations done, whatever their outcome.
     pub operations: u64,

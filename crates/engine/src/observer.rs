@@ -51,7 +51,8 @@ pub struct Closed<'a> {
     pub end: End,
     /// Start of measuring, Unix ns.
     pub start_unix_ns: u64,
-    /// From the start of measuring to the end of the last measured operation.
+    /// From the start of measuring to the end of the last measured operation; to the end of the time where one got no
+    /// answer, or nothing was due.
     pub measured_ns: u64,
     /// From the start of measuring until all clients were home; what `cpu_ns` and `device_bytes` cover.
     pub window_ns: u64,

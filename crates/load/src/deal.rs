@@ -7,7 +7,7 @@
 use crate::operation::Kind;
 use crate::random::{Draws, Purpose};
 
-/// All shuffles together hold about this many cards (1 byte each): they stay in the L2 cache.
+/// All shuffles together hold about this many cards (1 byte each): they stay in the L2 cache, but for the largest deck.
 const CARDS: usize = 1 << 16;
 /// Decks are as small as the proportions allow. Those that fit none are rounded in the third; where that would leave a
 /// kind without a card, in the last, which holds one of every kind (`before` counts to 65,535).

@@ -8,10 +8,11 @@ use crate::random::Draws;
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
 /// After this many draws outside the records that exist, the draw is folded into them instead: a range with one record
-/// left must not hang the run. YCSB draws without end, and for its zipfian that decides which keys are hot: with room for
-/// a hundred times the records, one draw in a hundred hits.
-const REDRAWS: u32 = 64;
-const REDRAWS_ZIPFIAN: u32 = 10_000;
+/// left must not hang the run.
+const REDRAWS: u64 = 64;
+/// YCSB draws without end, and for its zipfian that decides which keys are hot: with room for a hundred times the records,
+/// one draw in a hundred hits. As many more draws are made, up to this many.
+const REDRAWS_MAX: u64 = 10_000;
 
 /// How keys follow from record numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -130,8 +131,7 @@ impl Chooser {
     #[inline]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
         let mut number = 0;
-        let redraws = if matches!(self, Self::Zipfian(..)) { REDRAWS_ZIPFIAN } else { REDRAWS };
-        for _ in 0..redraws {
+        for _ in 0..self.redraws() {
             match self.draw(turn, existing, draws) {
                 Some(n) if n >= existing.first && n <= existing.last => return n,
                 Some(n) => number = n,
@@ -139,6 +139,16 @@ impl Chooser {
             }
         }
         existing.first + number % (existing.last.saturating_sub(existing.first) + 1)
+    }
+
+    /// How often to draw again. Records that deletes have taken from the range are not waited for: only what is still to
+    /// be inserted is room.
+    #[inline]
+    fn redraws(&self) -> u64 {
+        match self {
+            Self::Zipfian(range, _) => (REDRAWS * (1 + range.growth / range.count)).min(REDRAWS_MAX),
+            _ => REDRAWS,
+        }
     }
 
     #[inline]
@@ -289,6 +299,20 @@ mod tests {
             let chosen = chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key));
             assert_eq!(Some(chosen), endless(index));
         }
+    }
+
+    #[test]
+    fn records_beyond_the_range_are_not_drawn_for() {
+        // Deletes and inserts have moved everything that there is out of a range that was to have no growth.
+        let chooser = Chooser::new(&KeyDistribution::Zipfian, THOUSAND, 1_000);
+        let (moved, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::at(3, 1, Purpose::Key));
+        let mut same = draws.clone();
+        assert!((5_000..6_000).contains(&chooser.choose(0, moved, &mut draws)));
+        let Chooser::Zipfian(_, zipfian) = &chooser else { unreachable!() };
+        for _ in 0..REDRAWS {
+            zipfian.next(&mut same);
+        }
+        assert_eq!(draws.next_u64(), same.next_u64(), "as many draws as before");
     }
 
     #[test]

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, lonely, matches
-from loadstone.judge.searches import searches
+from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
 from loadstone.judge.trials import judge_trial
 from loadstone.judge.variants import judge_variant, missing_points, missing_trials
@@ -98,6 +98,9 @@ def whole(
     yield from incomplete.counterparts([variant_name(key) for key in lonely(variants, found)], len(variants))
     if results.trials:
         yield from incomplete.metrics(results.question.metrics, results.metrics)
+    find = results.question.find
+    if find is not None and rule(results.question) is None:
+        yield from incomplete.search(str(find.get("such_that")))
     by, wanted = results.compared, results.question.baseline
     if by is not None and wanted is not None and results.trials:
         yield from incomplete.baseline(by, wanted, baseline(results, by))

@@ -366,7 +366,9 @@ fn every_attempt_of_an_insert_is_counted_and_the_load_stops_when_all_fail() {
         world.run(vec![Box::pin(drive(&common, &world, &mut session, &tape))]);
         let service = merge(tape.service.iter());
         let count = |status| service.get(&(Kind::Insert, status)).map_or(0, Reading::count);
-        (count(Status::Ok), count(Status::ServiceUnavailable), course.reason().map(str::to_owned))
+        let failed = count(Status::ServiceUnavailable);
+        assert!(world.now_ns() >= failed * Scripted::REST_NS, "the client rests after each");
+        (count(Status::Ok), failed, course.reason().map(str::to_owned))
     };
     let (ok, failed, reason) = attempt(2, true);
     assert_eq!((ok, failed), (10, 3));

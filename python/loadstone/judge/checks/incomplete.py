@@ -55,6 +55,12 @@ def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding
         yield Finding(NAME, Severity.NOTE, message, hint)
 
 
+def search(asked: str) -> Iterator[Finding]:
+    """A search for something that nobody can search for, as earlier versions accepted; its trials are there."""
+    message = f"what was searched for is no objective: {asked}"
+    yield Finding(NAME, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%")
+
+
 def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterator[Finding]:
     """Planned variants of which nothing is there: their trials' ids and configs, and how many variants were planned."""
     if configs:

@@ -25,7 +25,11 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     least, most = (rate * mean / 1e9 / users for mean in means)
     if most < low:
         busy, mean = most, means[1]
-        hint = "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
+        hint = (
+            "clients rest while a server is gone: see the failed operations"
+            if failed(trial)
+            else "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
+        )
     elif least > high:
         busy, mean = least, means[0]
         hint = "throughput and latency cannot be of one run with so many clients: take all three from one log"
