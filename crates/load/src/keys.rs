@@ -92,8 +92,8 @@ pub enum Chooser {
     Uniform(Range),
     /// See [`KeyDistribution::Sequential`].
     Sequential(Range),
-    /// See [`KeyDistribution::Zipfian`].
-    Zipfian(Range, ScrambledZipfian),
+    /// See [`KeyDistribution::Zipfian`]: the range, the ranks, how often to draw again.
+    Zipfian(Range, ScrambledZipfian, u64),
     /// See [`KeyDistribution::Latest`].
     Latest(GrowingZipfian),
     /// See [`KeyDistribution::Hotspot`]: the range, how many records are hot, the share of operations.
@@ -113,7 +113,7 @@ impl Chooser {
             KeyDistribution::Sequential => Self::Sequential(range),
             // YCSB's range end is inclusive, so the modulus is one more than there are records; the one past the end
             // is drawn again. Hot keys depend on it.
-            KeyDistribution::Zipfian => Self::Zipfian(range, ScrambledZipfian::new(range.count + range.growth + 1)),
+            KeyDistribution::Zipfian => Self::zipfian(range, ScrambledZipfian::new(range.count + range.growth + 1)),
             KeyDistribution::Latest => Self::Latest(GrowingZipfian::new(records)),
             KeyDistribution::Hotspot { data_fraction, operation_fraction } => {
                 Self::Hotspot(range, (range.count as f64 * data_fraction) as u64, operation_fraction)
@@ -127,11 +127,18 @@ impl Chooser {
         }
     }
 
+    /// A zipfian over a range. Records that deletes have taken from it are not waited for: only what is still to be inserted
+    /// is room.
+    pub fn zipfian(range: Range, zipfian: ScrambledZipfian) -> Self {
+        Self::Zipfian(range, zipfian, (REDRAWS * (1 + range.growth / range.count.max(1))).min(REDRAWS_MAX))
+    }
+
     /// A record number within `existing`. `turn` counts the choices made before this one.
     #[inline]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
         let mut number = 0;
-        for _ in 0..self.redraws() {
+        let redraws = if let Self::Zipfian(.., redraws) = self { *redraws } else { REDRAWS };
+        for _ in 0..redraws {
             match self.draw(turn, existing, draws) {
                 Some(n) if n >= existing.first && n <= existing.last => return n,
                 Some(n) => number = n,
@@ -141,22 +148,12 @@ impl Chooser {
         existing.first + number % (existing.last.saturating_sub(existing.first) + 1)
     }
 
-    /// How often to draw again. Records that deletes have taken from the range are not waited for: only what is still to
-    /// be inserted is room.
-    #[inline]
-    fn redraws(&self) -> u64 {
-        match self {
-            Self::Zipfian(range, _) => (REDRAWS * (1 + range.growth / range.count)).min(REDRAWS_MAX),
-            _ => REDRAWS,
-        }
-    }
-
     #[inline]
     fn draw(&self, turn: u64, existing: Existing, draws: &mut Draws) -> Option<u64> {
         match self {
             Self::Uniform(range) => Some(range.start + draws.below(range.count)),
             Self::Sequential(range) => Some(range.start + turn % range.count),
-            Self::Zipfian(range, zipfian) => Some(range.start + zipfian.next(draws)),
+            Self::Zipfian(range, zipfian, _) => Some(range.start + zipfian.next(draws)),
             Self::Latest(zipfian) => Some(existing.last - zipfian.next(existing.last, draws)),
             Self::Hotspot(range, hot, share) => {
                 let cold = range.count - (*hot).min(range.count);
@@ -308,7 +305,7 @@ mod tests {
         let (moved, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::at(3, 1, Purpose::Key));
         let mut same = draws.clone();
         assert!((5_000..6_000).contains(&chooser.choose(0, moved, &mut draws)));
-        let Chooser::Zipfian(_, zipfian) = &chooser else { unreachable!() };
+        let Chooser::Zipfian(_, zipfian, _) = &chooser else { unreachable!() };
         for _ in 0..REDRAWS {
             zipfian.next(&mut same);
         }

@@ -49,7 +49,6 @@ impl Row {
     /// Adds a field whose value, of `len` bytes, is written by `fill` in place.
     #[inline]
     pub fn push_with(&mut self, name: &[u8], len: usize, fill: impl FnOnce(&mut [u8])) {
-        self.bytes.reserve(8 + name.len() + len);
         self.bytes.extend_from_slice(&(name.len() as u32).to_be_bytes());
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(&(len as u32).to_be_bytes());

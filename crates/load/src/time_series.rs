@@ -149,7 +149,7 @@ impl TimeSeriesRun {
         let range = Range { start: 0, count: loaded.keys, growth: 0 };
         let chooser = match spec.keys {
             // Here the range's end is YCSB's own; the modulus is the number of metrics.
-            KeyDistribution::Zipfian => Chooser::Zipfian(range, ScrambledZipfian::new(loaded.keys)),
+            KeyDistribution::Zipfian => Chooser::zipfian(range, ScrambledZipfian::new(loaded.keys)),
             ref other => Chooser::new(other, range, loaded.keys),
         };
         let width = spec.width().unsigned_abs();
