@@ -14,7 +14,7 @@ use crate::control::{Control, End};
 use crate::course::Course;
 use crate::observer::{Closed, Moment, Observer};
 use crate::spec::TrialSpec;
-use crate::tape::{LATE_NS, totals};
+use crate::tape::{LATE_NS, sent_at_a_rate, totals};
 use crate::usage;
 use crate::workers::Crew;
 
@@ -141,7 +141,7 @@ impl Conductor<'_> {
         let last_ns = if idle || moment.totals.in_flight > 0 { answered_ns.max(over_ns) } else { answered_ns };
         // Who is stopped early is not blamed for what he had only just become late for.
         let horizon_ns = if end == End::Done { over_ns } else { over_ns.saturating_sub(LATE_NS) };
-        let unsent = self.unsent(start_ns, measure_ns, horizon_ns, moment.totals.sent_measured);
+        let unsent = self.unsent(start_ns, measure_ns, horizon_ns);
         observer.end(&Closed {
             measured_ns: last_ns.saturating_sub(measure_ns),
             window_ns: now.saturating_sub(measure_ns),
@@ -230,13 +230,13 @@ impl Conductor<'_> {
         }
     }
 
-    /// Operations that were due from `measure_ns` to `horizon_ns` and not among those `sent`: left out of the histograms, so
-    /// they must be told.
-    fn unsent(&self, start_ns: u64, measure_ns: u64, horizon_ns: u64, sent: u64) -> u64 {
+    /// Operations that were due from `measure_ns` to `horizon_ns` and never sent: left out of the histograms, so they must be
+    /// told.
+    fn unsent(&self, start_ns: u64, measure_ns: u64, horizon_ns: u64) -> u64 {
         let Some(pace) = self.pace else { return 0 };
         let due_until = |ns: u64| self.spec.segment.share(pace.first_due_at(ns.saturating_sub(start_ns)));
         let due = due_until(horizon_ns).saturating_sub(due_until(measure_ns));
-        due.min(self.operations.unwrap_or(u64::MAX)).saturating_sub(sent)
+        due.min(self.operations.unwrap_or(u64::MAX)).saturating_sub(sent_at_a_rate(self.crew.tapes()))
     }
 }
 

@@ -34,8 +34,6 @@ pub struct Tape {
     pub ycsb: Vec<YcsbTape>,
     /// Operations sent, measured or not.
     sent: AtomicU64,
-    /// Measured operations sent; with a rate only.
-    sent_measured: AtomicU64,
     /// Operations done, measured or not.
     done: AtomicU64,
     /// Measured operations done, whatever their outcome.
@@ -105,7 +103,6 @@ impl Tape {
     /// Splits the wait before a measured send: until `free` all clients were busy, after it one was free.
     #[inline]
     pub fn waits(&self, due: u64, free: u64, sent: u64) {
-        add(&self.sent_measured, 1);
         let client = free.saturating_sub(due);
         let generator = sent.saturating_sub(due.max(free));
         if let Some(waits) = &self.waits {
@@ -128,8 +125,6 @@ pub struct Totals {
     pub done: u64,
     /// Operations sent and not yet done.
     pub in_flight: u64,
-    /// Measured operations sent; with a rate only.
-    pub sent_measured: u64,
     /// Measured operations done.
     pub measured: u64,
     /// Measured operations that ended well.
@@ -160,7 +155,6 @@ pub fn totals(tapes: &[Arc<Tape>]) -> Totals {
         let done = get(&tape.done);
         all.in_flight += get(&tape.sent).saturating_sub(done);
         all.done += done;
-        all.sent_measured += get(&tape.sent_measured);
         all.measured += get(&tape.measured);
         all.succeeded += get(&tape.succeeded);
         all.not_yet += get(&tape.not_yet);
@@ -169,6 +163,11 @@ pub fn totals(tapes: &[Arc<Tape>]) -> Totals {
         all.late_client += get(&tape.late_client);
     }
     all
+}
+
+/// Measured operations that were sent at a rate, whether or not they are done: each has its waits.
+pub fn sent_at_a_rate(tapes: &[Arc<Tape>]) -> u64 {
+    tapes.iter().filter_map(|tape| tape.waits.as_ref()).map(|waits| waits.client.count()).sum()
 }
 
 /// Readings by kind and status.

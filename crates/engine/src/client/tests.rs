@@ -20,7 +20,7 @@ use crate::notes;
 use crate::observer::{Closed, Moment};
 use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
-use crate::tape::{Readings, merge, totals};
+use crate::tape::{Readings, merge, sent_at_a_rate, totals};
 use crate::workers::block_on;
 use crate::workload::SpecWorkload;
 
@@ -308,8 +308,9 @@ fn what_was_due_before_the_end_is_sent_after_it_unless_the_trial_is_interrupted(
             end(&course);
         }));
         world.run(futures);
-        let totals = totals(&[Arc::new(tape)]);
-        (totals.sent_measured, totals.measured, totals.late_generator)
+        let tapes = [Arc::new(tape)];
+        let totals = totals(&tapes);
+        (sent_at_a_rate(&tapes), totals.measured, totals.late_generator)
     };
     assert_eq!(ended(Course::stop), (10, 10, 9), "the first is due at once");
     // Due at 0.6 s and later: awake at 1.1 s.
