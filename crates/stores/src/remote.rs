@@ -76,26 +76,39 @@ pub fn connect_hint(words: &str, start: &str) -> String {
 /// How a failure to connect begins.
 const NO_CONNECTION: &str = "cannot connect to ";
 
-/// Whether a session rests after an operation: where its last one found no server, or no means to reach it, the next
-/// would fail as fast.
+/// What a session keeps of its last failure: its words for `last_error`, and whether it rests before the next operation.
+/// Where it found no server, or no means to reach it, the next would fail as fast.
 #[derive(Debug, Default)]
-pub struct Rest(bool);
+pub struct LastFailure {
+    words: Option<String>,
+    rests: bool,
+}
 
-impl Rest {
-    /// After a failure.
-    pub fn after(failure: &Failure) -> Self {
-        Self(match failure.status {
-            Status::ServiceUnavailable => true,
-            Status::Error => failure.message.starts_with(NO_CONNECTION),
-            _ => false,
+impl LastFailure {
+    /// The status of an operation; keeps a failure.
+    #[inline]
+    pub fn status(&mut self, result: Result<Status, Failure>) -> Status {
+        result.unwrap_or_else(|failure| {
+            self.rests = match failure.status {
+                Status::ServiceUnavailable => true,
+                Status::Error => failure.message.starts_with(NO_CONNECTION),
+                _ => false,
+            };
+            self.words = Some(failure.message);
+            failure.status
         })
     }
 
     /// Rests once, if there is a reason.
-    pub async fn take(&mut self) {
-        if std::mem::take(&mut self.0) {
+    pub async fn rest(&mut self) {
+        if std::mem::take(&mut self.rests) {
             tokio::time::sleep(NAP).await;
         }
+    }
+
+    /// Its words, once.
+    pub fn words(&mut self) -> Option<String> {
+        self.words.take()
     }
 }
 
@@ -161,20 +174,25 @@ mod tests {
     fn who_failed_at_once_rests_once() {
         let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let waits = |rest: &mut Rest| {
+        let waits = |last: &mut LastFailure| {
             runtime.block_on(async {
-                let mut resting = std::pin::pin!(rest.take());
+                let mut resting = std::pin::pin!(last.rest());
                 std::future::poll_fn(|context| Poll::Ready(resting.as_mut().poll(context).is_pending())).await
             })
         };
-        let after = |number| Rest::after(&unreachable(&server, &std::io::Error::from_raw_os_error(number)));
+        let after = |failure: Failure| {
+            let (mut last, status, words) = (LastFailure::default(), failure.status, failure.message.clone());
+            assert_eq!((last.status(Err(failure)), last.words(), last.words()), (status, Some(words), None));
+            last
+        };
+        let no_server = |number| after(unreachable(&server, &std::io::Error::from_raw_os_error(number)));
         for number in [libc::ECONNREFUSED, libc::EMFILE, libc::EADDRNOTAVAIL] {
-            let mut rest = after(number);
-            assert_eq!((waits(&mut rest), waits(&mut rest)), (true, false), "{number}");
+            let mut last = no_server(number);
+            assert_eq!((waits(&mut last), waits(&mut last)), (true, false), "{number}");
         }
-        assert!(!waits(&mut after(libc::ETIMEDOUT)), "it took long");
+        assert!(!waits(&mut no_server(libc::ETIMEDOUT)), "it took long");
         let answer = Failure::new(Status::Error, "redis answers: ERR");
-        assert!(!waits(&mut Rest::after(&answer)), "an answer took a round trip");
+        assert!(!waits(&mut after(answer)), "an answer took a round trip");
     }
 
     #[test]

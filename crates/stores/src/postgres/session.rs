@@ -14,7 +14,7 @@ use super::server::refused;
 use super::values::{Param, Text, params, write_object};
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
-use crate::remote::Rest;
+use crate::remote::LastFailure;
 use crate::session::{Rows, Session};
 
 /// One client's connection, and buffers that are used again.
@@ -25,15 +25,14 @@ pub struct PostgresSession {
     link: Option<Link>,
     name: Vec<u8>,
     json: Vec<u8>,
-    error: Option<String>,
-    rest: Rest,
+    last: LastFailure,
 }
 
 impl PostgresSession {
     /// One that is not connected yet.
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         let deadline = Deadline::new(plan.settings.timeout);
-        Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), error: None, rest: Rest::default() }
+        Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), last: LastFailure::default() }
     }
 
     /// Connects and prepares what YCSB's workloads need, as far as the table lets it.
@@ -202,19 +201,6 @@ impl PostgresSession {
         self.execute(&statement, [Param::Text(key)]).await?;
         Ok(Status::Ok)
     }
-
-    /// The status of an operation. Why one failed is kept for `last_error`.
-    #[inline]
-    fn done(&mut self, result: Result<Status, Failure>) -> Status {
-        match result {
-            Ok(status) => status,
-            Err(failure) => {
-                self.rest = Rest::after(&failure);
-                self.error = Some(failure.message);
-                failure.status
-            }
-        }
-    }
 }
 
 fn gone() -> Failure {
@@ -287,38 +273,38 @@ impl Session for PostgresSession {
     }
 
     async fn rest(&mut self) {
-        self.rest.take().await;
+        self.last.rest().await;
     }
 
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = self.get(key, wanted, row).await;
-        self.done(got)
+        self.last.status(got)
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let listed = self.list(key, count, wanted, rows).await;
-        self.done(listed)
+        self.last.status(listed)
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
         let written = self.write(Verb::Insert, key, row).await;
-        self.done(written.map(|_| Status::Ok))
+        self.last.status(written.map(|_| Status::Ok))
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
         let written = self.write(Verb::Update, key, row).await;
-        self.done(written.map(|records| if records == 0 { Status::NotFound } else { Status::Ok }))
+        self.last.status(written.map(|records| if records == 0 { Status::NotFound } else { Status::Ok }))
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         let removed = self.remove(key).await;
-        self.done(removed)
+        self.last.status(removed)
     }
 
     fn last_error(&mut self) -> Option<String> {
-        self.error.take()
+        self.last.words()
     }
 
     async fn cleanup(&mut self) -> Status {

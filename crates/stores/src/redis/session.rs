@@ -12,7 +12,7 @@ use super::server::refused;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
-use crate::remote::Rest;
+use crate::remote::LastFailure;
 use crate::session::{Rows, Session};
 
 /// One client's connection, and buffers that are used again.
@@ -24,8 +24,7 @@ pub struct RedisSession {
     request: Request,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
-    error: Option<String>,
-    rest: Rest,
+    last: LastFailure,
 }
 
 impl RedisSession {
@@ -33,7 +32,7 @@ impl RedisSession {
     pub(super) fn new(settings: Arc<Settings>) -> Self {
         let deadline = Deadline::new(settings.timeout);
         let (request, keys, key_ends) = (Request::default(), Vec::new(), Vec::new());
-        Self { settings, deadline, connection: None, request, keys, key_ends, error: None, rest: Rest::default() }
+        Self { settings, deadline, connection: None, request, keys, key_ends, last: LastFailure::default() }
     }
 
     /// Sends the request and hands out its replies. Connects if there is no connection, and drops one that failed: an
@@ -155,18 +154,6 @@ impl RedisSession {
         }
         Ok(())
     }
-
-    /// The status of an operation. Why one failed is kept for `last_error`.
-    fn done(&mut self, result: Result<Status, Failure>) -> Status {
-        match result {
-            Ok(status) => status,
-            Err(failure) => {
-                self.rest = Rest::after(&failure);
-                self.error = Some(failure.message);
-                failure.status
-            }
-        }
-    }
 }
 
 /// The keys that a scan found.
@@ -271,37 +258,37 @@ impl Session for RedisSession {
     }
 
     async fn rest(&mut self) {
-        self.rest.take().await;
+        self.last.rest().await;
     }
 
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = self.get(key, wanted, row).await;
-        self.done(got)
+        self.last.status(got)
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let listed = self.list(key, count, wanted, rows).await;
-        self.done(listed)
+        self.last.status(listed)
     }
 
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
         let put = self.put(key, row).await;
-        self.done(put)
+        self.last.status(put)
     }
 
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
         let put = self.hmset(key, row).await;
-        self.done(put.map(|()| Status::Ok))
+        self.last.status(put.map(|()| Status::Ok))
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         let removed = self.remove(key).await;
-        self.done(removed)
+        self.last.status(removed)
     }
 
     fn last_error(&mut self) -> Option<String> {
-        self.error.take()
+        self.last.words()
     }
 }
