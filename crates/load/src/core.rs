@@ -7,7 +7,7 @@ use crate::deal::Deal;
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
 pub use crate::mix::Mix;
-use crate::operation::{Check, Kind, Operation, Selection, Workload};
+use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
@@ -124,6 +124,12 @@ impl CoreLoad {
 }
 
 impl Workload for CoreLoad {
+    type Operation = Operation;
+
+    fn steps(&self) -> &'static [&'static str] {
+        &Kind::NAMES
+    }
+
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         operation.index = index;
@@ -132,10 +138,16 @@ impl Workload for CoreLoad {
         self.shape.write_all(operation);
     }
 
+    fn step_of(&self, _index: u64) -> StepId {
+        Kind::Insert.step()
+    }
+
     fn operations(&self) -> Option<u64> {
         Some(self.shape.spec.insert_count)
     }
+}
 
+impl RecordWorkload for CoreLoad {
     fn field_names(&self) -> &[String] {
         &self.shape.names
     }
@@ -194,6 +206,12 @@ impl CoreRun {
 }
 
 impl Workload for CoreRun {
+    type Operation = Operation;
+
+    fn steps(&self) -> &'static [&'static str] {
+        &Kind::NAMES
+    }
+
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
@@ -225,10 +243,20 @@ impl Workload for CoreRun {
         }
     }
 
+    fn step_of(&self, index: u64) -> StepId {
+        self.deal.kind(index).step()
+    }
+
     fn operations(&self) -> Option<u64> {
         self.shape.spec.operations
     }
 
+    fn any_order(&self) -> bool {
+        !self.deal.deals(Kind::Insert) && !self.deal.deals(Kind::Delete)
+    }
+}
+
+impl RecordWorkload for CoreRun {
     fn field_names(&self) -> &[String] {
         &self.shape.names
     }

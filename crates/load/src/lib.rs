@@ -22,7 +22,7 @@ pub mod time_series;
 pub mod values;
 pub mod zipf;
 
-pub use operation::{Check, Kind, Operation, Selection, Workload};
+pub use operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 pub use row::{Fields, Row, Wanted};
 pub use segment::Segment;
 pub use status::Status;

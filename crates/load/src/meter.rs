@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
 
-use crate::operation::Kind;
+use crate::operation::StepId;
 use crate::status::Status;
 
 /// 2,048 exact values first, then 1,024 per doubling: three significant digits.
@@ -102,6 +102,16 @@ impl Grid {
     pub fn count(&self) -> u64 {
         self.used().map(|(_, n)| n).sum()
     }
+
+    /// Forgets all values. Only while its writer does not write.
+    pub fn clear(&self) {
+        for (at, _) in self.used() {
+            self.counts[at].store(0, Ordering::Relaxed);
+        }
+        self.low.store(u64::MAX, Ordering::Relaxed);
+        self.high.store(0, Ordering::Relaxed);
+        self.sum.store(0, Ordering::Relaxed);
+    }
 }
 
 /// A reading of one or many grids, added together exactly.
@@ -121,6 +131,16 @@ impl Reading {
             self.counts[at] += n;
         }
         self.sum = self.sum.wrapping_add(grid.sum.load(Ordering::Relaxed));
+    }
+
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        let at = bucket(value);
+        if self.counts.len() <= at {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += 1;
+        self.sum = self.sum.wrapping_add(value);
     }
 
     /// Adds another reading.
@@ -174,31 +194,29 @@ impl Reading {
     }
 }
 
-/// Something for each kind of operation and status, made when the first is counted: no later one allocates.
+/// Something for each step and status, made when the first is counted: no later one allocates.
 #[derive(Debug)]
 pub struct Table<T = Grid> {
-    cells: [[OnceLock<T>; Status::COUNT]; Kind::COUNT],
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { cells: std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new())) }
-    }
+    steps: Box<[[OnceLock<T>; Status::COUNT]]>,
 }
 
 impl<T> Table<T> {
-    /// The cell of a kind and status; `make` makes it.
+    /// An empty table for a workload with this many steps.
+    pub fn new(steps: usize) -> Self {
+        Self { steps: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect() }
+    }
+
+    /// The cell of a step and status; `make` makes it. Panics on a step that the workload does not have.
     #[inline]
-    pub fn cell(&self, kind: Kind, status: Status, make: impl FnOnce() -> T) -> &T {
-        self.cells[kind as usize][status as usize].get_or_init(make)
+    pub fn cell(&self, step: StepId, status: Status, make: impl FnOnce() -> T) -> &T {
+        self.steps[usize::from(step.0)][status as usize].get_or_init(make)
     }
 
     /// The cells in use.
-    pub fn used(&self) -> impl Iterator<Item = (Kind, Status, &T)> {
-        Kind::ALL.into_iter().flat_map(move |kind| {
-            Status::ALL.into_iter().filter_map(move |status| {
-                self.cells[kind as usize][status as usize].get().map(|cell| (kind, status, cell))
-            })
+    pub fn used(&self) -> impl Iterator<Item = (StepId, Status, &T)> {
+        self.steps.iter().enumerate().flat_map(|(step, cells)| {
+            let each = Status::ALL.into_iter().zip(cells);
+            each.filter_map(move |(status, cell)| Some((StepId(step as u16), status, cell.get()?)))
         })
     }
 }
@@ -206,8 +224,8 @@ impl<T> Table<T> {
 impl Table {
     /// Counts one value in a table of histograms.
     #[inline]
-    pub fn record(&self, kind: Kind, status: Status, value: u64) {
-        self.cell(kind, status, Grid::default).record(value);
+    pub fn record(&self, step: StepId, status: Status, value: u64) {
+        self.cell(step, status, Grid::default).record(value);
     }
 }
 

@@ -1,8 +1,14 @@
-//! One operation: what is asked of the store, in buffers that are used again for the next one.
+//! What a workload is: operations as a pure function of their index, and the steps that are timed in them.
+//!
+//! [`Operation`] is that of YCSB's records; a workload whose operations are something else has a type of its own.
 
 use crate::row::{Row, Wanted};
 
-/// The kinds of operation and of measured step. The names are YCSB's metric names.
+/// A step that is timed: its place in the list of names that [`Workload::steps`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId(pub u16);
+
+/// The steps of YCSB's workloads. The names are YCSB's metric names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -39,46 +45,44 @@ impl Kind {
         Self::Cleanup,
     ];
 
+    /// The names of all, by [`Kind::step`].
+    pub const NAMES: [&'static str; Self::COUNT] =
+        ["READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
+
+    /// Its number among the steps of a workload that names them by [`Kind::NAMES`].
+    #[inline]
+    pub const fn step(self) -> StepId {
+        StepId(self as u16)
+    }
+
     /// YCSB's name of the metric.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "READ",
-            Self::Update => "UPDATE",
-            Self::Insert => "INSERT",
-            Self::Scan => "SCAN",
-            Self::Delete => "DELETE",
-            Self::ReadModifyWrite => "READ-MODIFY-WRITE",
-            Self::Verify => "VERIFY",
-            Self::Cleanup => "CLEANUP",
-        }
+        Self::NAMES[self as usize]
     }
 }
 
 /// Which fields of a record are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
     /// All of them (YCSB passes `null`).
     #[default]
     All,
     /// One, by its place in the workload's list of field names.
     One(usize),
-    /// These; time-series queries put their clauses here, as YCSB does.
-    Names(Vec<String>),
 }
 
 impl Selection {
     /// As names, given the workload's list.
     #[inline]
-    pub fn wanted<'a>(&'a self, names: &'a [String]) -> Wanted<'a> {
+    pub fn wanted<'a>(self, names: &'a [String]) -> Wanted<'a> {
         match self {
             Self::All => Wanted::All,
-            Self::One(i) => names.get(*i).map_or(Wanted::All, |name| Wanted::One(name.as_bytes())),
-            Self::Names(names) => Wanted::Names(names),
+            Self::One(i) => names.get(i).map_or(Wanted::All, |name| Wanted::One(name.as_bytes())),
         }
     }
 }
 
-/// One operation. The workload fills it, the driver performs it, the next one overwrites it: no allocation once its
+/// One operation on YCSB's records. The workload fills it, an actor performs it, the next one overwrites it: no allocation once its
 /// buffers have grown to the workload's size.
 #[derive(Debug)]
 pub struct Operation {
@@ -114,12 +118,29 @@ impl Default for Operation {
 
 /// Operations as a pure function of their index.
 pub trait Workload: Send + Sync {
+    /// What an operation is, in buffers that are used again for the next one.
+    type Operation: Default;
+
+    /// Names of the steps that are timed, by [`StepId`].
+    fn steps(&self) -> &'static [&'static str];
+
     /// Fills `operation` with the one at `index`.
-    fn fill(&self, index: u64, operation: &mut Operation);
+    fn fill(&self, index: u64, operation: &mut Self::Operation);
+
+    /// The step under which the whole operation at `index` is counted.
+    fn step_of(&self, index: u64) -> StepId;
 
     /// How many operations there are in all; `None`: no end of their own.
     fn operations(&self) -> Option<u64>;
 
+    /// Whether operations may be begun in any order: none depends on how many of the earlier ones have begun.
+    fn any_order(&self) -> bool {
+        false
+    }
+}
+
+/// A workload on YCSB's records: what is needed to judge what a store answers.
+pub trait RecordWorkload: Workload<Operation = Operation> {
     /// Names of the fields, for [`Selection::One`].
     fn field_names(&self) -> &[String];
 
@@ -133,15 +154,9 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// For a read that found nothing: the number (from 0) of the insert that was to write it, when a run-phase insert
-    /// was to.
+    /// The number (from 0) of the run-phase insert that writes a record; `None` for a loaded record.
     fn insert_number(&self, _record: u64) -> Option<u64> {
         None
-    }
-
-    /// For an insert of the run phase: its number among the inserts.
-    fn insert_of(&self, operation: &Operation) -> Option<u64> {
-        self.insert_number(operation.record).filter(|_| operation.kind == Kind::Insert)
     }
 
     /// The index of the operation that performs the insert of this number.
@@ -155,7 +170,7 @@ pub trait Workload: Send + Sync {
     }
 }
 
-/// The outcome of [`Workload::verify`].
+/// The outcome of comparing what was read with what must stand there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Every field is as it must be.

@@ -54,13 +54,60 @@ pub use spec::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
 
 use crate::deal::Deal;
 use crate::keys::{Chooser, Existing, KeyDistribution, Range};
-use crate::operation::{Check, Kind, Operation, Workload};
+use crate::operation::{Check, Kind, StepId, Workload};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 use crate::values::Lengths;
 use crate::zipf::ScrambledZipfian;
 use layout::Point;
 use shape::Shape;
+
+/// One operation on time series: as YCSB puts it, a metric as the key, and either a point to write as fields or a query as
+/// clauses.
+#[derive(Debug)]
+pub struct SeriesOperation {
+    /// Its number in the whole trial.
+    pub index: u64,
+    /// What is done.
+    pub kind: Kind,
+    /// The key's text: the metric; for a delete the tags and the time as well.
+    pub key: Vec<u8>,
+    /// The number of the series that it is about.
+    pub series: u64,
+    /// The point with its tags, for insert and update.
+    pub row: Row,
+    /// Tags, time and what is done with the points, for read and scan: YCSB's bindings get them as names of fields.
+    pub clauses: Vec<String>,
+    /// How many records a scan wants.
+    pub scan_count: usize,
+}
+
+impl Default for SeriesOperation {
+    fn default() -> Self {
+        Self {
+            index: 0,
+            kind: Kind::Read,
+            key: Vec::with_capacity(32),
+            series: 0,
+            row: Row::default(),
+            clauses: Vec::new(),
+            scan_count: 0,
+        }
+    }
+}
+
+/// What both phases of a time series workload have in common.
+pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
+    /// Whether reads are checked at all; asked once per read, before the clock is read for the check.
+    fn verifies(&self) -> bool {
+        false
+    }
+
+    /// Compares what was read with the point that was asked for; `None` when this workload does not check.
+    fn verify(&self, _operation: &SeriesOperation, _read: &Row) -> Option<Check> {
+        None
+    }
+}
 
 /// The load phase: one insert per point.
 #[derive(Debug)]
@@ -76,8 +123,18 @@ impl TimeSeriesLoad {
 }
 
 impl Workload for TimeSeriesLoad {
+    type Operation = SeriesOperation;
+
+    fn steps(&self) -> &'static [&'static str] {
+        &Kind::NAMES
+    }
+
+    fn step_of(&self, _index: u64) -> StepId {
+        Kind::Insert.step()
+    }
+
     #[inline]
-    fn fill(&self, index: u64, operation: &mut Operation) {
+    fn fill(&self, index: u64, operation: &mut SeriesOperation) {
         let layout = &self.shape.layout;
         let point = layout.point(layout.position(index));
         operation.index = index;
@@ -89,11 +146,9 @@ impl Workload for TimeSeriesLoad {
     fn operations(&self) -> Option<u64> {
         self.shape.spec.loads()
     }
-
-    fn field_names(&self) -> &[String] {
-        &self.shape.names
-    }
 }
+
+impl SeriesWorkload for TimeSeriesLoad {}
 
 /// The run phase.
 #[derive(Debug)]
@@ -213,8 +268,18 @@ impl TimeSeriesRun {
 }
 
 impl Workload for TimeSeriesRun {
+    type Operation = SeriesOperation;
+
+    fn steps(&self) -> &'static [&'static str] {
+        &Kind::NAMES
+    }
+
+    fn step_of(&self, index: u64) -> StepId {
+        self.deal.kind(index).step()
+    }
+
     #[inline]
-    fn fill(&self, index: u64, operation: &mut Operation) {
+    fn fill(&self, index: u64, operation: &mut SeriesOperation) {
         let shape = &self.shape;
         let kind = self.deal.kind(index);
         operation.index = index;
@@ -238,16 +303,14 @@ impl Workload for TimeSeriesRun {
     fn operations(&self) -> Option<u64> {
         self.shape.spec.operations
     }
+}
 
-    fn field_names(&self) -> &[String] {
-        &self.shape.names
-    }
-
+impl SeriesWorkload for TimeSeriesRun {
     fn verifies(&self) -> bool {
         self.shape.spec.integrity
     }
 
-    fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
+    fn verify(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
         if !self.shape.spec.integrity || operation.kind != Kind::Read {
             return None;
         }

@@ -25,7 +25,7 @@ fn spec() -> CoreSpec {
     }
 }
 
-fn hash_of(workload: &impl Workload, index: u64) -> u64 {
+fn hash_of(workload: &impl Workload<Operation = Operation>, index: u64) -> u64 {
     let mut operation = Operation::default();
     workload.fill(index, &mut operation);
     let mut hasher = DefaultHasher::new();

@@ -4,9 +4,10 @@ use std::fmt::{self, Write};
 
 use super::layout::{Layout, Point};
 use super::spec::{TimeSeriesSpec, ValueType};
+use super::SeriesOperation;
 use super::words::{self, Words};
 use crate::java;
-use crate::operation::{Check, Operation, Selection};
+use crate::operation::Check;
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 
@@ -73,8 +74,8 @@ impl Shape {
 
     /// The metric as the key.
     #[inline]
-    pub(super) fn set_key(&self, operation: &mut Operation, point: Point) {
-        operation.record = point.series;
+    pub(super) fn set_key(&self, operation: &mut SeriesOperation, point: Point) {
+        operation.series = point.series;
         operation.key.clear();
         operation.key.resize(self.keys.length(), 0);
         words::fill(self.layout.key(point.series), &mut operation.key);
@@ -82,7 +83,7 @@ impl Shape {
 
     /// The point with its tags as a row.
     #[inline]
-    pub(super) fn write_row(&self, operation: &mut Operation, point: Point) {
+    pub(super) fn write_row(&self, operation: &mut SeriesOperation, point: Point) {
         let row = &mut operation.row;
         row.clear();
         for (name, cell) in self.names.iter().zip(&self.cells) {
@@ -152,13 +153,8 @@ impl Shape {
 
     /// The clauses of a query for `point`, in buffers that are used again.
     #[inline]
-    pub(super) fn select(&self, operation: &mut Operation, point: Point, draws: &mut Draws) {
-        if !matches!(operation.selection, Selection::Names(_)) {
-            operation.selection = Selection::Names(Vec::new());
-        }
-        let Selection::Names(clauses) = &mut operation.selection else {
-            return;
-        };
+    pub(super) fn select(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
+        let clauses = &mut operation.clauses;
         let tags = self.tag_names.len();
         clauses.resize_with(tags + 1 + self.fixed_clauses.len(), String::new);
         // A string takes all that is written.
@@ -175,7 +171,7 @@ impl Shape {
 
     /// The key of a delete: metric, tags and time in one.
     #[inline]
-    pub(super) fn set_delete_key(&self, operation: &mut Operation, point: Point, draws: &mut Draws) {
+    pub(super) fn set_delete_key(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
         self.set_key(operation, point);
         // A vector takes all that is written.
         let _ = self.write_delete(&mut Bytes(&mut operation.key), point, draws);

@@ -9,7 +9,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::*;
 use crate::core::Mix;
-use crate::operation::Selection;
 use crate::segment::Segment;
 use crate::values::Length;
 
@@ -52,8 +51,8 @@ fn run(spec: TimeSeriesSpec) -> TimeSeriesRun {
     TimeSeriesRun::new(spec, 2).unwrap()
 }
 
-fn operation(workload: &impl Workload, index: u64) -> Operation {
-    let mut operation = Operation::default();
+fn operation(workload: &impl Workload<Operation = SeriesOperation>, index: u64) -> SeriesOperation {
+    let mut operation = SeriesOperation::default();
     workload.fill(index, &mut operation);
     operation
 }
@@ -63,7 +62,7 @@ fn number(bytes: &[u8]) -> i64 {
 }
 
 /// `key tag=value … timestamp`, as `BasicTSDB` prints it, and the value's bits.
-fn written(operation: &Operation) -> (String, i64) {
+fn written(operation: &SeriesOperation) -> (String, i64) {
     let mut words = vec![String::from_utf8(operation.key.clone()).unwrap()];
     let mut bits = 0;
     for (name, value) in operation.row.fields().flatten() {
@@ -82,7 +81,6 @@ fn points(spec: TimeSeriesSpec, count: u64) -> Vec<String> {
 }
 
 /// As [`written`], of the point that a query asks for.
-fn asked(operation: &Operation) -> String {
-    let Selection::Names(clauses) = &operation.selection else { panic!("no clauses") };
-    format!("{} {}", String::from_utf8_lossy(&operation.key), clauses.join(" "))
+fn asked(operation: &SeriesOperation) -> String {
+    format!("{} {}", String::from_utf8_lossy(&operation.key), operation.clauses.join(" "))
 }

@@ -121,10 +121,10 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
         start: Some(START),
         ..TimeSeriesSpec::default()
     };
-    let hash_of = |workload: &dyn Workload, operation: &mut Operation, index| {
+    let hash_of = |workload: &dyn Workload<Operation = SeriesOperation>, operation: &mut SeriesOperation, index| {
         workload.fill(index, operation);
         let mut hasher = DefaultHasher::new();
-        (index, operation.kind, &operation.key, operation.record).hash(&mut hasher);
+        (index, operation.kind, &operation.key, operation.series).hash(&mut hasher);
         match operation.kind {
             Kind::Insert | Kind::Update => operation.row.bytes().hash(&mut hasher),
             Kind::Delete => {}
@@ -135,7 +135,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
         }
         hasher.finish()
     };
-    let make = |load: bool, seed| -> Box<dyn Workload> {
+    let make = |load: bool, seed| -> Box<dyn Workload<Operation = SeriesOperation>> {
         if load {
             Box::new(TimeSeriesLoad::new(spec.clone(), seed).unwrap())
         } else {
@@ -147,7 +147,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
             (0..n).fold(0u64, |sum, k| {
                 // Each segment is another process, with buffers of its own.
                 let (own, segment) = (make(phase, seed), Segment { k, n });
-                let mut operation = Operation::default();
+                let mut operation = SeriesOperation::default();
                 (0..segment.share(5_000))
                     .fold(sum, |sum, step| sum.wrapping_add(hash_of(&*own, &mut operation, segment.index(step))))
             })
@@ -170,7 +170,7 @@ fn kinds_and_metrics_are_dealt_in_proportion() {
         let operation = operation(&run, index);
         *kinds.entry(operation.kind).or_insert(0) += 1;
         if operation.kind == Kind::Read {
-            metrics[(operation.record / 2) as usize] += 1;
+            metrics[(operation.series / 2) as usize] += 1;
         }
         if operation.kind == Kind::Scan {
             scans.insert(operation.scan_count);
@@ -183,7 +183,7 @@ fn kinds_and_metrics_are_dealt_in_proportion() {
     assert_eq!((scans.first(), scans.last()), (Some(&1), Some(&50)));
     let turns = TimeSeriesSpec { keys: KeyDistribution::Sequential, mix: only(Kind::Read), ..super::spec() };
     let turns = TimeSeriesRun::new(turns, 1).unwrap();
-    assert!((0..10).all(|index| operation(&turns, index).record / 2 == index % 2));
+    assert!((0..10).all(|index| operation(&turns, index).series / 2 == index % 2));
 }
 
 #[test]
