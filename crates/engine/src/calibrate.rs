@@ -1,43 +1,102 @@
 //! What the driver itself costs: the trial's own operations on the null store, for a moment, before the trial.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use loadstone_load::{Segment, Workload};
+use loadstone_load::Segment;
 use loadstone_stores::null::NullSession;
 
-use crate::client::{Common, InsertPolicy, drive};
-use crate::clock::ThreadTimer;
-use crate::course::Course;
+use crate::actor::inserts::InsertPolicy;
+use crate::actor::{Task, Work};
+use crate::borders::{Borders, NEVER};
+use crate::client::{Place, drive};
+use crate::clock::{Clock, Monotonic, ThreadTimer};
+use crate::failures::Failures;
+use crate::recorder::{Recorder, Shape};
+use crate::scheduler::Scheduler;
 use crate::sink::Sink;
-use crate::tape::Tape;
 use crate::workers::block_on;
 
-/// Operations per probe: some 50 µs, so that on a busy host most probes are not interrupted.
+/// Operations of a thread per probe: some 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
 /// The least of this many probes counts: whatever disturbs a probe makes it longer.
 const PROBES: u32 = 200;
 /// No probe starts after this.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// ns per operation that the timing loop, the workload and the meter take, in the closed loop on one thread.
-pub fn driver_ns<W: Workload>(workload: &W, seed: u64) -> f64 {
-    let operations = workload.operations().unwrap_or(OPERATIONS).clamp(1, OPERATIONS);
+/// ns per operation that the timing loop, the workload and the recorder take in the closed loop, with this many threads at
+/// the same time: what they share, they share here too. Returns the workload.
+pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, stripe: u64) -> (W, f64) {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let threads = threads.clamp(1, processors);
+    let operations = workload.operations().unwrap_or(u64::MAX).clamp(1, OPERATIONS * threads);
+    let borders = Borders {
+        start_ns: 0,
+        first_ns: 0,
+        end_ns: NEVER,
+        cutoff_ns: NEVER,
+        interval_ns: NEVER,
+        first_index: 0,
+        steps: operations,
+        counted: NEVER,
+    };
+    let shape = Shape {
+        steps: workload.steps().len(),
+        sinks: vec![Sink::HdrNs],
+        open: false,
+        deadline_ns: NEVER,
+        to_unix_ns: 0,
+    };
+    // One recorder a thread for all probes: the first one pays for touching its memory.
+    let recorders: Vec<Recorder> = (0..threads).map(|_| Recorder::new(&shape, 1)).collect();
+    let mut task = Task {
+        failures: Failures::new(shape.steps),
+        scheduler: Scheduler::new(Segment::default(), &borders, stripe),
+        pace: None,
+        inserts: None,
+        insert_policy: InsertPolicy { retries: 0, interval_ns: 0, stop: false },
+        seed,
+        workload,
+    };
     let begin = Instant::now();
     let mut best = f64::INFINITY;
-    // One tape for all probes: the first one pays for touching its memory.
-    let tape = Tape::new(&[Sink::HdrNs], false, 0);
     for probe in 0..PROBES {
         if probe > 2 && begin.elapsed() > BUDGET {
             break;
         }
-        let course = Course::new(Segment::default(), operations);
-        let inserts = InsertPolicy { retries: 0, interval_ns: 0, stop: false };
-        let common = Common { workload, course: &course, pace: None, start_ns: 0, acks: None, inserts, seed };
-        let timer = ThreadTimer::default();
-        let mut session = NullSession;
-        let start = Instant::now();
-        block_on(drive(&common, &timer, &mut session, &tape));
-        best = best.min(start.elapsed().as_nanos() as f64 / operations as f64);
+        task.scheduler = Scheduler::new(Segment::default(), &borders, stripe);
+        let ns = probe_ns(&task, &borders, &recorders);
+        best = best.min(ns as f64 * threads as f64 / operations as f64);
     }
-    best
+    (task.workload, best)
+}
+
+/// How long the longest of the threads takes.
+fn probe_ns<W: Work + Send + Sync>(task: &Task<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
+    let timed = |recorder: &Recorder| {
+        let start = Monotonic.now_ns();
+        let place = Place { recorder, client: 0 };
+        block_on(drive(task, borders, &ThreadTimer::default(), &mut NullSession, place));
+        Monotonic.now_ns().saturating_sub(start)
+    };
+    let [first, others @ ..] = recorders else { return 0 };
+    if others.is_empty() {
+        return timed(first);
+    }
+    let start = Barrier::new(recorders.len());
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others
+            .iter()
+            .map(|recorder| {
+                let (start, timed) = (&start, &timed);
+                scope.spawn(move || {
+                    start.wait();
+                    timed(recorder)
+                })
+            })
+            .collect();
+        start.wait();
+        let own = timed(first);
+        others.into_iter().filter_map(|other| other.join().ok()).fold(own, u64::max)
+    })
 }

@@ -1,188 +1,199 @@
-//! The conductor of a trial: start, measure, stop, sum up.
+//! The conductor of a trial: starts it, reads the recorders, halts it, sums up.
 //!
-//! Workers drive clients; the conductor's thread reads their tapes once an interval and hands what it finds to an observer
-//! (the events of `trial`, or a door's printer).
+//! Clients know the borders and keep to them by themselves. The conductor's thread wakes every millisecond, reads the
+//! recorders once an interval, and hands what it finds to an observer (the events of `trial`, or the printer of a front end).
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use loadstone_load::pace::Pace;
 use loadstone_stores::{Collections, Store};
 
+use crate::actor::{Task, Work};
+use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{Clock, Monotonic, unix_ns};
 use crate::control::{Control, End};
-use crate::course::Course;
-use crate::observer::{Closed, Moment, Observer};
+use crate::observer::{Censored, Closed, Interval, Moment, Observer, ThreadUse};
+use crate::pulse::{Pulse, TICK_NS};
+use crate::recorder::{Additions, LATE_NS, Reader, Readings, Unfinished, totals};
 use crate::spec::TrialSpec;
-use crate::tape::{LATE_NS, sent_at_a_rate, totals};
 use crate::usage;
-use crate::workers::Crew;
+use crate::workers::Workers;
 
 /// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
 /// The same where nobody waits for the end and a server may be slow: longer than the time limits of most stores, so that
-/// what is under way ends as `TIMEOUT`, in a histogram, and not as a note.
+/// what is under way ends as `TIMEOUT`, in a histogram, and not as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
-
-/// How long the conductor sleeps before it looks whether the clients are done.
-const SLICE_NS_MIN: u64 = 2_000_000;
-const SLICE_NS_MAX: u64 = 20_000_000;
 
 /// The thread that starts, watches and ends a trial; it never stands in a client's way.
 #[derive(Debug)]
-pub struct Conductor<'a> {
-    /// What is run.
-    pub spec: &'a TrialSpec,
+pub struct Conductor<'a, W> {
+    spec: &'a TrialSpec,
     /// Operations of this segment, if their number is a limit.
-    pub operations: Option<u64>,
-    /// The shared state of the clients.
-    pub course: &'a Course,
-    /// When operations are due, in the open loop.
-    pub pace: Option<&'a Pace>,
-    /// Who drives the clients.
-    pub crew: Crew,
+    operations: Option<u64>,
+    task: &'a Task<W>,
+    workers: Workers,
+    reader: Reader,
     /// The driver's own cost, ns per operation.
-    pub driver_ns: f64,
+    driver_ns: f64,
+    /// What was read and is not reported yet, by interval.
+    pending: BTreeMap<u64, Additions>,
+    /// Everything that was read.
+    latencies: Readings,
 }
 
-impl Conductor<'_> {
-    /// Returns how it ended, and whether every client came home.
+/// What was used when the window began.
+struct Used {
+    cpu_ns: [u64; 2],
+    device_bytes: [u64; 2],
+    threads_ns: Vec<u64>,
+    at_ns: u64,
+}
+
+impl<'a, W: Work> Conductor<'a, W> {
+    /// A conductor of workers that wait for their release.
+    pub fn new(
+        spec: &'a TrialSpec,
+        operations: Option<u64>,
+        task: &'a Task<W>,
+        workers: Workers,
+        driver_ns: f64,
+    ) -> Self {
+        Self {
+            reader: Reader::new(workers.recorders().to_vec()),
+            spec,
+            operations,
+            task,
+            workers,
+            driver_ns,
+            pending: BTreeMap::new(),
+            latencies: Readings::new(),
+        }
+    }
+
+    /// Returns how it ended, and whether every client has ended.
     pub fn conduct<S: Store>(
         &mut self,
+        plan: Borders,
         controls: &Receiver<Control>,
         observer: &mut dyn Observer,
         store: &S,
     ) -> (End, bool) {
-        let clock = Monotonic;
-        let mut end = None;
-        // Reckoned before the start is set, as that takes a while where arrivals are random.
-        let warmup_ns = seconds_ns(self.spec.warmup_seconds);
-        let first = self.pace.filter(|_| warmup_ns > 0).map(|pace| pace.first_due_at(warmup_ns));
-        let start_ns = match self.wait_for_start(controls) {
-            Ok(ns) => ns,
+        let pulse = Pulse::new("conductor".to_owned(), 0);
+        let beating = pulse.begin();
+        let (borders, mut end) = match self.wait_for_start(controls) {
+            Ok(start_ns) => (plan.starting_at(start_ns), None),
             Err(early) => {
-                end = Some(early);
-                self.course.interrupt();
-                clock.now_ns()
+                self.task.scheduler.halt();
+                (plan.starting_at(Monotonic.now_ns()), Some(early))
             }
         };
-        let mut measure_ns = start_ns + warmup_ns;
-        if self.pace.is_some() && end.is_none() {
-            self.set_bounds(first, measure_ns);
-        }
-        self.crew.start(start_ns);
+        self.workers.release(Some(borders));
         if end.is_none() {
-            end = self.sleep_until(start_ns, controls, store);
-        }
-        if end.is_none() && measure_ns > start_ns {
-            end = self.sleep_until(measure_ns, controls, store);
-            if self.pace.is_none() && end.is_none() {
-                // However late this thread woke: what is in the window counts, and what counts is in the window.
-                measure_ns = clock.now_ns();
-                self.course.measure(self.operations);
-            }
+            end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, store);
         }
         let collections = store.collections();
-        let (cpu, device) = (usage::cpu_ns(), usage::device_bytes());
-        let start_unix_ns = unix_ns().saturating_sub(clock.now_ns().saturating_sub(measure_ns));
-        let end_ns = self.end_ns(measure_ns);
-        observer.started(&self.moment(measure_ns, measure_ns));
-        let mut boundary = measure_ns;
-        let step = self.spec.interval_ms * 1_000_000;
+        let used = self.used(&pulse);
+        let start_unix_ns = unix_ns().saturating_sub(Monotonic.now_ns().saturating_sub(borders.first_ns));
+        observer.started(&self.moment(borders));
+        let mut number = 0;
         while end.is_none() {
-            let next = (boundary + step).min(end_ns.unwrap_or(u64::MAX));
-            let early = self.sleep_until(next, controls, store);
-            let now = clock.now_ns();
-            let over = self.all_done() || end_ns.is_some_and(|ns| now >= ns);
+            let boundary = borders.interval_end(number);
+            let early = self.sleep_until(boundary, &borders, &pulse, controls, store);
+            let over = self.all_done() || Monotonic.now_ns() >= borders.end_ns;
             if early.is_none() && !over {
-                observer.interval(&Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) });
-                boundary = now;
+                self.read(&borders, false);
+                self.report(&borders, number, boundary, observer);
+                number += 1;
             }
             end = early.or_else(|| over.then_some(End::Done));
         }
-        let stop_ns = clock.now_ns();
-        match end {
-            Some(End::Done) => self.course.stop(),
-            _ => self.course.interrupt(),
+        let (stop_ns, at_stop) = (Monotonic.now_ns(), totals(self.workers.recorders()));
+        let threads = self.threads(&pulse, &used);
+        if end != Some(End::Done) {
+            self.task.scheduler.halt();
         }
-        // The clients of a store that is gone do not come home.
-        let grace = match &end {
-            _ if store.lost().is_some() => Duration::ZERO,
-            Some(End::Done) if store.networked() => NETWORK_GRACE,
-            _ => GRACE,
-        };
-        let all_home = self.crew.come_home(grace);
-        let now = clock.now_ns();
-        let end = match (self.course.reason(), self.crew.panic(), end) {
+        let all_ended = self.drain(&borders, end.as_ref(), store);
+        let now = Monotonic.now_ns();
+        let end = match (self.task.scheduler.reason(), self.workers.panic(), end) {
             (Some(reason), ..) => End::Failed(reason.to_owned()),
-            (None, Some(words), _) => End::Failed(format!("a client died of a defect of this engine: {words}")),
+            (None, Some(message), _) => End::Failed(format!("internal error: a client thread panicked: {message}")),
             (None, None, end) => store.lost().map(End::Failed).or(end).unwrap_or(End::Done),
         };
+        let ending = match &end {
+            End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
+            End::Done => Ending::Count,
+            _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.succeeded },
+        };
+        let moment = self.moment(borders);
+        let window = window(&borders, ending, &moment.totals);
+        let last_ns = borders.first_ns.saturating_add(window.length_ns);
+        self.read(&borders, true);
+        self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
+        let (censored, due) = self.censored(&borders, ending, now);
         let minus = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
-        let (cpu, device) = (minus(usage::cpu_ns(), cpu), minus(usage::device_bytes(), device));
-        let moment = Moment { interval_ns: (boundary, now), ..self.moment(measure_ns, now) };
-        // A trial that was stopped before it measured has no interval.
-        if now > boundary {
-            observer.stopped(&moment);
-        }
+        let cpu_ns = minus(usage::cpu_ns(), used.cpu_ns);
+        let device_bytes = minus(usage::device_bytes(), used.device_bytes);
+        drop(beating);
         // Only a trial that came to its end is worth waiting for; after a stop somebody waits for us.
-        let settle = (self.spec.settle && all_home && end == End::Done).then(|| {
+        let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
             // A store that cannot become idle says so when it is closed or opened next; the results stand.
             let _ = store.settle();
             settling.elapsed()
         });
-        let over_ns = end_ns.map_or(stop_ns, |ns| ns.min(stop_ns));
-        // In an open loop that ended by time, time without operations is part of the window; so it is where clients got
-        // no answer any more, or a store that hangs would be the faster the earlier it does.
-        let idle = self.course.reached_end() && end == End::Done;
-        let answered_ns = moment.totals.last_done_ns;
-        let last_ns = if idle || moment.totals.in_flight > 0 { answered_ns.max(over_ns) } else { answered_ns };
-        // Who is stopped early is not blamed for what he had only just become late for.
-        let horizon_ns = if end == End::Done { over_ns } else { over_ns.saturating_sub(LATE_NS) };
-        let unsent = self.unsent(start_ns, measure_ns, horizon_ns);
         observer.end(&Closed {
-            measured_ns: last_ns.saturating_sub(measure_ns),
-            window_ns: now.saturating_sub(measure_ns),
-            moment,
+            moment: self.moment(borders),
             end: end.clone(),
             start_unix_ns,
-            unsent,
-            cpu_ns: cpu,
-            device_bytes: device,
+            window,
+            due,
+            censored,
+            latencies: &self.latencies,
+            cpu_ns,
+            device_bytes,
+            threads,
             driver_ns: self.driver_ns,
             settle,
             embedded: !store.networked(),
             collections: since(store.collections(), &collections),
-            open: self.pace.is_some(),
+            open: self.task.pace.is_some(),
         });
-        (end, all_home)
+        (end, all_ended)
     }
 
     /// Whether every operation is done. Clients that only found the end of the time ahead of them do not end it early.
     fn all_done(&self) -> bool {
-        self.crew.finished() && !self.course.reached_end()
+        self.workers.finished() && !self.task.scheduler.reached_end()
     }
 
-    fn moment(&self, start_ns: u64, now: u64) -> Moment<'_> {
+    fn moment(&self, borders: Borders) -> Moment<'_> {
         Moment {
-            tapes: self.crew.tapes(),
-            course: self.course,
-            start_ns,
-            interval_ns: (start_ns, now),
-            totals: totals(self.crew.tapes()),
+            recorders: self.workers.recorders(),
+            failures: &self.task.failures,
+            borders,
+            totals: totals(self.workers.recorders()),
             operations: self.operations,
         }
     }
 
+    /// When the load is to start, on the monotonic clock.
     fn wait_for_start(&self, controls: &Receiver<Control>) -> Result<u64, End> {
         let soon = || Monotonic.now_ns() + 1_000_000;
         if !self.spec.wait_for_start {
             return Ok(soon());
         }
         match controls.recv() {
-            Ok(Control::StartAt(unix)) => Ok(Monotonic.now_ns() + unix.saturating_sub(unix_ns())),
+            Ok(Control::StartAt(unix)) => {
+                let (now, unix_now) = (Monotonic.now_ns(), unix_ns());
+                let ahead = unix.checked_sub(unix_now);
+                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(|| {
+                    let ms = (unix_now - unix) as f64 / 1e6;
+                    End::Failed(format!("start_at is {ms:.3} ms in the past: give engines more time to start together"))
+                })
+            }
             Ok(Control::Stop(why)) => Err(End::Stopped(why)),
             Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
             Err(_) => Ok(soon()),
@@ -190,8 +201,14 @@ impl Conductor<'_> {
     }
 
     /// Sleeps until `ns`, a control, the loss of the store, or until every client has finished.
-    fn sleep_until<S: Store>(&self, ns: u64, controls: &Receiver<Control>, store: &S) -> Option<End> {
-        let start = Monotonic.now_ns();
+    fn sleep_until<S: Store>(
+        &self,
+        ns: u64,
+        borders: &Borders,
+        pulse: &Pulse,
+        controls: &Receiver<Control>,
+        store: &S,
+    ) -> Option<End> {
         loop {
             let now = Monotonic.now_ns();
             if now >= ns || self.all_done() {
@@ -200,43 +217,154 @@ impl Conductor<'_> {
             if let Some(why) = store.lost() {
                 return Some(End::Failed(why));
             }
-            // Short enough to notice the end of a short run at once; long enough that in a long one waking costs nothing.
-            let slice = (now.saturating_sub(start) / 50).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
-            let wait = Duration::from_nanos((ns - now).min(slice));
-            match controls.recv_timeout(wait) {
+            let wait = (ns - now).min(TICK_NS);
+            match controls.recv_timeout(Duration::from_nanos(wait)) {
                 Ok(Control::Stop(why)) => return Some(End::Stopped(why)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
-                Ok(Control::StartAt(_)) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(wait),
+                Ok(Control::StartAt(_)) => {}
+                Err(RecvTimeoutError::Timeout) => pulse.tick(borders, now + wait, Monotonic.now_ns()),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_nanos(wait)),
             }
         }
     }
 
-    /// When a trial that measures from `measure_ns` on is over, if its time is limited.
-    fn end_ns(&self, measure_ns: u64) -> Option<u64> {
-        self.spec.until.seconds.map(|s| measure_ns.saturating_add(seconds_ns(s)))
+    /// Waits for the clients after the end; `false` if one has still not ended after the grace.
+    fn drain<S: Store>(&mut self, borders: &Borders, end: Option<&End>, store: &S) -> bool {
+        let overdue = match end {
+            Some(End::Done) if borders.cutoff_ns != NEVER => {
+                Duration::from_nanos(borders.cutoff_ns.saturating_sub(Monotonic.now_ns()))
+            }
+            _ => Duration::ZERO,
+        };
+        let grace = match end {
+            // The clients of a store that is gone do not end.
+            _ if store.lost().is_some() => Duration::ZERO,
+            Some(End::Done) if store.networked() => NETWORK_GRACE,
+            _ => GRACE,
+        };
+        self.workers.join(overdue + grace)
     }
 
-    /// Says which operations of an open loop count, from index `first` on if there is a warm-up, and from when on none is
-    /// sent. It is said before the clients are let go: their first claims may lie beyond the end already.
-    fn set_bounds(&self, first: Option<u64>, measure_ns: u64) {
-        if let Some(index) = first {
-            let before = self.spec.segment.share(index);
-            let limit = self.operations.map_or(u64::MAX, |steps| before.saturating_add(steps));
-            self.course.measure_from_index(index, limit);
-        }
-        if let Some(ns) = self.end_ns(measure_ns) {
-            self.course.end_at(ns);
+    fn read(&mut self, borders: &Borders, last: bool) {
+        let now = borders.interval(Monotonic.now_ns().min(borders.end_ns - 1));
+        let mut new = BTreeMap::new();
+        self.reader.read(now, last, &mut new);
+        for (number, additions) in new {
+            for (key, latencies) in &additions.latencies {
+                let all = self.latencies.entry(*key).or_default();
+                all.iter_mut().zip(latencies).for_each(|(all, new)| all.merge(new));
+            }
+            self.pending.entry(number).or_default().merge(&additions);
         }
     }
 
-    /// Operations that were due from `measure_ns` to `horizon_ns` and never sent: left out of the histograms, so they must be
-    /// told.
-    fn unsent(&self, start_ns: u64, measure_ns: u64, horizon_ns: u64) -> u64 {
-        let Some(pace) = self.pace else { return 0 };
-        let due_until = |ns: u64| self.spec.segment.share(pace.first_due_at(ns.saturating_sub(start_ns)));
-        let due = due_until(horizon_ns).saturating_sub(due_until(measure_ns));
-        due.min(self.operations.unwrap_or(u64::MAX)).saturating_sub(sent_at_a_rate(self.crew.tapes()))
+    /// Reports interval `number`, which ends at `until_ns`, and what came to earlier ones.
+    fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
+        let later = self.pending.split_off(&(number + 1));
+        let additions = self.pending.remove(&number).unwrap_or_default();
+        let earlier: Vec<(u64, Additions)> =
+            std::mem::replace(&mut self.pending, later).into_iter().filter(|(_, more)| !more.is_empty()).collect();
+        let from_ns = borders.first_ns + number * borders.interval_ns;
+        let pace = self.task.pace.as_ref();
+        let due = pace.map(|pace| borders.due(pace, self.spec.segment, from_ns, until_ns));
+        let interval = Interval {
+            number,
+            start_ns: from_ns - borders.first_ns,
+            length_ns: until_ns.saturating_sub(from_ns),
+            due,
+            additions: &additions,
+            earlier: &earlier,
+        };
+        observer.interval(&self.moment(*borders), &interval);
+    }
+
+    /// Reports the intervals up to `last_ns`, when all clients have ended: `number` is the next.
+    fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
+        // A trial that was stopped before its window has no interval.
+        if last_ns <= borders.first_ns {
+            return;
+        }
+        let last = borders.interval(last_ns - 1).max(self.pending.keys().next_back().copied().unwrap_or(0));
+        while number < last {
+            self.report(borders, number, borders.interval_end(number), observer);
+            number += 1;
+        }
+        self.report(borders, number, last_ns, observer);
+    }
+
+    fn used(&self, pulse: &Pulse) -> Used {
+        let pulses = self.workers.pulses().iter().map(|pulse| &**pulse).chain([pulse]);
+        Used {
+            cpu_ns: usage::cpu_ns(),
+            device_bytes: usage::device_bytes(),
+            threads_ns: pulses.map(Pulse::cpu_ns).collect(),
+            at_ns: Monotonic.now_ns(),
+        }
+    }
+
+    fn threads(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
+        let wall_ns = Monotonic.now_ns().saturating_sub(before.at_ns);
+        let pulses = self.workers.pulses().iter().map(|pulse| &**pulse).chain([pulse]);
+        pulses
+            .zip(&before.threads_ns)
+            .map(|(pulse, earlier)| ThreadUse {
+                name: pulse.name.clone(),
+                clients: pulse.clients,
+                cpu_ns: pulse.cpu_ns().saturating_sub(*earlier),
+                wall_ns,
+                lag: pulse.reading(),
+            })
+            .collect()
+    }
+
+    /// What was due and is in no histogram of latencies, and how much was due in all.
+    fn censored(&self, borders: &Borders, ending: Ending, now: u64) -> (Censored, Option<u64>) {
+        let mut censored = Censored::default();
+        // What nobody waited for any longer than until now is known to take that long.
+        let until_ns = borders.cutoff_ns.min(now);
+        // Who is stopped early is not blamed for what he had only just become late for.
+        let horizon_ns = match ending {
+            Ending::Time => borders.end_ns,
+            Ending::Count => NEVER,
+            Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
+        };
+        let mut add = |index: u64, due_ns: u64, sent: bool| {
+            let bounds = censored.bounds.entry(self.task.workload.step_of(index)).or_default();
+            let bound = until_ns.saturating_sub(due_ns);
+            bounds[1].record(bound);
+            if sent {
+                censored.unanswered += 1;
+                bounds[0].record(bound);
+            } else {
+                censored.unsent += 1;
+            }
+        };
+        for one in self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished()) {
+            let Unfinished { index, due_ns, sent } = one;
+            if sent || due_ns < horizon_ns {
+                add(index, due_ns, sent);
+            }
+        }
+        let Some(pace) = &self.task.pace else { return (censored, None) };
+        let (segment, mut cursor) = (self.spec.segment, loadstone_load::pace::Cursor::default());
+        if ending != Ending::Count {
+            let mut step = self.task.scheduler.claimed().max(segment.share(borders.first_index));
+            while step < borders.steps {
+                let index = segment.index(step);
+                let due_ns = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
+                if due_ns >= horizon_ns {
+                    break;
+                }
+                add(index, due_ns, false);
+                step += 1;
+            }
+        }
+        let answered = totals(self.workers.recorders()).operations;
+        let due = match ending {
+            Ending::Time => borders.due(pace, segment, borders.first_ns, borders.end_ns),
+            _ => answered + censored.unanswered + censored.unsent,
+        };
+        (censored, Some(due))
     }
 }
 
@@ -249,8 +377,4 @@ fn since(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> 
         }
     }
     now
-}
-
-fn seconds_ns(seconds: f64) -> u64 {
-    (seconds * 1e9) as u64
 }

@@ -15,12 +15,13 @@ use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 
+use crate::actor::Work;
 use crate::control::{Control, End};
 use crate::error::EngineError;
 use crate::observer::Observer;
-use crate::spec::TrialSpec;
+use crate::spec::{TrialSpec, WorkSpec};
 use crate::trial;
-use crate::workload::SpecWorkload;
+use crate::workload::{RecordsOf, SeriesOf};
 
 /// The stores there are, with a line on each.
 pub const STORES: &[(&str, &str)] = &[
@@ -40,8 +41,17 @@ pub const STORES: &[(&str, &str)] = &[
 
 /// Runs a trial to its end.
 pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Observer) -> Result<End, EngineError> {
-    let workload = SpecWorkload::of(spec)?;
-    visit(&spec.store.name, Trial { spec, workload, controls, observer })?
+    let (name, phase, seed) = (&spec.store.name, spec.phase, spec.seed);
+    match &spec.work {
+        WorkSpec::Records(records) => {
+            let workload = RecordsOf::new(records, phase, seed)?;
+            visit(name, Trial { spec, workload, controls, observer })?
+        }
+        WorkSpec::TimeSeries(series) => {
+            let workload = SeriesOf::new(series, phase, seed)?;
+            visit(name, Trial { spec, workload, controls, observer })?
+        }
+    }
 }
 
 /// Something that is done with a store, whichever it is.
@@ -71,18 +81,18 @@ pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineErro
     })
 }
 
-struct Trial<'a> {
+struct Trial<'a, W> {
     spec: &'a TrialSpec,
-    workload: SpecWorkload,
+    workload: W,
     controls: &'a Receiver<Control>,
     observer: &'a mut dyn Observer,
 }
 
-impl Visitor for Trial<'_> {
+impl<W: Work + Send + Sync> Visitor for Trial<'_, W> {
     type Output = Result<End, EngineError>;
 
     fn visit<S: Store>(self) -> Self::Output {
-        trial::run::<S, _>(self.spec, self.workload, self.controls, self.observer)
+        trial::run::<S, W>(self.spec, self.workload, self.controls, self.observer)
     }
 }
 

@@ -8,7 +8,8 @@ use loadstone_load::meter::Reading;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tape::Readings;
+use crate::observer::Censored;
+use crate::recorder::Readings;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +28,7 @@ pub enum Event {
 /// The store is open, every session connected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ready {
-    /// Version of this format: 1.
+    /// Version of this format: 2.
     pub events: u32,
     /// The engine's version.
     pub engine: String,
@@ -49,49 +50,91 @@ pub struct Ready {
     pub connect_seconds: f64,
 }
 
-/// Histograms of one kind of operation with one outcome.
+/// Histograms of one step with one outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// READ, UPDATE …
     pub operation: String,
-    /// OK, `NOT_FOUND` …
+    /// OK, `NOT_FOUND` …; in a summary also `CENSORED`: operations whose end was not seen, with lower bounds of their
+    /// latencies.
     pub status: String,
     /// How many.
     pub count: u64,
-    /// done − sent in ns: HDR histogram V2 (compressed form), base64.
+    /// done − sent in ns: HDR histogram V2 (compressed form), base64. `CENSORED`: of those that were sent.
     pub service: String,
     /// done − due in ns; with a rate only.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
+    /// The same less the generator's own lateness: what the system took lies between the two; with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_lower: Option<String>,
+    /// Exact sum of done − sent, ns; in a summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_ns_sum: Option<u64>,
+    /// Exact sum of done − due, ns; in a summary, with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns_sum: Option<u64>,
 }
 
-/// One interval. The last one of a trial may be shorter.
+/// One interval of the window. Operations belong to the interval in which they were due (closed loop: sent), so more may
+/// come to it later: see [`Interval::earlier`]. The last event comes when all clients have ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
+    /// Its number, from 0: it begins at k × the interval's length after the start of measuring.
+    pub k: u64,
     /// Its start, ns after the start of measuring.
     pub start_ns: u64,
-    /// Its length, ns.
+    /// Its length, ns; the last one may be shorter.
     pub length_ns: u64,
-    /// Its end on the wall clock, ns since the Unix epoch.
+    /// When this was written, ns since the Unix epoch.
     pub unix_ns: u64,
-    /// Measured operations done in it.
-    pub operations: u64,
-    /// Of these, the ones that ended well.
-    pub succeeded: u64,
-    /// Reads in it of records whose insert or delete was under way: neither success nor failure.
-    pub not_yet: u64,
-    /// Operations sent and not yet done at its end.
+    /// Operations due in it; with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
+    /// What has come to it so far.
+    #[serde(flatten)]
+    pub additions: Additions,
+    /// What has come to earlier intervals since the last event.
+    pub earlier: Vec<Earlier>,
+    /// Operations sent and not yet done.
     pub in_flight: u64,
-    /// Operations over 1 ms late though a client was free.
+    /// Operations sent over 1 ms late although a client was idle, since the last event.
     pub late_generator: u64,
-    /// Operations over 1 ms late because all clients were busy.
+    /// Operations over 1 ms late because all clients were busy, since the last event.
     pub late_client: u64,
-    /// CPU time of the engine in it, ns: user, then system.
+    /// CPU time of the engine since the last event, ns: user, then system.
     pub cpu_ns: [u64; 2],
     /// Resident memory of the engine, bytes.
     pub memory_bytes: u64,
-    /// Outcomes with at least one operation in it.
+}
+
+/// What came to an interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Additions {
+    /// Operations that ended well while it lasted, whenever they were due.
+    pub completed: u64,
+    /// Operations that ended while it lasted, whatever their outcome.
+    pub ended: u64,
+    /// Operations due in it that ended well, within the deadline if there is one.
+    pub good: u64,
+    /// Operations due in it that ended well after the deadline.
+    pub late: u64,
+    /// Operations due in it that failed.
+    pub failed: u64,
+    /// Reads due in it of records whose insert or delete was under way: neither success nor failure.
+    pub not_yet: u64,
+    /// Outcomes of operations due in it.
     pub outcomes: Vec<Outcome>,
+}
+
+/// What came to an earlier interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Earlier {
+    /// The interval's number.
+    pub k: u64,
+    /// What came to it.
+    #[serde(flatten)]
+    pub additions: Additions,
 }
 
 /// Something that the judge should know.
@@ -117,31 +160,48 @@ pub struct Summary {
     pub profile: String,
     /// Start of measuring on the wall clock, ns since the Unix epoch.
     pub start_unix_ns: u64,
-    /// From the start of measuring to the end of the last measured operation; to the end of the time where one got no
-    /// answer, or nothing was due, ns.
+    /// The borders of the trial.
+    pub borders: Borders,
+    /// What throughput divides by, ns: the time asked for, whenever the last answer came; without a limit of time, up to the
+    /// last answer. Where a store holds writes back, up to the end of its final flush.
     pub measured_ns: u64,
-    /// Measured operations done, whatever their outcome.
+    /// What throughput divides: operations that ended well within that time.
+    pub completed: u64,
+    /// Operations due in the window: those that ended, those in flight and those unsent; with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
+    /// Counted operations that ended, whatever their outcome and however late.
     pub operations: u64,
     /// Of these, the ones that ended well.
     pub succeeded: u64,
     /// Reads of records whose insert or delete was under way: neither success nor failure.
     pub not_yet: u64,
+    /// Attempts that failed and were followed by another.
+    pub retried: u64,
+    /// Records that the operations read or wrote.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
     /// Operations done while warming up.
     pub warmup_operations: u64,
-    /// Operations sent and never done.
+    /// Operations sent and not answered when the engine stopped waiting.
     pub in_flight: u64,
-    /// Operations due before the end and never sent.
+    /// Operations due before the end and not sent by the cut-off.
     pub unsent: u64,
-    /// Operations over 1 ms late though a client was free.
+    /// Clients whose session did not close: writes that were held there may be lost.
+    pub unclosed: u64,
+    /// Operations sent over 1 ms late although a client was idle.
     pub late_generator: u64,
     /// Operations over 1 ms late because all clients were busy.
     pub late_client: u64,
     /// Wait while all clients were busy, ns, as in [`Outcome::service`]; with a rate only.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_client: Option<String>,
-    /// Wait while a client was free, ns; with a rate only.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Wait while a client was idle, ns; with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_generator: Option<String>,
+    /// The engine's executors, and its conductor.
+    pub executors: Vec<Executor>,
     /// CPU time of the engine while measuring, ns: user, then system.
     pub cpu_ns: [u64; 2],
     /// Peak resident memory of the engine, bytes.
@@ -156,8 +216,40 @@ pub struct Summary {
     pub settle_seconds: Option<f64>,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
-    /// First words of each kind of failure, by `OPERATION STATUS`.
+    /// The first message of each kind of failure, by `OPERATION STATUS`.
     pub words: BTreeMap<String, String>,
+}
+
+/// The borders of a trial, which nothing moves while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Borders {
+    /// The length of the warm-up, ns.
+    pub warmup_ns: u64,
+    /// The length of the window, ns; absent without a limit of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// From the start of measuring until overdue operations are no longer sent, ns; absent without a limit of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cutoff_ns: Option<u64>,
+    /// The length of an interval, ns.
+    pub interval_ns: u64,
+}
+
+/// A thread of the engine, within the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Executor {
+    /// `executor-0` …, or `conductor`.
+    pub name: String,
+    /// Clients that it serves.
+    pub clients: u64,
+    /// Processor time, ns.
+    pub cpu_ns: u64,
+    /// How long it was looked at, ns.
+    pub wall_ns: u64,
+    /// The share of the time in which it was at work.
+    pub busy: f64,
+    /// How much too late a tick of 1 ms on this thread woke, ns, as in [`Outcome::service`].
+    pub lag: String,
 }
 
 /// What a garbage collector within the engine's process did while measuring.
@@ -179,16 +271,40 @@ pub fn encode(reading: &Reading) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// Outcomes of service readings and, with a rate, response readings.
-pub fn outcomes(service: &Readings, response: &Readings) -> Vec<Outcome> {
-    service
+/// The outcomes of readings, by the names of their steps. `summed`: with their sums.
+pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
+    latencies
         .iter()
-        .map(|((kind, status), reading)| Outcome {
-            operation: kind.name().to_owned(),
-            status: status.name().to_owned(),
-            count: reading.count(),
-            service: encode(reading),
-            response: response.get(&(*kind, *status)).map(encode),
+        .map(|((step, status), [service, response, lower])| {
+            let open = response.count() > 0;
+            Outcome {
+                operation: steps[usize::from(step.0)].to_owned(),
+                status: status.name().to_owned(),
+                count: service.count(),
+                service: encode(service),
+                response: open.then(|| encode(response)),
+                response_lower: open.then(|| encode(lower)),
+                service_ns_sum: summed.then(|| service.sum()),
+                response_ns_sum: (summed && open).then(|| response.sum()),
+            }
+        })
+        .collect()
+}
+
+/// The outcomes of operations whose end was not seen.
+pub fn censored(censored: &Censored, steps: &[&str], open: bool) -> Vec<Outcome> {
+    censored
+        .bounds
+        .iter()
+        .map(|(step, [service, response])| Outcome {
+            operation: steps[usize::from(step.0)].to_owned(),
+            status: "CENSORED".to_owned(),
+            count: response.count(),
+            service: encode(service),
+            response: open.then(|| encode(response)),
+            response_lower: None,
+            service_ns_sum: None,
+            response_ns_sum: None,
         })
         .collect()
 }

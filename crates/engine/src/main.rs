@@ -1,29 +1,33 @@
 //! `loadstone-engine`: drives the load of one trial. See ARCHITECTURE.md.
 
+mod actor;
 mod alarm;
 #[cfg(test)]
 mod allocations;
+mod borders;
 mod calibrate;
 mod client;
 mod clock;
 mod conductor;
 mod control;
-mod course;
 mod dispatch;
 mod doors;
 mod error;
 mod event;
+mod failures;
 mod limits;
 mod notes;
 mod observer;
 mod output;
+mod pulse;
+mod recorder;
+mod scheduler;
 mod schema;
 mod signals;
 #[cfg(test)]
 mod simulation;
 mod sink;
 mod spec;
-mod tape;
 mod trial;
 mod trial_mode;
 mod tsc;

@@ -1,24 +1,28 @@
-//! What the engine says against itself and about the run (DESIGN: "the engine accuses itself").
+//! What the engine reports against itself and about the run.
+
+use loadstone_load::Status;
 
 use crate::event::Note;
 use crate::observer::Closed;
-use crate::tape::merge;
 
 /// More than this share of operations over 1 ms late is a verdict, not an accident.
 const LATE_SHARE: f64 = 0.001;
-/// An engine that takes more of the processors than this has none left to be on time.
-const CPU_SHARE: f64 = 0.9;
+/// A thread of the engine that is at work for more than this share of the time has none left to be on time.
+const BUSY_SHARE: f64 = 0.9;
 /// More than this share of an embedded operation's time being ours distorts the comparison.
 const DRIVER_SHARE: f64 = 0.1;
+/// A rate of which more than this share was not answered was not held.
+const CENSORED_SHARE: f64 = 0.001;
 
 /// The notes of a trial.
 pub fn of(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(generator_limited(closed));
     notes.extend(client_limited(closed));
-    notes.extend(unsent(closed));
+    notes.extend(rate_not_held(closed));
     notes.extend(errors(closed));
-    notes.extend(hung(closed));
+    notes.extend(unanswered(closed));
+    notes.extend(unclosed(closed));
     if cfg!(debug_assertions) {
         notes.push(note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
     }
@@ -31,30 +35,35 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
 
 fn generator_limited(closed: &Closed<'_>) -> Option<Note> {
     let totals = closed.moment.totals;
-    let late = totals.late_generator as f64 / totals.measured.max(1) as f64;
+    let late = totals.late_generator as f64 / totals.operations.max(1) as f64;
     if late > LATE_SHARE {
         return Some(note(
             "generator-limited",
-            format!("{:.2} % of the operations went out over 1 ms late though a client was free", late * 100.0),
+            format!("{:.2} % of the operations were sent more than 1 ms late although a client was idle", late * 100.0),
             "run fewer clients per engine, use more engines, or set spin.sleep=true",
         ));
     }
-    if totals.measured == 0 {
+    if totals.operations == 0 {
         return None;
     }
-    let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let cpu = closed.cpu_ns.iter().sum::<u64>() as f64 / (closed.window_ns.max(1) as f64 * processors);
-    if !closed.embedded && cpu > CPU_SHARE {
+    let executors = closed.threads.iter().filter(|thread| thread.clients > 0);
+    let busiest = executors.max_by(|a, b| a.busy().total_cmp(&b.busy()));
+    if let Some(busiest) = busiest.filter(|busiest| !closed.embedded && busiest.busy() > BUSY_SHARE) {
         return Some(note(
             "generator-limited",
-            format!("the engine used {:.0} % of the processors", cpu * 100.0),
-            "use more engines, or a host with more processors",
+            format!(
+                "{}, which serves {} clients, was busy for {:.0} % of the time",
+                busiest.name,
+                busiest.clients,
+                busiest.busy() * 100.0
+            ),
+            "use more executors or engines, or a host with more processors",
         ));
     }
     // In the closed loop each worker is busy all the time, so its time per operation is the store's and ours.
-    let each = closed.measured_ns as f64 * closed.moment.tapes.len() as f64 / totals.measured.max(1) as f64;
+    let each = closed.window.length_ns as f64 * closed.moment.recorders.len() as f64 / totals.operations as f64;
     let share = closed.driver_ns / each.max(1.0);
-    (closed.embedded && !closed.open && totals.measured > 0 && share > DRIVER_SHARE).then(|| {
+    (closed.embedded && !closed.open && share > DRIVER_SHARE).then(|| {
         note(
             "generator-limited",
             format!(
@@ -69,7 +78,7 @@ fn generator_limited(closed: &Closed<'_>) -> Option<Note> {
 
 fn client_limited(closed: &Closed<'_>) -> Option<Note> {
     let totals = closed.moment.totals;
-    let late = totals.late_client as f64 / totals.measured.max(1) as f64;
+    let late = totals.late_client as f64 / totals.operations.max(1) as f64;
     (late > LATE_SHARE).then(|| {
         note(
             "client-limited",
@@ -79,37 +88,49 @@ fn client_limited(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-fn unsent(closed: &Closed<'_>) -> Option<Note> {
-    (closed.unsent > 0).then(|| {
+fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
+    let due = closed.due.filter(|&due| due > 0)?;
+    let censored = closed.censored.unanswered + closed.censored.unsent;
+    let share = censored as f64 / due as f64;
+    (share > CENSORED_SHARE).then(|| {
         note(
-            "unsent",
-            format!("{} operations were due before the end and never sent", closed.unsent),
-            "the store does not hold this rate: lower it, or add clients",
+            "rate-not-held",
+            format!("{censored} of {due} operations that were due ({:.2} %) had no answer in time", share * 100.0),
+            "the latencies depend on how long was measured: lower the rate, or add clients",
         )
     })
 }
 
 fn errors(closed: &Closed<'_>) -> Option<Note> {
-    let service = merge(closed.moment.tapes.iter().filter_map(|tape| tape.service.as_ref()));
-    let failed: u64 = service.iter().filter(|((_, s), _)| s.is_failure()).map(|(_, r)| r.count()).sum();
+    let failed = closed.latencies.iter().filter(|((_, status), _)| status.is_failure());
+    let failed: u64 = failed.map(|(_, latencies)| latencies[0].count()).sum();
     if failed == 0 {
         return None;
     }
-    let first = service
-        .keys()
-        .filter(|(_, status)| status.is_failure())
-        .find_map(|&(kind, status)| closed.moment.course.words(kind, status));
-    let words = first.map(|words| format!(", the first: {words}")).unwrap_or_default();
-    Some(note("errors", format!("{failed} steps failed{words}"), "see the counts by operation and status"))
+    let mut messages = closed.moment.failures.messages();
+    let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
+    let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
+    Some(note("errors", format!("{failed} steps failed{first}"), "see the counts by operation and status"))
 }
 
-fn hung(closed: &Closed<'_>) -> Option<Note> {
-    let left = closed.moment.totals.in_flight;
+fn unanswered(closed: &Closed<'_>) -> Option<Note> {
+    let left = closed.censored.unanswered;
     (left > 0).then(|| {
         note(
             "hung",
-            format!("{left} operations got no answer and are in no histogram"),
+            format!("{left} operations had no answer when the engine stopped waiting"),
             "look at the system: it stopped answering",
+        )
+    })
+}
+
+fn unclosed(closed: &Closed<'_>) -> Option<Note> {
+    let left: u64 = closed.moment.failures.unclosed().map(|(_, clients)| clients).sum();
+    (left > 0).then(|| {
+        note(
+            "unclosed",
+            format!("{left} clients did not close: writes that were still held there may be lost"),
+            "see the message of CLEANUP; the system must be there until the load has ended",
         )
     })
 }

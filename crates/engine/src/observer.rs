@@ -3,28 +3,46 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use loadstone_load::StepId;
+use loadstone_load::meter::Reading;
 use loadstone_stores::{Collections, Promise};
 
+use crate::borders::{Borders, Window};
 use crate::control::End;
-use crate::course::Course;
+use crate::failures::Failures;
+use crate::recorder::{Additions, Readings, Recorder, Totals};
 use crate::spec::TrialSpec;
-use crate::tape::{Tape, Totals};
 
 /// What an observer sees while the trial runs and after it.
 #[derive(Debug)]
 pub struct Moment<'a> {
-    /// The tapes of all workers.
-    pub tapes: &'a [Arc<Tape>],
-    /// The shared state of the clients.
-    pub course: &'a Course,
-    /// Start of measuring, ns on the monotonic clock.
-    pub start_ns: u64,
-    /// Start of this interval, and now; ns on the monotonic clock.
-    pub interval_ns: (u64, u64),
+    /// The recorders of all workers.
+    pub recorders: &'a [Arc<Recorder>],
+    /// What the system said of its failures.
+    pub failures: &'a Failures,
+    /// The borders, on the monotonic clock.
+    pub borders: Borders,
     /// Totals now.
     pub totals: Totals,
     /// Operations of the segment, if their number is the limit.
     pub operations: Option<u64>,
+}
+
+/// One interval of the window.
+#[derive(Debug)]
+pub struct Interval<'a> {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Its start, ns after the first counted instant.
+    pub start_ns: u64,
+    /// Its length, ns.
+    pub length_ns: u64,
+    /// Operations due in it, at a rate.
+    pub due: Option<u64>,
+    /// What is known of it so far.
+    pub additions: &'a Additions,
+    /// What came to earlier ones, by their numbers.
+    pub earlier: &'a [(u64, Additions)],
 }
 
 /// What is known when the store is open and every session connected.
@@ -32,14 +50,49 @@ pub struct Moment<'a> {
 pub struct Opened<'a> {
     /// The spec.
     pub spec: &'a TrialSpec,
-    /// What the store promises.
+    /// What the store guarantees.
     pub promise: &'a Promise,
+    /// Names of the steps.
+    pub steps: &'static [&'static str],
     /// Clients of this segment.
     pub clients: u64,
     /// The driver's own cost, ns per operation.
     pub driver_ns: f64,
     /// How long it took.
     pub connect: Duration,
+}
+
+/// Operations whose end was not seen: their latency is known only to be at least something.
+#[derive(Clone, Debug, Default)]
+pub struct Censored {
+    /// Sent and not answered.
+    pub unanswered: u64,
+    /// Due and never sent.
+    pub unsent: u64,
+    /// By step: bounds of the service time, of those sent; bounds of the response, of all.
+    pub bounds: std::collections::BTreeMap<StepId, [Reading; 2]>,
+}
+
+/// What one thread of the engine used, and how late it was.
+#[derive(Clone, Debug)]
+pub struct ThreadUse {
+    /// Its name.
+    pub name: String,
+    /// Clients that it serves.
+    pub clients: u64,
+    /// Processor time within the window, ns.
+    pub cpu_ns: u64,
+    /// How long that was, ns.
+    pub wall_ns: u64,
+    /// How much too late its ticks woke, ns.
+    pub lag: Reading,
+}
+
+impl ThreadUse {
+    /// The share of the time in which it was at work.
+    pub fn busy(&self) -> f64 {
+        (self.cpu_ns as f64 / self.wall_ns.max(1) as f64).min(1.0)
+    }
 }
 
 /// What is known at the end.
@@ -49,19 +102,22 @@ pub struct Closed<'a> {
     pub moment: Moment<'a>,
     /// How it ended.
     pub end: End,
-    /// Start of measuring, Unix ns.
+    /// The first counted instant, Unix ns.
     pub start_unix_ns: u64,
-    /// From the start of measuring to the end of the last measured operation; to the end of the time where one got no
-    /// answer, or nothing was due.
-    pub measured_ns: u64,
-    /// From the start of measuring until all clients were home; what `cpu_ns` and `device_bytes` cover.
-    pub window_ns: u64,
-    /// Operations due and never sent.
-    pub unsent: u64,
+    /// What throughput divides, and by what.
+    pub window: Window,
+    /// Operations due in the window, at a rate.
+    pub due: Option<u64>,
+    /// Operations whose end was not seen.
+    pub censored: Censored,
+    /// Latencies of all counted operations, if they are recorded.
+    pub latencies: &'a Readings,
     /// CPU time while measuring, ns: user, system.
     pub cpu_ns: [u64; 2],
     /// Device bytes while measuring: read, written.
     pub device_bytes: [u64; 2],
+    /// The engine's threads that serve many clients, and the conductor.
+    pub threads: Vec<ThreadUse>,
     /// Mean service time and driver cost tell our share of the run.
     pub driver_ns: f64,
     /// How long the store took to become idle, if asked for.
@@ -78,14 +134,10 @@ pub struct Closed<'a> {
 pub trait Observer {
     /// The store is open, every session connected.
     fn ready(&mut self, opened: &Opened<'_>);
-    /// The load starts.
+    /// The window begins.
     fn started(&mut self, _moment: &Moment<'_>) {}
-    /// An interval has passed. Not called while warming up.
-    fn interval(&mut self, moment: &Moment<'_>);
-    /// The last interval, shorter than the others, is over: all clients are home, the store is not yet settled.
-    fn stopped(&mut self, moment: &Moment<'_>) {
-        self.interval(moment);
-    }
+    /// An interval of the window is over; the last one when all clients have ended.
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
     /// The end. Called once if `ready` was.
     fn end(&mut self, closed: &Closed<'_>);
 }

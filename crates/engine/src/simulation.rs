@@ -97,22 +97,42 @@ pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 pub struct Scripted {
     timer: SimTimer,
     script: Script,
+    /// Of inserts, if they have one of their own.
+    inserts: Option<Script>,
     error: Option<String>,
 }
 
 impl Scripted {
     /// A session in a world.
     pub fn new(timer: &SimTimer, script: &Script) -> Self {
-        Self { timer: timer.clone(), script: Rc::clone(script), error: None }
+        Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None }
+    }
+
+    /// The same with a script for inserts.
+    pub fn inserting(self, script: Option<&Script>) -> Self {
+        Self { inserts: script.cloned(), ..self }
+    }
+
+    /// Every answer takes `service_ns`, but none comes between two instants.
+    pub fn silent_between(timer: &SimTimer, from_ns: u64, to_ns: u64, service_ns: u64) -> Script {
+        let timer = timer.clone();
+        Rc::new(move |_| {
+            let (now, done) = (timer.now_ns(), timer.now_ns() + service_ns);
+            (if (from_ns..to_ns).contains(&done) { to_ns - now } else { service_ns }, Status::Ok)
+        })
     }
 
     /// What it rests after a failure.
     pub const REST_NS: u64 = 50_000_000;
 
     async fn act(&mut self, key: &[u8]) -> Status {
-        let (ns, status) = (self.script)(key);
+        self.follow(&Rc::clone(&self.script), key).await
+    }
+
+    async fn follow(&mut self, script: &Script, key: &[u8]) -> Status {
+        let (ns, status) = script(key);
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
-        // As stores do: that there is no such record needs no words.
+        // As stores do: that there is no such record needs no message.
         if !status.is_ok() && status != Status::NotFound {
             self.error = Some(format!("scripted {}", status.name()));
         }
@@ -133,7 +153,8 @@ impl Session for Scripted {
         self.act(key).await
     }
     async fn insert(&mut self, key: &[u8], _: &Row) -> Status {
-        self.act(key).await
+        let script = Rc::clone(self.inserts.as_ref().unwrap_or(&self.script));
+        self.follow(&script, key).await
     }
     async fn update(&mut self, key: &[u8], _: &Row) -> Status {
         self.act(key).await

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::meter::{Grid, Table};
-use loadstone_load::{Kind, Status};
+use loadstone_load::{Kind, Status, StepId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,43 +70,45 @@ pub enum YcsbTable {
 
 impl YcsbTape {
     /// A tape for a sink of YCSB's; `None` for ours.
-    pub fn new(sink: &Sink, open: bool, to_unix_ns: u64) -> Option<Self> {
-        let op = YcsbTable::new(sink)?;
-        let intended = if open { YcsbTable::new(sink) } else { None };
+    pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
+        let op = YcsbTable::new(sink, steps)?;
+        let intended = if open { YcsbTable::new(sink, steps) } else { None };
         Some(Self { op, intended, to_unix_ns })
     }
 
     /// Records a step.
     #[inline]
-    pub fn record(&self, kind: Kind, status: Status, times: Times) {
+    pub fn record(&self, step: StepId, status: Status, times: Times) {
+        // YCSB counts a read-modify-write as done whatever became of its halves; they tell.
+        let status = if step == Kind::ReadModifyWrite.step() { Status::Ok } else { status };
         let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
-        self.op.record(kind, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
+        self.op.record(step, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
         if let Some(intended) = &self.intended {
-            intended.record(kind, status, times.done.saturating_sub(times.due) / 1_000, unix_ms);
+            intended.record(step, status, times.done.saturating_sub(times.due) / 1_000, unix_ms);
         }
     }
 }
 
 impl YcsbTable {
-    fn new(sink: &Sink) -> Option<Self> {
+    fn new(sink: &Sink, steps: usize) -> Option<Self> {
         Some(match sink {
             Sink::HdrNs => return None,
-            Sink::YcsbHdrUs => Self::Hdr(Table::default()),
-            Sink::YcsbHistogram { buckets } => Self::Histogram(*buckets, Table::default()),
-            Sink::YcsbSeries { granularity_ms } => Self::Series(*granularity_ms, Table::default()),
-            Sink::YcsbRaw => Self::Raw(Table::default()),
+            Sink::YcsbHdrUs => Self::Hdr(Table::new(steps)),
+            Sink::YcsbHistogram { buckets } => Self::Histogram(*buckets, Table::new(steps)),
+            Sink::YcsbSeries { granularity_ms } => Self::Series(*granularity_ms, Table::new(steps)),
+            Sink::YcsbRaw => Self::Raw(Table::new(steps)),
         })
     }
 
     #[inline]
-    fn record(&self, kind: Kind, status: Status, us: u64, unix_ms: impl Fn() -> u64) {
+    fn record(&self, step: StepId, status: Status, us: u64, unix_ms: impl Fn() -> u64) {
         match self {
-            Self::Hdr(table) => table.cell(kind, status, Grid::default).record(us),
-            Self::Histogram(buckets, table) => table.cell(kind, status, || Buckets::new(*buckets)).record(us),
+            Self::Hdr(table) => table.cell(step, status, Grid::default).record(us),
+            Self::Histogram(buckets, table) => table.cell(step, status, || Buckets::new(*buckets)).record(us),
             Self::Series(granularity, table) => {
-                table.cell(kind, status, Series::default).record(us, unix_ms() / (*granularity).max(1));
+                table.cell(step, status, Series::default).record(us, unix_ms() / (*granularity).max(1));
             }
-            Self::Raw(table) => table.cell(kind, status, Raw::default).record(us, unix_ms()),
+            Self::Raw(table) => table.cell(step, status, Raw::default).record(us, unix_ms()),
         }
     }
 }

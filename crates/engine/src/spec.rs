@@ -1,4 +1,4 @@
-//! The TrialSpec: what `loadstone-engine trial` reads, and what every door translates its arguments into.
+//! The TrialSpec: what `loadstone-engine trial` reads, and what every front end translates its arguments into.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,9 @@ use crate::error::EngineError;
 use crate::sink::Sink;
 
 /// The version of this format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The oldest version that is still read.
+const OLDEST: u64 = 1;
 
 /// More clients than any host has memory for.
 pub const CLIENTS_MAX: u64 = 1_000_000;
@@ -27,14 +29,14 @@ const ZERO_PADDING_MAX: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
-    /// Version of the format: 1.
+    /// Version of the format: 2.
     pub spec: u32,
     /// The store and how it is opened.
     pub store: StoreSpec,
     /// Whether records are loaded or a workload is run on them.
     pub phase: Phase,
     /// What is done.
-    pub workload: WorkloadSpec,
+    pub work: WorkSpec,
     /// Clients of the whole trial; a segment runs its share.
     pub clients: u64,
     /// When operations are sent.
@@ -59,6 +61,9 @@ pub struct TrialSpec {
     /// 32 clients of a networked store.
     #[serde(default)]
     pub executors: u64,
+    /// An operation that ends well, but later than this after it was due (closed loop: sent), is counted as late, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<f64>,
     /// What is recorded.
     pub sinks: Vec<Sink>,
     /// How often an interval is reported, ms.
@@ -123,21 +128,21 @@ pub enum Phase {
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "lowercase")]
+#[serde(tag = "type", rename_all = "snake_case")]
 // One per process: a box would save nothing.
 #[allow(clippy::large_enum_variant)]
-pub enum WorkloadSpec {
-    /// YCSB's `CoreWorkload`.
-    Core(CoreSpec),
+pub enum WorkSpec {
+    /// Records with fields, as in YCSB's `CoreWorkload`.
+    Records(CoreSpec),
     /// YCSB's `TimeSeriesWorkload`.
     TimeSeries(TimeSeriesSpec),
 }
 
-impl WorkloadSpec {
+impl WorkSpec {
     /// The table of all operations.
     pub fn table(&self) -> &str {
         match self {
-            Self::Core(core) => &core.table,
+            Self::Records(records) => &records.table,
             Self::TimeSeries(series) => &series.table,
         }
     }
@@ -174,20 +179,28 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
-    /// Reads a spec. Errors name the place.
+    /// Reads a spec of this version or an older one. Errors name the place.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
-        // The version is looked at first: a newer spec has fields that we cannot name.
-        let version = serde_json::from_str::<serde_json::Value>(text).ok().and_then(|v| v.get("spec")?.as_u64());
-        if let Some(version) = version.filter(|&v| v != u64::from(VERSION)) {
-            return Err(EngineError::usage(format!(
-                "the TrialSpec has version {version}, this engine reads {VERSION}"
-            ))
-            .hint("use the loadstone and loadstone-engine of one installation"));
-        }
-        let spec: Self = serde_json::from_str(text).map_err(|error| {
+        let unreadable = |error: serde_json::Error| {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
                 .hint("docs/reference/schemas/trial-spec.json is its form")
-        })?;
+        };
+        // The version is looked at first: a newer spec has fields that we cannot name.
+        let mut value: serde_json::Value = serde_json::from_str(text).map_err(unreadable)?;
+        let spec = match value.get("spec").and_then(serde_json::Value::as_u64) {
+            Some(version) if !(OLDEST..=u64::from(VERSION)).contains(&version) => {
+                return Err(EngineError::usage(format!(
+                    "the TrialSpec has version {version}, this engine reads {OLDEST} to {VERSION}"
+                ))
+                .hint("use the loadstone and loadstone-engine of one installation"));
+            }
+            Some(1) => {
+                from_version_1(&mut value);
+                serde_json::from_value(value).map_err(unreadable)?
+            }
+            // From the text, which says where it is wrong.
+            _ => serde_json::from_str::<Self>(text).map_err(unreadable)?,
+        };
         spec.check()?;
         Ok(spec)
     }
@@ -204,15 +217,15 @@ impl TrialSpec {
         if self.clients < self.segment.n {
             let (clients, n) = (self.clients, self.segment.n);
             return Err(EngineError::usage(format!("{clients} clients cannot be split into {n} segments"))
-                .hint(format!("use at least as many: -threads {n}")));
+                .hint(format!("use at least {n} clients")));
         }
         if self.clients > CLIENTS_MAX {
-            return Err(EngineError::usage(format!("threadcount must be at most {CLIENTS_MAX}, got {}", self.clients))
-                .hint("use -threads with a smaller number, or several engines with segment=k/n"));
+            return Err(EngineError::usage(format!("clients must be at most {CLIENTS_MAX}, got {}", self.clients))
+                .hint("use fewer clients, or several engines with a segment each"));
         }
         if self.until.operations.is_none() && self.until.seconds.is_none() {
             return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
-                .hint("set operationcount or maxexecutiontime"));
+                .hint("set a number of operations or of seconds"));
         }
         let time = |name: &str, seconds: f64| {
             if seconds.is_finite() && (0.0..=1e9).contains(&seconds) {
@@ -225,18 +238,38 @@ impl TrialSpec {
         time("until.seconds", self.until.seconds.unwrap_or(0.0))?;
         time("warmup_seconds", self.warmup_seconds)?;
         time("inserts.retry_seconds", self.inserts.retry_seconds)?;
+        time("deadline_ms", self.deadline_ms.unwrap_or(0.0))?;
+        if self.phase == Phase::Load && self.warmup_seconds > 0.0 {
+            return Err(EngineError::usage("a load cannot have a warm-up: every record of it counts")
+                .hint("leave the warm-up out"));
+        }
         if self.interval_ms == 0 {
             return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
         }
         if self.lease_ms == Some(0) {
             return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
         }
-        if let WorkloadSpec::Core(core) = &self.workload {
-            check_core(core)?;
+        if let WorkSpec::Records(records) = &self.work {
+            check_core(records)?;
         }
         Pace::new(&self.pace, self.seed).map_err(|error| EngineError::usage(error).hint("change pace.rate"))?;
         Ok(())
     }
+}
+
+/// Turns version 1, where `work` was `workload` and its types were `core` and `timeseries`, into version 2.
+fn from_version_1(spec: &mut serde_json::Value) {
+    let Some(fields) = spec.as_object_mut() else { return };
+    fields.insert("spec".to_owned(), VERSION.into());
+    let Some(mut work) = fields.remove("workload") else { return };
+    if let Some(kind) = work.get_mut("type") {
+        match kind.as_str() {
+            Some("core") => *kind = "records".into(),
+            Some("timeseries") => *kind = "time_series".into(),
+            _ => {}
+        }
+    }
+    fields.insert("work".to_owned(), work);
 }
 
 fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
@@ -285,12 +318,17 @@ mod tests {
         let spec = TrialSpec::parse(SPEC).unwrap();
         assert_eq!((spec.store.name.as_str(), spec.clients), ("rocksdb", 8));
         assert_eq!(spec.segment, Segment::default(), "what is left out has its default");
+        let WorkSpec::Records(records) = &spec.work else { panic!("{:?}", spec.work) };
+        assert_eq!((spec.spec, records.field_count), (2, 10));
+        let again = TrialSpec::parse(&serde_json::to_string(&spec).unwrap()).unwrap();
+        assert_eq!(again, spec, "it is written as version 2, and read again");
     }
 
     #[test]
     fn what_cannot_be_run_is_refused_with_its_reason() {
         for (from, to, wanted) in [
-            ("\"spec\": 1", "\"spec\": 2", "version 2"),
+            ("\"spec\": 1", "\"spec\": 3", "version 3"),
+            ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warm-up"),
             ("\"clients\": 8", "\"clients\": 0", "at least 1"),
             ("\"clients\": 8", "\"clients\": -1", "cannot be read"),
             ("\"clients\": 8", "\"cleints\": 8", "cleints"),

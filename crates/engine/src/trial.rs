@@ -4,20 +4,31 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use loadstone_load::Workload;
 use loadstone_load::pace::Pace;
 use loadstone_stores::{Options, Store};
 
+use crate::actor::inserts::{InsertLog, InsertPolicy};
+use crate::actor::{Task, Work};
+use crate::borders::{Borders, NEVER, seconds_ns};
+use crate::clock::{Clock, Monotonic, unix_ns};
 use crate::conductor::Conductor;
 use crate::control::{Control, End};
-use crate::course::{Acks, Course};
 use crate::error::EngineError;
+use crate::failures::Failures;
 use crate::observer::{Observer, Opened};
+use crate::recorder::Shape;
+use crate::scheduler::Scheduler;
 use crate::spec::{Phase, TrialSpec};
-use crate::workers::{Crew, Job};
+use crate::workers::{Job, Workers, threads};
+
+/// How many operations a client takes at once where their order does not matter. More would leave the last client with a
+/// batch when the others are done.
+const STRIPE_MAX: u64 = 32;
+/// With fewer operations than this for each client they are taken one by one.
+const STRIPED_MIN: u64 = 10_000;
 
 /// Runs a trial on a store of type `S`.
-pub fn run<S: Store, W: Workload + 'static>(
+pub fn run<S: Store, W: Work + Send + Sync>(
     spec: &TrialSpec,
     workload: W,
     controls: &Receiver<Control>,
@@ -25,41 +36,57 @@ pub fn run<S: Store, W: Workload + 'static>(
 ) -> Result<End, EngineError> {
     crate::clock::calibrate();
     let connecting = Instant::now();
-    let workload = Arc::new(workload);
     let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
-    let driver_ns = crate::calibrate::driver_ns(&*workload, spec.seed);
     let clients = spec.segment.share(spec.clients);
+    let (by_thread, workers) = threads::<S>(clients, spec.executors);
+    let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
+    let operations = operations.map(|n| spec.segment.share(n));
+    let stripe = if by_thread && pace.is_none() && workload.any_order() { stripe(operations, clients) } else { 1 };
+    let (workload, driver_ns) = crate::calibrate::driver_ns(workload, spec.seed, workers, stripe);
     let store = S::open(&Options {
         properties: spec.store.properties.clone(),
         durability: spec.store.durability.into(),
-        table: spec.workload.table().to_owned(),
+        table: spec.work.table().to_owned(),
         create: spec.creates(),
         clients: clients as usize,
     })?;
     let promise = store.promise();
-    let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
-    let course = Course::new(spec.segment, operations.map_or(u64::MAX, |n| spec.segment.share(n)));
-    if spec.warmup_seconds > 0.0 {
-        course.warm_up();
-    }
-    let job = Job {
-        store: Arc::new(store),
-        workload: Arc::clone(&workload),
-        course: Arc::new(course),
-        pace: pace.map(Arc::new),
-        acks: (spec.phase == Phase::Run).then(|| Arc::new(Acks::new())),
-        spec: Arc::new(spec.clone()),
+    let borders = Borders::plan(spec, pace.as_ref(), operations)?;
+    let shape = Shape {
+        steps: workload.steps().len(),
+        sinks: spec.sinks.clone(),
+        open: pace.is_some(),
+        deadline_ns: spec.deadline_ms.map_or(NEVER, |ms| seconds_ns(ms / 1e3)),
+        to_unix_ns: unix_ns().wrapping_sub(Monotonic.now_ns()),
     };
-    let course = Arc::clone(&job.course);
-    let pace = job.pace.clone();
+    let task = Arc::new(Task {
+        failures: Failures::new(shape.steps),
+        scheduler: Scheduler::new(spec.segment, &borders, stripe),
+        pace,
+        inserts: (spec.phase == Phase::Run).then(InsertLog::new),
+        insert_policy: InsertPolicy {
+            retries: spec.inserts.retries,
+            interval_ns: seconds_ns(spec.inserts.retry_seconds),
+            stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
+        },
+        seed: spec.seed,
+        workload,
+    });
+    let job = Job { store: Arc::new(store), task: Arc::clone(&task), shape, spec: Arc::new(spec.clone()) };
     let keep = Arc::clone(&job.store);
-    let crew = Crew::hire(&job, clients)?;
+    let workers = Workers::start(&job, clients)?;
     drop(job);
-    observer.ready(&Opened { spec, promise: &promise, clients, driver_ns, connect: connecting.elapsed() });
-    let operations = operations.map(|n| spec.segment.share(n));
-    let mut conductor = Conductor { spec, operations, course: &course, pace: pace.as_deref(), crew, driver_ns };
-    let (end, all_home) = conductor.conduct(controls, observer, &*keep);
-    if all_home {
+    observer.ready(&Opened {
+        spec,
+        promise: &promise,
+        steps: task.workload.steps(),
+        clients,
+        driver_ns,
+        connect: connecting.elapsed(),
+    });
+    let mut conductor = Conductor::new(spec, operations, &task, workers, driver_ns);
+    let (end, all_ended) = conductor.conduct(borders, controls, observer, &*keep);
+    if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
         // What stopped a trial is told, not what closing the store then ran into.
         if !matches!(end, End::Failed(_)) {
@@ -72,17 +99,22 @@ pub fn run<S: Store, W: Workload + 'static>(
     Ok(end)
 }
 
+/// How many operations a client takes at once.
+fn stripe(operations: Option<u64>, clients: u64) -> u64 {
+    if operations.is_some_and(|n| n / clients.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
+}
+
 impl TrialSpec {
     /// Whether a missing database may be made: by a load, and by a run that does nothing but insert.
     fn creates(&self) -> bool {
-        use crate::spec::WorkloadSpec;
-        let only_inserts = match &self.workload {
-            WorkloadSpec::Core(core) => {
-                let mix = core.mix;
+        use crate::spec::WorkSpec;
+        let only_inserts = match &self.work {
+            WorkSpec::Records(records) => {
+                let mix = records.mix;
                 mix.insert > 0.0
                     && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
             }
-            WorkloadSpec::TimeSeries(_) => true,
+            WorkSpec::TimeSeries(_) => true,
         };
         self.phase == Phase::Load || only_inserts
     }

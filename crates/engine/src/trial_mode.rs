@@ -11,14 +11,15 @@ use std::time::Duration;
 use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
+use crate::borders::NEVER;
 use crate::control::{Control, End};
 use crate::dispatch;
 use crate::error::EngineError;
-use crate::event::{Collection, Event, Interval, Ready, Summary, encode, outcomes};
+use crate::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
 use crate::notes;
-use crate::observer::{Closed, Moment, Observer, Opened};
+use crate::observer::{Closed, Interval, Moment, Observer, Opened};
+use crate::recorder::{Additions, Totals, Waits};
 use crate::spec::TrialSpec;
-use crate::tape::{Readings, Totals, Waits, merge, since};
 use crate::usage;
 
 /// A control line.
@@ -94,8 +95,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 pub struct EventPrinter {
     lines: Option<Sender<String>>,
     written: Receiver<()>,
-    service: Readings,
-    response: Readings,
+    steps: &'static [&'static str],
     last: Totals,
     cpu: [u64; 2],
 }
@@ -114,14 +114,7 @@ impl EventPrinter {
             }
             let _ = done.send(());
         });
-        Self {
-            lines: Some(lines),
-            written,
-            service: Readings::new(),
-            response: Readings::new(),
-            last: Totals::default(),
-            cpu: [0; 2],
-        }
+        Self { lines: Some(lines), written, steps: &[], last: Totals::default(), cpu: [0; 2] }
     }
 
     fn print(&mut self, event: &Event) {
@@ -138,17 +131,12 @@ impl Drop for EventPrinter {
     }
 }
 
-fn readings(moment: &Moment<'_>) -> (Readings, Readings) {
-    let service = merge(moment.tapes.iter().filter_map(|tape| tape.service.as_ref()));
-    let response = merge(moment.tapes.iter().filter_map(|tape| tape.response.as_ref()));
-    (service, response)
-}
-
 impl Observer for EventPrinter {
     fn ready(&mut self, opened: &Opened<'_>) {
         let promise = opened.promise;
+        self.steps = opened.steps;
         self.print(&Event::Ready(Ready {
-            events: 1,
+            events: 2,
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             store: opened.spec.store.name.clone(),
@@ -165,45 +153,58 @@ impl Observer for EventPrinter {
         self.cpu = usage::cpu_ns();
     }
 
-    fn interval(&mut self, moment: &Moment<'_>) {
-        let (service, response) = readings(moment);
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
         let totals = moment.totals;
         let cpu = usage::cpu_ns();
-        let new = (since(&service, &self.service), since(&response, &self.response));
-        self.print(&Event::Interval(Interval {
-            start_ns: moment.interval_ns.0.saturating_sub(moment.start_ns),
-            length_ns: moment.interval_ns.1 - moment.interval_ns.0,
+        let earlier = interval.earlier.iter();
+        self.print(&Event::Interval(event::Interval {
+            k: interval.number,
+            start_ns: interval.start_ns,
+            length_ns: interval.length_ns,
             unix_ns: crate::clock::unix_ns(),
-            operations: totals.measured - self.last.measured,
-            succeeded: totals.succeeded - self.last.succeeded,
-            not_yet: totals.not_yet - self.last.not_yet,
+            due: interval.due,
+            additions: additions(interval.additions, self.steps),
+            earlier: earlier
+                .map(|(k, more)| event::Earlier { k: *k, additions: additions(more, self.steps) })
+                .collect(),
             in_flight: totals.in_flight,
             late_generator: totals.late_generator - self.last.late_generator,
             late_client: totals.late_client - self.last.late_client,
             cpu_ns: [cpu[0].saturating_sub(self.cpu[0]), cpu[1].saturating_sub(self.cpu[1])],
             memory_bytes: usage::memory(),
-            outcomes: outcomes(&new.0, &new.1),
         }));
-        self.last = totals;
-        (self.service, self.response, self.cpu) = (service, response, cpu);
+        (self.last, self.cpu) = (totals, cpu);
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
         for note in notes::of(closed) {
             self.print(&Event::Note(note));
         }
-        let summary = summary(closed);
+        let summary = summary(closed, self.steps);
         self.print(&Event::Summary(summary));
     }
 }
 
+fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
+    let [good, late, failed, not_yet] = additions.counts;
+    event::Additions {
+        completed: additions.completed,
+        ended: additions.ended,
+        good,
+        late,
+        failed,
+        not_yet,
+        outcomes: outcomes(&additions.latencies, steps, false),
+    }
+}
+
 /// The summary of a trial.
-pub fn summary(closed: &Closed<'_>) -> Summary {
-    let (service, response) = readings(&closed.moment);
+fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     let totals = closed.moment.totals;
+    let borders = closed.moment.borders;
     let wait = |grid: fn(&Waits) -> &Grid| {
         let mut reading = Reading::default();
-        for waits in closed.moment.tapes.iter().filter_map(|tape| tape.waits.as_ref()) {
+        for waits in closed.moment.recorders.iter().filter_map(|recorder| recorder.waits.as_ref()) {
             reading.add(grid(waits));
         }
         closed.open.then(|| encode(&reading))
@@ -214,29 +215,49 @@ pub fn summary(closed: &Closed<'_>) -> Summary {
         End::Lease(why) => ("lease", Some(why.clone())),
         End::Failed(why) => ("failed", Some(why.clone())),
     };
-    let words = service
-        .keys()
-        .filter_map(|&(kind, status)| {
-            let words = closed.moment.course.words(kind, status)?;
-            Some((format!("{} {}", kind.name(), status.name()), words.to_owned()))
-        })
-        .collect();
+    let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
+    let mut all = outcomes(&closed.latencies, steps, true);
+    all.extend(event::censored(&closed.censored, steps, closed.open));
     Summary {
         end: end.to_owned(),
         reason,
         profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
         start_unix_ns: closed.start_unix_ns,
-        measured_ns: closed.measured_ns,
-        operations: totals.measured,
+        borders: event::Borders {
+            warmup_ns: borders.first_ns - borders.start_ns,
+            window_ns: since_first(borders.end_ns),
+            cutoff_ns: since_first(borders.cutoff_ns),
+            interval_ns: borders.interval_ns,
+        },
+        measured_ns: closed.window.length_ns,
+        completed: closed.window.completed,
+        due: closed.due,
+        operations: totals.operations,
         succeeded: totals.succeeded,
         not_yet: totals.not_yet,
-        warmup_operations: totals.done - totals.measured,
-        in_flight: totals.in_flight,
-        unsent: closed.unsent,
+        retried: totals.retried,
+        rows: totals.rows,
+        bytes: totals.bytes,
+        warmup_operations: totals.warmup,
+        in_flight: closed.censored.unanswered,
+        unsent: closed.censored.unsent,
+        unclosed: closed.moment.failures.unclosed().map(|(_, clients)| clients).sum(),
         late_generator: totals.late_generator,
         late_client: totals.late_client,
         wait_client: wait(|waits| &waits.client),
         wait_generator: wait(|waits| &waits.generator),
+        executors: closed
+            .threads
+            .iter()
+            .map(|thread| event::Executor {
+                name: thread.name.clone(),
+                clients: thread.clients,
+                cpu_ns: thread.cpu_ns,
+                wall_ns: thread.wall_ns,
+                busy: thread.busy(),
+                lag: encode(&thread.lag),
+            })
+            .collect(),
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,
@@ -246,7 +267,14 @@ pub fn summary(closed: &Closed<'_>) -> Summary {
             .map(|own| Collection { collector: own.collector.clone(), count: own.count, time_ms: own.time_ms })
             .collect(),
         settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
-        outcomes: outcomes(&service, &response),
-        words,
+        outcomes: all,
+        words: closed
+            .moment
+            .failures
+            .messages()
+            .map(|(step, status, message)| {
+                (format!("{} {}", steps[usize::from(step.0)], status.name()), message.to_owned())
+            })
+            .collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! The crew: the threads that drive clients. Each is either one client's own thread or an executor of many.
+//! The workers: the threads that drive clients. Each is either one client's own thread or an executor of many.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -7,18 +7,18 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadstone_load::Workload;
-use loadstone_load::pace::Pace;
 use loadstone_stores::{Drive, Session, Store, StoreError};
 
+use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
-use crate::client::{Common, InsertPolicy, drive};
-use crate::clock::{Clock, Monotonic, ThreadTimer, Timer, unix_ns};
-use crate::course::{Acks, Course};
+use crate::borders::Borders;
+use crate::client::{Place, drive};
+use crate::clock::{ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
-use crate::spec::{Phase, TrialSpec};
-use crate::tape::Tape;
+use crate::pulse::Pulse;
+use crate::recorder::{Recorder, Shape};
+use crate::spec::TrialSpec;
 
 /// With up to this many clients, a store that does not care gets threads.
 const THREADS_MAX: u64 = 64;
@@ -33,14 +33,10 @@ const CONNECTING_MAX: usize = 64;
 pub struct Job<S, W> {
     /// The open store.
     pub store: Arc<S>,
-    /// What is done.
-    pub workload: Arc<W>,
-    /// What is next.
-    pub course: Arc<Course>,
-    /// When it is due.
-    pub pace: Option<Arc<Pace>>,
-    /// Inserts under way.
-    pub acks: Option<Arc<Acks>>,
+    /// What the clients share.
+    pub task: Arc<Task<W>>,
+    /// What a recorder has.
+    pub shape: Shape,
     /// The spec.
     pub spec: Arc<TrialSpec>,
 }
@@ -49,141 +45,141 @@ impl<S, W> Clone for Job<S, W> {
     fn clone(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
-            workload: Arc::clone(&self.workload),
-            course: Arc::clone(&self.course),
-            pace: self.pace.clone(),
-            acks: self.acks.clone(),
+            task: Arc::clone(&self.task),
+            shape: self.shape.clone(),
             spec: Arc::clone(&self.spec),
         }
     }
 }
 
-impl<S: Store, W: Workload> Job<S, W> {
-    fn common(&self, start_ns: u64) -> Common<'_, W> {
-        let inserts = self.spec.inserts;
-        Common {
-            workload: &self.workload,
-            course: &self.course,
-            pace: self.pace.as_deref(),
-            start_ns,
-            acks: self.acks.as_deref(),
-            inserts: InsertPolicy {
-                retries: inserts.retries,
-                interval_ns: (inserts.retry_seconds * 1e9) as u64,
-                stop: self.spec.phase == Phase::Load && !inserts.keep_going,
-            },
-            seed: self.spec.seed,
-        }
-    }
+/// Whether a store is driven by a thread per client, and by how many threads in all.
+pub fn threads<S: Store>(clients: u64, asked: u64) -> (bool, u64) {
+    let by_thread = match S::DRIVE {
+        Drive::Thread => true,
+        Drive::Task => false,
+        Drive::Either => clients <= THREADS_MAX && asked == 0,
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let executors = match (asked, S::DRIVE) {
+        (0, Drive::Task) => processors.min(clients.div_ceil(CLIENTS_PER_EXECUTOR)),
+        (0, _) => processors,
+        (asked, _) => asked,
+    };
+    (by_thread, if by_thread { clients } else { executors.min(clients) })
 }
 
-/// Holds all workers at the line until the start is known.
+/// Holds all workers until the borders of the trial are known.
 #[derive(Debug, Default)]
 struct Gate {
-    start_ns: Mutex<Option<u64>>,
+    /// The borders; `Some(None)` when there is no trial after all.
+    borders: Mutex<Option<Option<Borders>>>,
     opened: Condvar,
 }
 
 impl Gate {
-    fn open(&self, start_ns: u64) {
-        *self.start_ns.lock().unwrap_or_else(PoisonError::into_inner) = Some(start_ns);
+    fn open(&self, borders: Option<Borders>) {
+        *self.borders.lock().unwrap_or_else(PoisonError::into_inner) = Some(borders);
         self.opened.notify_all();
     }
 
-    fn wait(&self) -> u64 {
-        let mut start = self.start_ns.lock().unwrap_or_else(PoisonError::into_inner);
+    fn wait(&self) -> Option<Borders> {
+        let mut borders = self.borders.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(ns) = *start {
-                return ns;
+            if let Some(known) = *borders {
+                return known;
             }
-            start = self.opened.wait(start).unwrap_or_else(PoisonError::into_inner);
+            borders = self.opened.wait(borders).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// The workers of a trial.
 #[derive(Debug)]
-pub struct Crew {
-    tapes: Vec<Arc<Tape>>,
+pub struct Workers {
+    recorders: Vec<Arc<Recorder>>,
+    /// Of the executors; none where each client has a thread.
+    pulses: Vec<Arc<Pulse>>,
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
     working: Arc<AtomicUsize>,
-    /// The words of the first worker that died of a defect of ours.
+    /// The message of the first worker that panicked.
     panic: Option<String>,
 }
 
-impl Crew {
+impl Workers {
     /// Starts the workers and waits until every session is connected. The first failure is the error.
-    pub fn hire<S: Store, W: Workload + 'static>(job: &Job<S, W>, clients: u64) -> Result<Self, EngineError> {
-        let by_thread = match S::DRIVE {
-            Drive::Thread => true,
-            Drive::Task => false,
-            Drive::Either => clients <= THREADS_MAX && job.spec.executors == 0,
-        };
-        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let executors = match (job.spec.executors, S::DRIVE) {
-            (0, Drive::Task) => processors.min(clients.div_ceil(CLIENTS_PER_EXECUTOR)),
-            (0, _) => processors,
-            (asked, _) => asked,
-        };
-        let workers = if by_thread { clients } else { executors.min(clients) };
+    pub fn start<S: Store, W: Work + Send + Sync>(job: &Job<S, W>, clients: u64) -> Result<Self, EngineError> {
+        let (by_thread, workers) = threads::<S>(clients, job.spec.executors);
         limits::check(workers, S::STACK_BYTES as u64)?;
         limits::check_files(job.store.connections(clients))?;
-        let open = job.pace.is_some();
-        let to_unix_ns = unix_ns().wrapping_sub(Monotonic.now_ns());
         let gate = Arc::new(Gate::default());
         let working = Arc::new(AtomicUsize::new(workers as usize));
         let (connected, connections) = channel();
-        let mut crew = Self { tapes: Vec::new(), threads: Vec::new(), gate: Arc::clone(&gate), working, panic: None };
+        let mut all = Self {
+            recorders: Vec::new(),
+            pulses: Vec::new(),
+            threads: Vec::new(),
+            gate: Arc::clone(&gate),
+            working,
+            panic: None,
+        };
         for worker in 0..workers {
-            let tape = Arc::new(Tape::new(&job.spec.sinks, open, to_unix_ns));
             let own = clients / workers + u64::from(worker < clients % workers);
-            let place = Worker {
+            let recorder = Arc::new(Recorder::new(&job.shape, own as usize));
+            let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
+            let pulse = Arc::new(Pulse::new(name.clone(), own));
+            let one = Worker {
                 job: job.clone(),
-                tape: Arc::clone(&tape),
+                recorder: Arc::clone(&recorder),
+                pulse: Arc::clone(&pulse),
                 gate: Arc::clone(&gate),
-                working: Working(Arc::clone(&crew.working)),
+                working: Working(Arc::clone(&all.working)),
                 connected: connected.clone(),
                 clients: own,
             };
-            let body = move || if by_thread { place.thread() } else { place.executor() };
-            let name = format!("client-{worker}");
+            let body = move || if by_thread { one.thread() } else { one.executor() };
             let spawned = std::thread::Builder::new().name(name).stack_size(S::STACK_BYTES).spawn(body);
             match spawned {
-                Ok(thread) => crew.threads.push(thread),
+                Ok(thread) => all.threads.push(thread),
                 Err(error) => {
-                    job.course.interrupt();
-                    crew.gate.open(0);
+                    all.gate.open(None);
                     return Err(EngineError::failed(format!("cannot start thread {worker} of {workers}: {error}"))
                         .hint("raise the limit with ulimit -u, or use fewer clients"));
                 }
             }
-            crew.tapes.push(tape);
+            all.recorders.push(recorder);
+            if !by_thread {
+                all.pulses.push(pulse);
+            }
         }
         drop(connected);
         for result in connections.iter().take(workers as usize) {
             if let Err(error) = result {
-                job.course.interrupt();
-                crew.gate.open(0);
+                all.gate.open(None);
                 return Err(error.into());
             }
         }
-        Ok(crew)
+        Ok(all)
     }
 
-    /// The workers' tapes.
-    pub fn tapes(&self) -> &[Arc<Tape>] {
-        &self.tapes
+    /// The workers' recorders.
+    pub fn recorders(&self) -> &[Arc<Recorder>] {
+        &self.recorders
     }
 
-    /// Why a worker died, once all are home.
+    /// The executors; none where each client has a thread.
+    pub fn pulses(&self) -> &[Arc<Pulse>] {
+        &self.pulses
+    }
+
+    /// Why a worker panicked, once all have ended.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
     }
 
-    /// Lets the clients go; the trial starts at `start_ns` on the monotonic clock.
-    pub fn start(&self, start_ns: u64) {
-        self.gate.open(start_ns);
+    /// Lets the clients go: the trial has these borders on the monotonic clock; `None`: there is none after all.
+    pub fn release(&self, borders: Option<Borders>) {
+        self.gate.open(borders);
     }
 
     /// Whether every worker has ended.
@@ -191,8 +187,8 @@ impl Crew {
         self.working.load(Ordering::Acquire) == 0
     }
 
-    /// Waits for the workers; `false` if one still works when `grace` is over.
-    pub fn come_home(&mut self, grace: Duration) -> bool {
+    /// Waits until all have ended; `false` if one still works when `grace` is over.
+    pub fn join(&mut self, grace: Duration) -> bool {
         let start = Instant::now();
         while !self.finished() {
             if start.elapsed() > grace {
@@ -202,9 +198,9 @@ impl Crew {
         }
         for thread in self.threads.drain(..) {
             if let Err(panic) = thread.join() {
-                let words = panic.downcast_ref::<String>().map(String::as_str);
-                let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-                self.panic.get_or_insert_with(|| words.to_owned());
+                let message = panic.downcast_ref::<String>().map(String::as_str);
+                let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+                self.panic.get_or_insert_with(|| message.to_owned());
             }
         }
         true
@@ -223,25 +219,27 @@ impl Drop for Working {
 
 struct Worker<S, W> {
     job: Job<S, W>,
-    tape: Arc<Tape>,
+    recorder: Arc<Recorder>,
+    pulse: Arc<Pulse>,
     gate: Arc<Gate>,
     working: Working,
     connected: Sender<Result<(), StoreError>>,
     clients: u64,
 }
 
-impl<S: Store, W: Workload + 'static> Worker<S, W> {
+impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
-        let Self { job, tape, gate, working, connected, .. } = self;
+        let Self { job, recorder, gate, working, connected, .. } = self;
         let session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
         let told = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
         let (Ok(mut session), Ok(())) = (session, told) else { return };
-        let start_ns = gate.wait();
-        let timer = ThreadTimer::for_this_thread(job.spec.spin);
-        block_on(timer.until(start_ns, || job.course.stopped()));
-        block_on(drive(&job.common(start_ns), &timer, &mut session, &tape));
+        if let Some(borders) = gate.wait() {
+            let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
+            block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
+            block_on(drive(task, &borders, &timer, &mut session, Place { recorder: &recorder, client: 0 }));
+        }
         drop(session);
         drop(job);
         drop(working);
@@ -249,7 +247,8 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
 
     /// Many clients on one executor.
     fn executor(self) {
-        let Self { job, tape, gate, working, connected, clients } = self;
+        let Self { job, recorder, pulse, gate, working, connected, clients } = self;
+        let beating = pulse.begin();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -267,8 +266,8 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
                     return;
                 }
             };
-            let course = Arc::clone(&job.course);
-            let (alarm, ringing) = match Alarm::new(move || course.stopped()) {
+            let task = Arc::clone(&job.task);
+            let (alarm, ringing) = match Alarm::new(move || task.scheduler.halted()) {
                 Ok(made) => made,
                 Err(error) => {
                     let _ = connected.send(Err(StoreError::failed(format!("cannot make a timer: {error}"))));
@@ -279,14 +278,18 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
                 return;
             }
             drop(connected);
-            let start_ns = gate.wait();
-            ThreadTimer::default().until(start_ns, || job.course.stopped()).await;
+            let Some(borders) = gate.wait() else { return };
+            ThreadTimer::default().until(borders.start_ns, || job.task.scheduler.halted()).await;
             let ringing = tokio::task::spawn_local(ringing);
+            let beat = {
+                let (task, pulse, alarm) = (Arc::clone(&job.task), Arc::clone(&pulse), alarm.clone());
+                tokio::task::spawn_local(async move { pulse.beat(&borders, &alarm, || task.scheduler.halted()).await })
+            };
             let mut clients = Vec::with_capacity(sessions.len());
-            for mut session in sessions {
-                let (job, alarm, tape) = (job.clone(), alarm.clone(), Arc::clone(&tape));
+            for (client, mut session) in sessions.into_iter().enumerate() {
+                let (task, alarm, recorder) = (Arc::clone(&job.task), alarm.clone(), Arc::clone(&recorder));
                 clients.push(tokio::task::spawn_local(async move {
-                    drive(&job.common(start_ns), &alarm, &mut session, &tape).await;
+                    drive(&task, &borders, &alarm, &mut session, Place { recorder: &recorder, client }).await;
                 }));
             }
             let mut panic = None;
@@ -295,6 +298,7 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
                     panic = panic.or(died.try_into_panic().ok());
                 }
             }
+            beat.abort();
             ringing.abort();
             // The executor caught it; without its client the counts are not what they seem.
             if let Some(panic) = panic {
@@ -302,6 +306,7 @@ impl<S: Store, W: Workload + 'static> Worker<S, W> {
             }
         });
         drop(local);
+        drop(beating);
         drop(job);
         drop(working);
     }
@@ -324,8 +329,8 @@ async fn connect<S: Store>(store: &S, clients: usize) -> Result<Vec<S::Session>,
     Ok(sessions)
 }
 
-/// Runs a future whose parts are always ready. A store that says its calls block and then waits is a defect of that
-/// store; it is waited for with naps rather than hung on.
+/// Runs a future whose parts are always ready. A store that says that its calls block must not make them wait; one that does
+/// is polled every 50 µs.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,101 +1,167 @@
-//! The workload of a spec, as one type: the loop is compiled once for each store, and not once for each pair of store and
-//! workload. The branch that this costs always goes the same way; the builds that it saves are three in four.
+//! The workload of a spec, as one type for each kind of operation: the loop is compiled once for each store and kind, and not
+//! for each store and workload. The branch that this costs always goes the same way.
 
-use loadstone_load::core::{CoreLoad, CoreRun};
-use loadstone_load::time_series::{TimeSeriesLoad, TimeSeriesRun};
-use loadstone_load::{Check, Operation, Row, Workload};
+use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
+use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
+use loadstone_load::{Check, Operation, RecordWorkload, Row, StepId, Workload};
+use loadstone_stores::Session;
 
+use crate::actor::records::Records;
+use crate::actor::series::Series;
+use crate::actor::{Task, Work};
 use crate::error::EngineError;
-use crate::spec::{Phase, TrialSpec, WorkloadSpec};
+use crate::spec::Phase;
 
-/// What a spec's operations are.
+/// YCSB's records, loaded or worked on.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
-pub enum SpecWorkload {
-    /// A load of the core workload.
-    CoreLoad(CoreLoad),
-    /// A run of it.
-    CoreRun(CoreRun),
-    /// A load of the time series workload.
-    TimeSeriesLoad(TimeSeriesLoad),
-    /// A run of it.
-    TimeSeriesRun(TimeSeriesRun),
+pub enum RecordsOf {
+    /// A load.
+    Load(CoreLoad),
+    /// A run.
+    Run(CoreRun),
 }
 
-impl SpecWorkload {
-    /// The workload of a spec. An error when it has nothing to do.
-    pub fn of(spec: &TrialSpec) -> Result<Self, EngineError> {
+impl RecordsOf {
+    /// The workload of a phase. An error when it has nothing to do.
+    pub fn new(spec: &CoreSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
         let nothing = || {
             EngineError::usage("no operation has a proportion above 0")
                 .hint("set readproportion, or another …proportion")
         };
-        Ok(match (&spec.workload, spec.phase) {
-            (WorkloadSpec::Core(core), Phase::Load) => Self::CoreLoad(CoreLoad::new(core.clone(), spec.seed)),
-            (WorkloadSpec::Core(core), Phase::Run) => {
-                Self::CoreRun(CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?)
-            }
-            (WorkloadSpec::TimeSeries(series), Phase::Load) => {
-                Self::TimeSeriesLoad(TimeSeriesLoad::new(series.clone(), spec.seed).map_err(EngineError::usage)?)
-            }
-            (WorkloadSpec::TimeSeries(series), Phase::Run) => {
-                Self::TimeSeriesRun(TimeSeriesRun::new(series.clone(), spec.seed).map_err(EngineError::usage)?)
-            }
+        Ok(match phase {
+            Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),
+            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(nothing)?),
         })
     }
 }
 
-macro_rules! each {
-    ($workload:expr, $own:ident => $call:expr) => {
-        match $workload {
-            SpecWorkload::CoreLoad($own) => $call,
-            SpecWorkload::CoreRun($own) => $call,
-            SpecWorkload::TimeSeriesLoad($own) => $call,
-            SpecWorkload::TimeSeriesRun($own) => $call,
+/// YCSB's time series, loaded or worked on.
+#[derive(Debug)]
+pub enum SeriesOf {
+    /// A load.
+    Load(TimeSeriesLoad),
+    /// A run.
+    Run(TimeSeriesRun),
+}
+
+impl SeriesOf {
+    /// The workload of a phase. An error when it cannot be.
+    pub fn new(spec: &TimeSeriesSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
+        Ok(match phase {
+            Phase::Load => Self::Load(TimeSeriesLoad::new(spec.clone(), seed).map_err(EngineError::usage)?),
+            Phase::Run => Self::Run(TimeSeriesRun::new(spec.clone(), seed).map_err(EngineError::usage)?),
+        })
+    }
+}
+
+macro_rules! workload {
+    ($own:ident, $operation:ty) => {
+        impl Workload for $own {
+            type Operation = $operation;
+
+            fn steps(&self) -> &'static [&'static str] {
+                match self {
+                    Self::Load(load) => load.steps(),
+                    Self::Run(run) => run.steps(),
+                }
+            }
+
+            #[inline]
+            fn fill(&self, index: u64, operation: &mut $operation) {
+                match self {
+                    Self::Load(load) => load.fill(index, operation),
+                    Self::Run(run) => run.fill(index, operation),
+                }
+            }
+
+            fn step_of(&self, index: u64) -> StepId {
+                match self {
+                    Self::Load(load) => load.step_of(index),
+                    Self::Run(run) => run.step_of(index),
+                }
+            }
+
+            fn operations(&self) -> Option<u64> {
+                match self {
+                    Self::Load(load) => load.operations(),
+                    Self::Run(run) => run.operations(),
+                }
+            }
+
+            fn any_order(&self) -> bool {
+                match self {
+                    Self::Load(load) => load.any_order(),
+                    Self::Run(run) => run.any_order(),
+                }
+            }
         }
     };
 }
 
-impl Workload for SpecWorkload {
-    #[inline]
-    fn fill(&self, index: u64, operation: &mut Operation) {
-        each!(self, own => own.fill(index, operation));
-    }
+workload!(RecordsOf, Operation);
+workload!(SeriesOf, SeriesOperation);
 
-    fn operations(&self) -> Option<u64> {
-        each!(self, own => own.operations())
-    }
-
+impl RecordWorkload for RecordsOf {
     #[inline]
     fn field_names(&self) -> &[String] {
-        each!(self, own => own.field_names())
+        match self {
+            Self::Load(load) => load.field_names(),
+            Self::Run(run) => run.field_names(),
+        }
     }
+
+    // A load reads nothing, deletes nothing, and its inserts are nobody's to wait for.
 
     #[inline]
     fn verifies(&self) -> bool {
-        each!(self, own => own.verifies())
+        matches!(self, Self::Run(run) if run.verifies())
     }
 
     #[inline]
     fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
-        each!(self, own => own.verify(operation, read))
+        if let Self::Run(run) = self { run.verify(operation, read) } else { None }
     }
 
     #[inline]
     fn insert_number(&self, record: u64) -> Option<u64> {
-        each!(self, own => own.insert_number(record))
+        if let Self::Run(run) = self { run.insert_number(record) } else { None }
     }
 
-    #[inline]
-    fn insert_of(&self, operation: &Operation) -> Option<u64> {
-        each!(self, own => own.insert_of(operation))
-    }
-
-    #[inline]
     fn index_of_insert(&self, number: u64) -> Option<u64> {
-        each!(self, own => own.index_of_insert(number))
+        if let Self::Run(run) = self { run.index_of_insert(number) } else { None }
     }
 
     fn index_of_delete(&self, record: u64) -> Option<u64> {
-        each!(self, own => own.index_of_delete(record))
+        if let Self::Run(run) = self { run.index_of_delete(record) } else { None }
+    }
+}
+
+impl SeriesWorkload for SeriesOf {
+    fn verifies(&self) -> bool {
+        matches!(self, Self::Run(run) if run.verifies())
+    }
+
+    fn verify(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
+        if let Self::Run(run) = self { run.verify(operation, read) } else { None }
+    }
+}
+
+impl<W: RecordWorkload + 'static> Work for W {
+    type Actor<'a, S: Session + 'a>
+        = Records<'a, S, W>
+    where
+        W: 'a;
+
+    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S) -> Self::Actor<'a, S> {
+        Records::new(task, session)
+    }
+}
+
+impl Work for SeriesOf {
+    type Actor<'a, S: Session + 'a> = Series<'a, S, Self>;
+
+    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S) -> Self::Actor<'a, S> {
+        Series::new(task, session)
     }
 }

@@ -135,12 +135,17 @@ impl Reading {
 
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
+        self.record_n(value, 1);
+    }
+
+    /// Counts a value `n` times.
+    pub fn record_n(&mut self, value: u64, n: u64) {
         let at = bucket(value);
         if self.counts.len() <= at {
             self.counts.resize(at + 1, 0);
         }
-        self.counts[at] += 1;
-        self.sum = self.sum.wrapping_add(value);
+        self.counts[at] += n;
+        self.sum = self.sum.wrapping_add(value.wrapping_mul(n));
     }
 
     /// Adds another reading.

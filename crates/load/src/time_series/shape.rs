@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
+use super::SeriesOperation;
 use super::layout::{Layout, Point};
 use super::spec::{TimeSeriesSpec, ValueType};
-use super::SeriesOperation;
 use super::words::{self, Words};
 use crate::java;
 use crate::operation::Check;

@@ -6,7 +6,7 @@ use loadstone_load::values::{Length, Lengths};
 
 use super::props::Props;
 use crate::error::EngineError;
-use crate::spec::{Phase, WorkloadSpec};
+use crate::spec::{Phase, WorkSpec};
 
 /// Requests stay this many inserts per client behind the newest.
 pub const LAG_PER_CLIENT: u64 = 2;
@@ -146,7 +146,7 @@ pub fn core(
     phase: Phase,
     clients: u64,
     occupancy: bool,
-) -> Result<(WorkloadSpec, Option<u64>), EngineError> {
+) -> Result<(WorkSpec, Option<u64>), EngineError> {
     let field_length = length(props)?;
     let field_count = props.whole("fieldcount")?.unwrap_or(10) as usize;
     let mut records = props.whole("recordcount")?.unwrap_or(0);
@@ -205,5 +205,5 @@ pub fn core(
         operations,
         insert_lag: props.whole("insertlag")?.unwrap_or(LAG_PER_CLIENT * clients),
     };
-    Ok((WorkloadSpec::Core(spec), operations))
+    Ok((WorkSpec::Records(spec), operations))
 }

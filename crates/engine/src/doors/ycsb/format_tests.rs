@@ -9,8 +9,8 @@ use super::config::{Exporter, Interval, Reporting};
 use super::measure::metrics;
 use super::report::{Overall, lines, raw_announcement, raw_text, render};
 use super::status::{Progress, StatusLine};
+use crate::recorder::{Recorder, Shape, Step};
 use crate::sink::{Sink, Times};
-use crate::tape::Tape;
 
 fn reporting(sinks: Vec<Sink>) -> Reporting {
     Reporting {
@@ -30,16 +30,18 @@ fn reporting(sinks: Vec<Sink>) -> Reporting {
     }
 }
 
-/// A tape on which steps with these latencies (µs) and ends (Unix ms) are recorded.
-fn tape(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Tape>> {
-    let tape = Tape::new(sinks, false, 0);
+/// A recorder of steps with these latencies (µs) and ends (Unix ms).
+fn recorder(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Recorder>> {
+    let shape = Shape { steps: Kind::COUNT, sinks: sinks.to_vec(), open: false, deadline_ns: u64::MAX, to_unix_ns: 0 };
+    let recorder = Recorder::new(&shape, 1);
     for &(kind, status, us, unix_ms) in steps {
         // A latency is cut to whole µs: the fraction must not show.
         let done = unix_ms * 1_000_000;
         let sent = done - us * 1_000 - 999;
-        tape.step(kind, status, Times { due: sent, sent, done });
+        let times = Times { due: sent, sent, done };
+        recorder.step(Step { id: kind.step(), status, times, generator_ns: 0, interval: 0 });
     }
-    vec![Arc::new(tape)]
+    vec![Arc::new(recorder)]
 }
 
 fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
@@ -67,7 +69,7 @@ fn a_report_of_hdrhistogram_and_raw_is_ycsbs_to_the_letter() {
     ));
     steps.extend(ok(Kind::Cleanup, &[(1_795_253_383_663, 1)]));
     let reporting = Reporting { raw_file: Some("raw.txt".to_owned()), ..reporting(sinks.clone()) };
-    let found = metrics(&tape(&sinks, &steps), &reporting);
+    let found = metrics(&recorder(&sinks, &steps), &reporting);
     let overall = Overall { measured_ns: 263_000_000, succeeded: 10, ..Overall::default() };
     let report = render(&lines(&overall, &found, &reporting), Exporter::Text);
     let ours = raw_announcement(&found, &reporting) + &report;
@@ -80,7 +82,7 @@ fn metrics_stand_in_the_order_of_javas_map() {
     let order = |kinds: &[(Kind, Status)]| {
         let steps: Vec<_> = kinds.iter().map(|&(kind, status)| (kind, status, 5, 1_000)).collect();
         let sinks = [Sink::YcsbHdrUs];
-        let found = metrics(&tape(&sinks, &steps), &reporting(sinks.to_vec()));
+        let found = metrics(&recorder(&sinks, &steps), &reporting(sinks.to_vec()));
         found.into_iter().map(|metric| metric.name).collect::<Vec<_>>().join(" ")
     };
     let good = |kinds: &[Kind]| order(&kinds.iter().map(|&kind| (kind, Status::Ok)).collect::<Vec<_>>());
@@ -106,7 +108,7 @@ fn metrics_stand_in_the_order_of_javas_map() {
 fn where_every_operation_failed_the_kind_is_listed_with_nothing_in_it() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
-    let found = metrics(&tape(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
+    let found = metrics(&recorder(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
     let text = render(
         &lines(&Overall { measured_ns: 1_000_000_000, succeeded: 0, ..Overall::default() }, &found, &reporting),
         Exporter::Text,
@@ -130,7 +132,7 @@ fn percentiles_are_those_of_javas_library() {
     let steps: Vec<_> = (1..=10_000).map(|us| (Kind::Read, Status::Ok, us, 100_000)).collect();
     let mut reporting = reporting(sinks.to_vec());
     reporting.percentiles = vec![50.0, 95.0, 99.0, 99.9];
-    let found = metrics(&tape(&sinks, &steps), &reporting);
+    let found = metrics(&recorder(&sinks, &steps), &reporting);
     let text = render(
         &lines(&Overall { measured_ns: 1, succeeded: 1, ..Overall::default() }, &found, &reporting),
         Exporter::Text,
@@ -151,7 +153,7 @@ fn percentiles_are_those_of_javas_library() {
 fn json_is_laid_out_as_jackson_does_it() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
-    let found = metrics(&tape(&sinks, &ok(Kind::Read, &[(1_000, 5)])), &reporting);
+    let found = metrics(&recorder(&sinks, &ok(Kind::Read, &[(1_000, 5)])), &reporting);
     let all = lines(&Overall { measured_ns: 197_000_000, succeeded: 10, ..Overall::default() }, &found, &reporting);
     let array = render(&all, Exporter::JsonArray);
     assert!(array.starts_with(
@@ -167,16 +169,16 @@ fn json_is_laid_out_as_jackson_does_it() {
 fn a_status_line_tells_the_interval_and_not_the_run() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = Reporting { label: "LBL ".to_owned(), ..reporting(sinks.to_vec()) };
-    let tapes = tape(&sinks, &ok(Kind::Read, &[(1_000, 4_708)]));
+    let recorders = recorder(&sinks, &ok(Kind::Read, &[(1_000, 4_708)]));
     let mut line = StatusLine::default();
     let at = |elapsed_ms, done| Progress { elapsed_ms, interval_ms: 1_000, done, of: Some(100) };
-    let first = line.next("2026-11-21 09:30:06:491", at(1_000, 1), &metrics(&tapes, &reporting), &reporting);
+    let first = line.next("2026-11-21 09:30:06:491", at(1_000, 1), &metrics(&recorders, &reporting), &reporting);
     assert_eq!(
         first,
         "LBL 2026-11-21 09:30:06:491 1 sec: 1 operations; 1 current ops/sec; est completion in 1 minute \
          [READ: Count=1, Max=4711, Min=4708, Avg=4710, 90=4711, 99=4711, 99.9=4711, 99.99=4711] "
     );
-    let second = line.next("t", at(2_000, 1), &metrics(&tapes, &reporting), &reporting);
+    let second = line.next("t", at(2_000, 1), &metrics(&recorders, &reporting), &reporting);
     assert_eq!(
         second,
         "LBL t 2 sec: 1 operations; 0 current ops/sec; est completion in 3 minutes \

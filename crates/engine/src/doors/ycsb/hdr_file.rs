@@ -13,7 +13,7 @@ use super::report::HdrFigures;
 use crate::clock::unix_ns;
 use crate::error::EngineError;
 use crate::event::encode;
-use crate::observer::Moment;
+use crate::observer::Interval;
 
 /// The logs of a run.
 #[derive(Debug)]
@@ -30,9 +30,8 @@ impl HdrFiles {
     }
 
     /// Adds an interval.
-    pub fn interval(&mut self, metrics: &[Metric], moment: &Moment<'_>) {
+    pub fn interval(&mut self, metrics: &[Metric], interval: &Interval<'_>) {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let (from, to) = moment.interval_ns;
         let start = self.start_unix_ns;
         for metric in metrics {
             for measure in &metric.measures {
@@ -51,8 +50,8 @@ impl HdrFiles {
                 let _ = writeln!(
                     text,
                     "{:.3},{:.3},{:.3},{}",
-                    seconds(from.saturating_sub(moment.start_ns)),
-                    seconds(to - from),
+                    seconds(interval.start_ns),
+                    seconds(interval.length_ns),
                     HdrFigures::of(&new).max as f64 / 1e6,
                     encode(&new)
                 );

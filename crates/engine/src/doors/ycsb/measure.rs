@@ -1,4 +1,4 @@
-//! From the tapes to YCSB's metrics: which names there are, in which order, with which figures.
+//! From the recorders to YCSB's metrics: which names there are, in which order, with which figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,9 @@ use loadstone_load::meter::{Reading, Table};
 use loadstone_load::{Kind, Status};
 
 use super::config::{Interval, Reporting};
+use crate::observer::Censored;
+use crate::recorder::Recorder;
 use crate::sink::{Sink, YcsbTable};
-use crate::tape::Tape;
 
 /// One of YCSB's measurements, added up over all workers.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +122,7 @@ impl Measure {
                 mine.points.sort_by_key(|&(ms, _)| ms);
                 add_moments(&mut mine.moments, theirs.moments);
             }
-            // All tapes have the same sinks.
+            // All recorders have the same sinks.
             _ => {}
         }
     }
@@ -158,8 +159,8 @@ const STATUS_ORDER: [Status; Status::COUNT] = [
     Status::NoSpace,
 ];
 
-/// The metrics that the tapes hold now, in YCSB's order.
-pub fn metrics(tapes: &[Arc<Tape>], reporting: &Reporting) -> Vec<Metric> {
+/// The metrics that the recorders hold now, in YCSB's order.
+pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric> {
     let (op, intended) = match reporting.interval {
         Interval::Op => (true, false),
         Interval::Intended => (false, true),
@@ -167,22 +168,40 @@ pub fn metrics(tapes: &[Arc<Tape>], reporting: &Reporting) -> Vec<Metric> {
     };
     let mut all = Vec::new();
     if op {
-        all.extend(series(tapes, reporting, "", false));
+        all.extend(series(recorders, reporting, "", false));
     }
     if intended {
         // Without a rate an operation's intended start is its start.
-        all.extend(series(tapes, reporting, if op { "Intended-" } else { "" }, true));
+        all.extend(series(recorders, reporting, if op { "Intended-" } else { "" }, true));
     }
     all
 }
 
-fn series(tapes: &[Arc<Tape>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
+/// Adds the operations whose end was not seen to the intended latencies, at the least that each took. YCSB leaves them out.
+pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
+    let prefix = match reporting.interval {
+        Interval::Op => return,
+        Interval::Intended => "",
+        Interval::Both => "Intended-",
+    };
+    for (step, [_, bounds]) in &censored.bounds {
+        let name = format!("{prefix}{}", Kind::ALL[usize::from(step.0)].name());
+        let measures = metrics.iter_mut().filter(|metric| metric.name == name).flat_map(|metric| &mut metric.measures);
+        for measure in measures {
+            if let Measure::Hdr(reading) = measure {
+                bounds.used().for_each(|(least_ns, _, n)| reading.record_n(least_ns / 1_000, n));
+            }
+        }
+    }
+}
+
+fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
     // By plain name: a measure per sink. YCSB keys its maps by the plain name; the prefix is only displayed.
     let mut found: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
     let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
-    let sinks = tapes.first().map_or(0, |tape| tape.ycsb.len());
-    for tape in tapes {
-        for (sink, ycsb) in tape.ycsb.iter().enumerate() {
+    let sinks = recorders.first().map_or(0, |recorder| recorder.ycsb.len());
+    for recorder in recorders {
+        for (sink, ycsb) in recorder.ycsb.iter().enumerate() {
             let table = if intended { ycsb.intended.as_ref().unwrap_or(&ycsb.op) } else { &ycsb.op };
             for (kind, status, measure) in cells(table) {
                 if sink == 0 && !matches!(kind, Kind::Cleanup | Kind::ReadModifyWrite) {
@@ -253,7 +272,8 @@ fn empty(sink: &Sink) -> Measure {
 
 fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
     fn each<T>(table: &Table<T>, read: impl Fn(&T) -> Measure) -> Vec<(Kind, Status, Measure)> {
-        table.used().map(|(kind, status, cell)| (kind, status, read(cell))).collect()
+        let each = table.used().map(|(step, status, cell)| (Kind::ALL[usize::from(step.0)], status, read(cell)));
+        each.collect()
     }
     let moments = |cell: &crate::sink::Moments| {
         let mut own = Moments::default();

@@ -7,20 +7,20 @@ use loadstone_load::{Kind, Status};
 use super::config::Reporting;
 use super::export::Export;
 use super::hdr_file;
-use super::measure::{Metric, metrics};
+use super::measure::{Metric, add_censored, metrics};
 use super::report::{self, Overall};
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use crate::clock::unix_ns;
 use crate::control::End;
-use crate::course::Course;
 use crate::error::EngineError;
+use crate::failures::Failures;
 use crate::notes;
-use crate::observer::{Closed, Moment, Observer, Opened};
+use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
+use crate::recorder::Totals;
 use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
-use crate::tape::Totals;
 
 /// Sees a run and prints it.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct Printer<'a> {
     /// What went wrong while writing.
     trouble: Option<EngineError>,
     totals: Totals,
+    /// Operations without an answer.
+    unanswered: u64,
     words: Vec<String>,
     /// Clients that failed to close.
     unclosed: u64,
@@ -54,24 +56,26 @@ impl<'a> Printer<'a> {
             hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
             trouble: None,
             totals: Totals::default(),
+            unanswered: 0,
             words: Vec::new(),
             unclosed: 0,
         }
     }
 
-    fn status_line(&mut self, moment: &Moment<'_>) {
-        let metrics = metrics(moment.tapes, self.reporting);
-        if let Some(files) = &mut self.hdr_files {
-            files.interval(&metrics, moment);
+    /// `interval`: none before the first.
+    fn status_line(&mut self, moment: &Moment<'_>, interval: Option<&Interval<'_>>) {
+        let metrics = metrics(moment.recorders, self.reporting);
+        if let (Some(files), Some(interval)) = (&mut self.hdr_files, interval) {
+            files.interval(&metrics, interval);
         }
         if self.reporting.status_seconds.is_none() {
             return;
         }
         let ms = |ns: u64| ns / 1_000_000;
         let progress = Progress {
-            elapsed_ms: ms(moment.interval_ns.1.saturating_sub(moment.start_ns)),
-            interval_ms: ms(moment.interval_ns.1.saturating_sub(moment.interval_ns.0)),
-            done: moment.totals.measured,
+            elapsed_ms: interval.map_or(0, |interval| ms(interval.start_ns + interval.length_ns)),
+            interval_ms: interval.map_or(0, |interval| ms(interval.length_ns)),
+            done: moment.totals.operations,
             of: moment.operations,
         };
         let line = self.status.next(&local_time(unix_ns() / 1_000_000), progress, &metrics, self.reporting);
@@ -82,16 +86,16 @@ impl<'a> Printer<'a> {
     }
 
     fn keep_failures(&mut self, metrics: &[Metric], closed: &Closed<'_>) {
-        let course = closed.moment.course;
+        let failures = closed.moment.failures;
         for metric in metrics {
             for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
                 let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
-                self.words.push(told(course, kind, *status, *count));
+                self.words.push(told(failures, kind, *status, *count));
             }
         }
-        for (status, count) in course.unclosed() {
+        for (status, count) in failures.unclosed() {
             self.unclosed += count;
-            self.words.push(told(course, Kind::Cleanup, status, count));
+            self.words.push(told(failures, Kind::Cleanup, status, count));
         }
     }
 
@@ -122,7 +126,7 @@ impl<'a> Printer<'a> {
             End::Stopped(why) | End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
             End::Done => {}
         }
-        let hung = self.totals.in_flight;
+        let hung = self.unanswered;
         if hung > 0 && end.code() == 0 {
             return Err(EngineError::failed(format!(
                 "{hung} operations of this {what} got no answer and are in no count"
@@ -130,7 +134,7 @@ impl<'a> Printer<'a> {
             .hint("look at the system: it stopped answering"));
         }
         let failed = self.totals.failed();
-        if failed as f64 > self.tolerated * self.totals.measured as f64 && end.code() == 0 {
+        if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
                 .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
         }
@@ -150,8 +154,9 @@ impl<'a> Printer<'a> {
 }
 
 /// `3 x READ returned ERROR; the first: no such table`.
-fn told(course: &Course, kind: Kind, status: Status, count: u64) -> String {
-    let words = course.words(kind, status).map(|words| format!("; the first: {words}")).unwrap_or_default();
+fn told(failures: &Failures, kind: Kind, status: Status, count: u64) -> String {
+    let words =
+        failures.message(kind.step(), status).map(|message| format!("; the first: {message}")).unwrap_or_default();
     format!("{count} x {} returned {}{words}", kind.name(), status.name())
 }
 
@@ -184,16 +189,18 @@ impl Observer for Printer<'_> {
     }
 
     fn started(&mut self, moment: &Moment<'_>) {
-        self.status_line(moment);
+        self.status_line(moment, None);
     }
 
-    fn interval(&mut self, moment: &Moment<'_>) {
-        self.status_line(moment);
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+        self.status_line(moment, Some(interval));
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        let metrics = metrics(closed.moment.tapes, self.reporting);
+        let mut metrics = metrics(closed.moment.recorders, self.reporting);
+        add_censored(&mut metrics, &closed.censored, self.reporting);
         self.totals = closed.moment.totals;
+        self.unanswered = closed.censored.unanswered;
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
             self.trouble = files.finish().err();
@@ -204,8 +211,8 @@ impl Observer for Printer<'_> {
             self.trouble = self.export.raw(&raw).err().or(self.trouble.take());
         }
         let overall = Overall {
-            measured_ns: closed.measured_ns,
-            succeeded: closed.moment.totals.succeeded,
+            measured_ns: closed.window.length_ns,
+            succeeded: closed.window.completed,
             collections: closed.collections.clone(),
         };
         let lines = report::lines(&overall, &metrics, self.reporting);

@@ -25,7 +25,7 @@ Commands:
 
 /// Runs the shell on a store.
 pub fn main(spec: &TrialSpec) -> Result<u8, EngineError> {
-    let mut table = spec.workload.table().to_owned();
+    let mut table = spec.work.table().to_owned();
     err(&format!("Loadstone shell on {}; \"help\" shows the commands\n", spec.store.name));
     loop {
         match dispatch::visit(&spec.store.name, Shell { spec, table: &table })?? {

@@ -7,10 +7,10 @@ use super::core_workload::{LAG_PER_CLIENT, keys, mix};
 use super::props::Props;
 use crate::clock::unix_ns;
 use crate::error::EngineError;
-use crate::spec::{Phase, WorkloadSpec};
+use crate::spec::{Phase, WorkSpec};
 
 /// A time series workload and the number of its operations.
-pub fn translate(props: &Props, phase: Phase, clients: u64) -> Result<(WorkloadSpec, Option<u64>), EngineError> {
+pub fn translate(props: &Props, phase: Phase, clients: u64) -> Result<(WorkSpec, Option<u64>), EngineError> {
     let base = TimeSeriesSpec::default();
     let positive = |name: &str| props.whole(name).map(|number| number.filter(|&n| n > 0));
     let parsed = |name: &str, error: String| EngineError::usage(error).hint(format!("change {name}"));
@@ -73,7 +73,7 @@ pub fn translate(props: &Props, phase: Phase, clients: u64) -> Result<(WorkloadS
     if phase == Phase::Load && operations.is_none() {
         return Err(EngineError::usage("recordcount is not set").hint("-p recordcount=1000 loads a thousand points"));
     }
-    Ok((WorkloadSpec::TimeSeries(spec), operations))
+    Ok((WorkSpec::TimeSeries(spec), operations))
 }
 
 fn size(props: &Props, name: &str, default: usize) -> Result<usize, EngineError> {

@@ -9,7 +9,7 @@ use super::core_workload::core;
 use super::props::Props;
 use super::{bindings, hosted, known, rate, suggest, time_series};
 use crate::error::EngineError;
-use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkloadSpec};
+use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 
 /// Without `-s` nothing looks at intervals; the conductor wakes once in a while all the same.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
@@ -45,7 +45,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         return Err(props.bad("threadcount", &format!("at most {CLIENTS_MAX}"), &clients.to_string()));
     }
     let class = props.text("workload", "CoreWorkload");
-    let (workload, operations) = match class.rsplit('.').next().unwrap_or_default() {
+    let (work, operations) = match class.rsplit('.').next().unwrap_or_default() {
         "TimeSeriesWorkload" => time_series::translate(props, phase, clients)?,
         "CoreWorkload" => core(props, phase, clients, false)?,
         "ConstantOccupancyWorkload" => core(props, phase, clients, true)?,
@@ -55,7 +55,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
                 .hint("there are CoreWorkload, ConstantOccupancyWorkload and TimeSeriesWorkload"));
         }
     };
-    if let (Phase::Run, WorkloadSpec::Core(core)) = (phase, &workload)
+    if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
         && let Some(share) = core.mix.too_rare()
     {
         warnings.push(format!("a proportion of {share:e} is dealt as 1 in {}: nothing is rarer", Deal::RAREST));
@@ -81,7 +81,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
             durability: durability(props, store)?,
         },
         phase,
-        workload,
+        work,
         clients,
         pace: rate::pace(props)?,
         until: Until { operations, seconds },
@@ -99,6 +99,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         },
         spin: props.boolean("spin.sleep", false),
         executors: props.whole("executors")?.unwrap_or(0),
+        deadline_ms: None,
         sinks,
         interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s * 1_000),
         lease_ms: None,

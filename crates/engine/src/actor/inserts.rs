@@ -1,0 +1,207 @@
+//! Inserts: what a failed one leads to, and which ones of the run phase are acknowledged.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use loadstone_load::random::{Draws, Purpose};
+use loadstone_load::{Kind, Row, Status};
+use loadstone_stores::Session;
+
+use super::{Outcome, Stopwatch, Task};
+use crate::clock::Timer;
+
+/// What a failed insert leads to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InsertPolicy {
+    /// Further attempts after the first.
+    pub retries: u64,
+    /// Mean sleep before a further attempt, ns; each is drawn from 0.8 to 1.2 times it, as YCSB does.
+    pub interval_ns: u64,
+    /// Whether an insert that failed for good stops the trial.
+    pub stop: bool,
+}
+
+/// Inserts a record that is due, with as many attempts as the policy allows. Attempts before the last are recorded as such;
+/// the last is the operation.
+#[inline]
+pub async fn insert<T: Timer, S: Session, W>(
+    task: &Task<W>,
+    session: &mut S,
+    watch: &Stopwatch<'_, T>,
+    (index, key, row): (u64, &[u8], &Row),
+) -> Outcome {
+    let mut sent = watch.sent_ns;
+    let mut status = session.insert(key, row).await;
+    let mut done = watch.now_ns();
+    if !status.is_ok() {
+        (status, sent, done) = again(task, session, watch, (index, key, row), (status, sent, done)).await;
+    }
+    watch.step(Kind::Insert.step(), status, sent, done);
+    Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }
+}
+
+/// Further attempts of an insert that failed.
+#[cold]
+async fn again<T: Timer, S: Session, W>(
+    task: &Task<W>,
+    session: &mut S,
+    watch: &Stopwatch<'_, T>,
+    (index, key, row): (u64, &[u8], &Row),
+    (mut status, mut sent, mut done): (Status, u64, u64),
+) -> (Status, u64, u64) {
+    let step = Kind::Insert.step();
+    let mut message = session.last_error();
+    task.failures.keep(step, status, || message.clone());
+    let mut draws = Draws::at(task.seed, index, Purpose::Retry);
+    for _ in 0..task.insert_policy.retries {
+        session.rest().await;
+        let sleep = task.insert_policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
+        let wake = watch.now_ns().saturating_add(sleep as u64);
+        watch.timer.until(wake, || task.scheduler.halted()).await;
+        if task.scheduler.halted() {
+            return (status, sent, done);
+        }
+        watch.attempt(step, status, sent, done);
+        sent = watch.now_ns();
+        status = session.insert(key, row).await;
+        done = watch.now_ns();
+        if status.is_ok() {
+            return (status, sent, done);
+        }
+        message = session.last_error();
+        task.failures.keep(step, status, || message.clone());
+    }
+    if task.insert_policy.stop {
+        task.scheduler.halt_because(|| {
+            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message");
+            let key = String::from_utf8_lossy(key);
+            format!("insert of {key} failed with {}: {message}", status.name())
+        });
+    }
+    (status, sent, done)
+}
+
+/// What is known of an insert of the run phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It was acknowledged before the instant asked about: its record must be there.
+    Acknowledged,
+    /// It was under way then, or it failed, or its fate is not known: its record may be there or not.
+    Unknown,
+}
+
+/// When each recent insert of the run phase was acknowledged, and which ones failed.
+///
+/// A read that finds nothing is a failure of the store only if its record's insert had been acknowledged when the read was
+/// sent. Two stores per insert; read only by reads that found nothing.
+#[derive(Debug)]
+pub struct InsertLog {
+    slots: Vec<Slot>,
+    /// Numbers of the inserts that were not acknowledged.
+    failed: Mutex<BTreeSet<u64>>,
+}
+
+/// The insert that last had a slot.
+#[derive(Debug)]
+struct Slot {
+    /// Its number; `u64::MAX` before the first.
+    number: AtomicU64,
+    /// When it was acknowledged, ns; `u64::MAX` while it is under way.
+    done_ns: AtomicU64,
+}
+
+/// Far more than any sensible number of clients has under way; YCSB's own window is 2^20.
+const SLOTS: usize = 1 << 16;
+
+impl InsertLog {
+    /// Nothing inserted.
+    pub fn new() -> Self {
+        let empty = || Slot { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) };
+        let mut slots = Vec::with_capacity(SLOTS);
+        slots.resize_with(SLOTS, empty);
+        Self { slots, failed: Mutex::default() }
+    }
+
+    /// Insert `number` begins.
+    #[inline]
+    pub fn begin(&self, number: u64) {
+        let slot = self.slot(number);
+        slot.done_ns.store(u64::MAX, Ordering::Relaxed);
+        slot.number.store(number, Ordering::Release);
+    }
+
+    /// Insert `number` ended at `ns`.
+    #[inline]
+    pub fn end(&self, number: u64, status: Status, ns: u64) {
+        if !status.is_ok() {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        }
+        let slot = self.slot(number);
+        // One that took as long as 65,536 others has lost its slot.
+        if slot.number.load(Ordering::Relaxed) == number {
+            slot.done_ns.store(ns, Ordering::Release);
+        }
+    }
+
+    /// What was known of insert `number` at `ns`.
+    pub fn at(&self, number: u64, ns: u64) -> Inserted {
+        let slot = self.slot(number);
+        let ended = match slot.number.load(Ordering::Acquire) {
+            // Claimed and not begun: the slot is still an older insert's.
+            u64::MAX => false,
+            last if last < number => false,
+            last if last > number => true,
+            _ => slot.done_ns.load(Ordering::Acquire) <= ns,
+        };
+        // Looked at after the slot, which is written later.
+        if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
+            Inserted::Acknowledged
+        } else {
+            Inserted::Unknown
+        }
+    }
+
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize % SLOTS]
+    }
+}
+
+impl Default for InsertLog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_acknowledged_insert_must_be_found() {
+        let log = InsertLog::new();
+        let later = 5 + SLOTS as u64;
+        assert_eq!(log.at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
+        log.begin(5);
+        assert_eq!(log.at(5, 200), Inserted::Unknown, "under way");
+        log.end(5, Status::Ok, 100);
+        assert_eq!([99, 100].map(|sent| log.at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
+        // The slot is the later one's too.
+        assert_eq!(log.at(later, 200), Inserted::Unknown, "claimed, not begun");
+        log.begin(later);
+        assert_eq!(log.at(later, 200), Inserted::Unknown, "under way");
+        assert_eq!(log.at(5, 200), Inserted::Acknowledged, "long ago");
+        log.end(5, Status::Ok, 300);
+        assert_eq!(log.at(later, 400), Inserted::Unknown, "a late end of the earlier one is not the later one's");
+    }
+
+    #[test]
+    fn the_record_of_a_failed_insert_may_be_missing_for_ever() {
+        let log = InsertLog::new();
+        log.begin(7);
+        log.end(7, Status::Timeout, 100);
+        assert_eq!(log.at(7, 1_000), Inserted::Unknown);
+        log.begin(7 + SLOTS as u64);
+        assert_eq!(log.at(7, 1_000), Inserted::Unknown, "its slot is another's by now");
+    }
+}

@@ -1,0 +1,132 @@
+//! How an operation is performed: the part of the timing loop that knows what an operation is.
+//!
+//! A workload says what is done, an actor does it in a session, through a stopwatch that reads the clocks and records. A new
+//! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
+
+pub mod inserts;
+pub mod records;
+pub mod series;
+
+use loadstone_load::pace::Pace;
+use loadstone_load::{Status, StepId, Workload};
+use loadstone_stores::Session;
+
+use crate::clock::Timer;
+use crate::failures::Failures;
+use crate::recorder::{Recorder, Step};
+use crate::scheduler::Scheduler;
+use crate::sink::Times;
+use inserts::{InsertLog, InsertPolicy};
+
+/// What all clients of a trial share.
+#[derive(Debug)]
+pub struct Task<W> {
+    /// What is done.
+    pub workload: W,
+    /// What is next.
+    pub scheduler: Scheduler,
+    /// When it is due; `None`: closed loop.
+    pub pace: Option<Pace>,
+    /// What the system said of its failures.
+    pub failures: Failures,
+    /// Inserts of the run phase; `None` if there are none.
+    pub inserts: Option<InsertLog>,
+    /// What a failed insert leads to.
+    pub insert_policy: InsertPolicy,
+    /// Seed of the trial.
+    pub seed: u64,
+}
+
+/// A workload that the engine can run.
+pub trait Work: Workload + Sized + 'static {
+    /// Who performs its operations.
+    type Actor<'a, S: Session + 'a>: Actor<Operation = Self::Operation>
+    where
+        Self: 'a;
+
+    /// An actor for one client.
+    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S) -> Self::Actor<'a, S>;
+}
+
+/// How a whole operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The worst of its steps.
+    pub status: Status,
+    /// When the answer was there, ns.
+    pub done_ns: u64,
+    /// Records that it read or wrote.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Performs operations, one after the other.
+#[allow(async_fn_in_trait)]
+pub trait Actor {
+    /// What it performs.
+    type Operation: Default;
+
+    /// Performs one. Called right after the clock was read for `watch.sent_ns`.
+    async fn perform<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
+
+    /// Rests after an operation that failed, before the next: no part of any latency.
+    async fn rest(&mut self);
+
+    /// Closes the session; returns the step under which that is recorded, and how it ended.
+    async fn close(&mut self) -> (StepId, Status);
+}
+
+/// Reads the clock for one operation, and records its steps.
+#[derive(Debug)]
+pub struct Stopwatch<'a, T> {
+    /// The clock.
+    pub timer: &'a T,
+    /// Where it is recorded.
+    pub recorder: &'a Recorder,
+    /// When the operation was due (closed loop: sent), ns.
+    pub due_ns: u64,
+    /// When it was sent, ns.
+    pub sent_ns: u64,
+    /// How much too late the generator sent it, ns.
+    pub generator_ns: u64,
+    /// The interval in which it was due.
+    pub interval: u64,
+    /// Whether it counts.
+    pub counted: bool,
+}
+
+impl<T: Timer> Stopwatch<'_, T> {
+    /// Now, ns.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.timer.now_ns()
+    }
+
+    /// Records the operation, or a part of it that began at `sent` and was due with the whole.
+    #[inline]
+    pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
+        self.record(id, status, Times { due: self.due_ns, sent, done }, self.generator_ns);
+    }
+
+    /// Records something beside the operation, which was due when it began.
+    #[inline]
+    pub fn beside(&self, id: StepId, status: Status, sent: u64, done: u64) {
+        self.record(id, status, Times { due: sent, sent, done }, 0);
+    }
+
+    #[inline]
+    fn record(&self, id: StepId, status: Status, times: Times, generator_ns: u64) {
+        if self.counted {
+            self.recorder.step(Step { id, status, times, generator_ns, interval: self.interval });
+        }
+    }
+
+    /// Records an attempt that is followed by another.
+    #[cold]
+    pub fn attempt(&self, id: StepId, status: Status, sent: u64, done: u64) {
+        if self.counted {
+            self.recorder.attempt(id, status, Times { due: self.due_ns, sent, done });
+        }
+    }
+}

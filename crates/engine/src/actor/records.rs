@@ -1,0 +1,189 @@
+//! YCSB's records: reads, updates, inserts, scans, deletes, and reads followed by an update.
+
+use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
+use loadstone_stores::{Rows, Session};
+
+use super::inserts::{Inserted, insert};
+use super::{Actor, Outcome, Stopwatch, Task};
+use crate::clock::Timer;
+
+/// One client on records.
+#[derive(Debug)]
+pub struct Records<'a, S, W> {
+    task: &'a Task<W>,
+    session: &'a mut S,
+    row: Row,
+    rows: Rows,
+}
+
+impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
+    /// A client with this session.
+    pub fn new(task: &'a Task<W>, session: &'a mut S) -> Self {
+        Self { task, session, row: Row::default(), rows: Rows::default() }
+    }
+
+    #[inline]
+    async fn insert<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let known = match &self.task.inserts {
+            None => None,
+            Some(log) => self.task.workload.insert_number(operation.record).map(|number| (log, number)),
+        };
+        if let Some((log, number)) = known {
+            log.begin(number);
+        }
+        let record = (operation.index, &operation.key[..], &operation.row);
+        let outcome = insert(self.task, self.session, watch, record).await;
+        if let Some((log, number)) = known {
+            log.end(number, outcome.status, outcome.done_ns);
+        }
+        outcome
+    }
+
+    /// Reads the operation's record: the status, and when the answer was there.
+    #[inline]
+    async fn read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> (Status, u64) {
+        let wanted = operation.selection.wanted(self.task.workload.field_names());
+        let mut status = self.session.read(&operation.key, wanted, &mut self.row).await;
+        let done = watch.now_ns();
+        if !status.is_ok() {
+            self.row.clear();
+            status = self.judge(Kind::Read, operation, status, watch.sent_ns);
+        }
+        watch.step(Kind::Read.step(), status, watch.sent_ns, done);
+        (status, done)
+    }
+
+    /// A read, then an update of what was read, as one.
+    #[inline]
+    async fn read_modify_write<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let (read, read_done) = self.read(operation, watch).await;
+        let bytes = self.row.bytes().len() + operation.row.bytes().len();
+        let mut written = self.session.update(&operation.key, &operation.row).await;
+        let done = watch.now_ns();
+        if !written.is_ok() {
+            written = self.judge(Kind::Update, operation, written, watch.sent_ns);
+        }
+        let status = worse(read, written);
+        watch.step(Kind::Update.step(), written, read_done, done);
+        watch.step(Kind::ReadModifyWrite.step(), status, watch.sent_ns, done);
+        let status = worse(status, self.verify(operation, read, watch));
+        Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
+    }
+
+    /// What a failed step counts as; keeps the message of a failure.
+    #[cold]
+    fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
+        if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
+        {
+            return Status::NotYet;
+        }
+        // Taken whether or not it is kept: left in the session it would pass for that of a later failure.
+        let message = self.session.last_error();
+        self.task.failures.keep(step.step(), status, || message);
+        status
+    }
+
+    /// Whether the record's insert may not have been done when the operation was sent.
+    fn may_precede_insert(&self, operation: &Operation, sent: u64) -> bool {
+        let Task { workload, scheduler, inserts, .. } = self.task;
+        let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
+        // Another segment's inserts are out of sight.
+        let own = workload.index_of_insert(number).is_some_and(|index| scheduler.segment().owns(index));
+        !own || log.at(number, sent) == Inserted::Unknown
+    }
+
+    /// Whether the record's delete overtook the operation, which was held up after its choice.
+    fn may_follow_delete(&self, operation: &Operation) -> bool {
+        let delete = self.task.workload.index_of_delete(operation.record);
+        operation.kind != Kind::Delete && delete.is_some_and(|index| self.task.scheduler.may_have_begun(index))
+    }
+
+    /// Compares what was read with what must stand there.
+    #[inline]
+    fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
+        // There is nothing to check in a record that is still being inserted.
+        if !self.task.workload.verifies() || read == Status::NotYet {
+            return Status::Ok;
+        }
+        let sent = watch.now_ns();
+        let status = checked(self.task.workload.verify(operation, &self.row));
+        watch.beside(Kind::Verify.step(), status, sent, watch.now_ns());
+        if status == Status::UnexpectedState {
+            self.task.failures.keep(Kind::Verify.step(), status, || Some(unexpected(&operation.key)));
+        }
+        status
+    }
+}
+
+impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
+    type Operation = Operation;
+
+    #[inline]
+    async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let wanted = operation.selection.wanted(self.task.workload.field_names());
+        let (mut status, rows, bytes) = match operation.kind {
+            Kind::Read => {
+                let (status, done_ns) = self.read(operation, watch).await;
+                let status = worse(status, self.verify(operation, status, watch));
+                return Outcome { status, done_ns, rows: 1, bytes: self.row.bytes().len() as u64 };
+            }
+            Kind::ReadModifyWrite => return self.read_modify_write(operation, watch).await,
+            Kind::Insert => return self.insert(operation, watch).await,
+            Kind::Update => {
+                let status = self.session.update(&operation.key, &operation.row).await;
+                (status, 1, operation.row.bytes().len())
+            }
+            Kind::Scan => {
+                let count = operation.scan_count;
+                let status = self.session.scan(&operation.key, count, wanted, &mut self.rows).await;
+                (status, self.rows.len() as u64, 0)
+            }
+            Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
+            // Not dealt: they are steps, not operations.
+            Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
+        };
+        let done_ns = watch.now_ns();
+        if !status.is_ok() {
+            status = self.judge(operation.kind, operation, status, watch.sent_ns);
+        }
+        watch.step(operation.kind.step(), status, watch.sent_ns, done_ns);
+        Outcome { status, done_ns, rows, bytes: bytes as u64 }
+    }
+
+    async fn rest(&mut self) {
+        self.session.rest().await;
+    }
+
+    async fn close(&mut self) -> (StepId, Status) {
+        close(self.task, self.session).await
+    }
+}
+
+/// Closes a session of YCSB's; keeps the message of a failure.
+pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
+    let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
+    if !status.is_ok() {
+        task.failures.keep(step, status, || session.last_error());
+    }
+    (step, status)
+}
+
+/// The status of a check.
+pub fn checked(check: Option<Check>) -> Status {
+    match check {
+        Some(Check::Wrong) => Status::UnexpectedState,
+        Some(Check::Empty) => Status::Error,
+        Some(Check::Right) | None => Status::Ok,
+    }
+}
+
+/// What is said of a record that is not what was written.
+pub fn unexpected(key: &[u8]) -> String {
+    format!("the record with key {} is not what was written", String::from_utf8_lossy(key))
+}
+
+/// The worse of two: a failure, then one that says nothing of the store, then success.
+pub fn worse(first: Status, second: Status) -> Status {
+    let rank = |status: Status| if status.is_failure() { 2 } else { u8::from(!status.is_ok()) };
+    if rank(second) > rank(first) { second } else { first }
+}

@@ -1,0 +1,189 @@
+//! The borders of a trial: one value, made before any client starts, which nobody moves later.
+
+use loadstone_load::Segment;
+use loadstone_load::pace::Pace;
+
+use crate::error::EngineError;
+use crate::recorder::Totals;
+use crate::spec::TrialSpec;
+
+/// An instant that is never reached.
+pub const NEVER: u64 = u64::MAX;
+/// For how long after the end overdue operations are still sent: this share of the window …
+const CUTOFF_SHARE: u64 = 10;
+/// … but no longer than this, ns.
+const CUTOFF_NS_MAX: u64 = 5_000_000_000;
+
+/// The borders of a trial, in ns on the clients' clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Borders {
+    /// The load starts.
+    pub start_ns: u64,
+    /// Operations due (closed loop: sent) from here on are counted.
+    pub first_ns: u64,
+    /// Nothing is due (closed loop: sent) at or after this; [`NEVER`] without a limit of time.
+    pub end_ns: u64,
+    /// At a rate: what is overdue is still sent before this; [`NEVER`] without a limit of time.
+    pub cutoff_ns: u64,
+    /// The length of an interval; the k-th begins at `first_ns` + k × this.
+    pub interval_ns: u64,
+    /// At a rate: the index, in the whole trial, of the first operation that is counted.
+    pub first_index: u64,
+    /// Operations of this segment in all, those of the warm-up included; [`NEVER`] without a limit.
+    pub steps: u64,
+    /// Closed loop with a warm-up: how many operations of this segment are counted at the most; [`NEVER`] without a limit.
+    pub counted: u64,
+}
+
+impl Borders {
+    /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
+    pub fn plan(spec: &TrialSpec, pace: Option<&Pace>, operations: Option<u64>) -> Result<Self, EngineError> {
+        let beyond = || EngineError::usage("the warm-up and the measured time together are too long");
+        let warmup_ns = seconds_ns(spec.warmup_seconds);
+        let end_ns = match spec.until.seconds {
+            None => NEVER,
+            Some(seconds) => warmup_ns.checked_add(seconds_ns(seconds)).ok_or_else(beyond)?,
+        };
+        let window_ns = end_ns - warmup_ns;
+        let cutoff_ns = end_ns.saturating_add((window_ns / CUTOFF_SHARE).min(CUTOFF_NS_MAX));
+        let first_index = pace.filter(|_| warmup_ns > 0).map_or(0, |pace| pace.first_due_at(warmup_ns));
+        let limit = operations.unwrap_or(NEVER);
+        let (steps, counted) = match pace {
+            Some(_) => (spec.segment.share(first_index).saturating_add(limit), NEVER),
+            None if warmup_ns > 0 => (NEVER, limit),
+            None => (limit, NEVER),
+        };
+        let interval_ns = spec.interval_ms.checked_mul(1_000_000).ok_or_else(beyond)?;
+        Ok(Self { start_ns: 0, first_ns: warmup_ns, end_ns, cutoff_ns, interval_ns, first_index, steps, counted })
+    }
+
+    /// The same borders for a trial that starts at `start_ns`.
+    pub fn starting_at(self, start_ns: u64) -> Self {
+        let moved = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
+        Self {
+            start_ns,
+            first_ns: moved(self.first_ns),
+            end_ns: moved(self.end_ns),
+            cutoff_ns: moved(self.cutoff_ns),
+            ..self
+        }
+    }
+
+    /// Whether an operation due (closed loop: sent) at `ns` is counted.
+    #[inline]
+    pub fn counts(&self, ns: u64) -> bool {
+        ns >= self.first_ns && ns < self.end_ns
+    }
+
+    /// The number of the interval in which an instant from `first_ns` on lies.
+    #[inline]
+    pub fn interval(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.first_ns) / self.interval_ns
+    }
+
+    /// When interval `k` ends.
+    pub fn interval_end(&self, k: u64) -> u64 {
+        self.first_ns.saturating_add((k + 1).saturating_mul(self.interval_ns)).min(self.end_ns)
+    }
+
+    /// How many operations of a segment are due in [`from_ns`, `to_ns`), both at or after `first_ns`.
+    pub fn due(&self, pace: &Pace, segment: Segment, from_ns: u64, to_ns: u64) -> u64 {
+        let before = |ns: u64| {
+            let index = pace.first_due_at(ns.saturating_sub(self.start_ns)).max(self.first_index);
+            segment.share(index).min(self.steps)
+        };
+        before(to_ns).saturating_sub(before(from_ns))
+    }
+}
+
+/// How the load of a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its time was over.
+    Time,
+    /// All its operations were done.
+    Count,
+    /// It was stopped at `at_ns`, when `completed` operations had ended well.
+    Stopped {
+        /// When.
+        at_ns: u64,
+        /// Operations that had ended well until then.
+        completed: u64,
+    },
+}
+
+/// What throughput divides, and by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// From the first counted instant to the end of the window, ns.
+    pub length_ns: u64,
+    /// Operations that ended well within it.
+    pub completed: u64,
+}
+
+/// The window of a trial, given its totals after all its clients have ended.
+///
+/// A limit of time is the window, whenever the last answer came. Where a store holds writes back (`BATCHED_OK`), its final
+/// flush belongs to the window, as those writes are counted.
+pub fn window(borders: &Borders, ending: Ending, drained: &Totals) -> Window {
+    let held_back = drained.batched > 0;
+    let (end_ns, completed) = match ending {
+        Ending::Time if !held_back => (borders.end_ns, drained.in_window),
+        Ending::Time => (borders.end_ns.max(drained.closed_ns), drained.succeeded),
+        Ending::Count if !held_back => (drained.last_done_ns, drained.succeeded),
+        Ending::Count => (drained.last_done_ns.max(drained.closed_ns), drained.succeeded),
+        Ending::Stopped { at_ns, completed } if !held_back => (at_ns, completed),
+        Ending::Stopped { at_ns, .. } => (at_ns.max(drained.closed_ns), drained.succeeded),
+    };
+    Window { length_ns: end_ns.saturating_sub(borders.first_ns), completed }
+}
+
+/// Seconds as ns; what is beyond the clock's range is its end.
+pub fn seconds_ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BORDERS: Borders = Borders {
+        start_ns: 1_000,
+        first_ns: 1_500,
+        end_ns: 2_500,
+        cutoff_ns: 2_600,
+        interval_ns: 300,
+        first_index: 0,
+        steps: NEVER,
+        counted: NEVER,
+    };
+
+    #[test]
+    fn a_late_answer_moves_neither_the_end_of_the_window_nor_its_throughput() {
+        let drained = Totals { succeeded: 1_462, in_window: 1_452, last_done_ns: 3_300, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &drained), Window { length_ns: 1_000, completed: 1_452 });
+    }
+
+    #[test]
+    fn a_final_flush_belongs_to_the_window() {
+        let held = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &held), Window { length_ns: 3_000, completed: 90 });
+        let early = Totals { closed_ns: 2_000, ..held };
+        assert_eq!(window(&BORDERS, Ending::Time, &early).length_ns, 1_000, "no shorter than the time asked for");
+    }
+
+    #[test]
+    fn a_number_of_operations_ends_with_the_last_answer_and_a_stop_with_the_stop() {
+        let drained = Totals { succeeded: 9, in_window: 9, last_done_ns: 2_100, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Count, &drained), Window { length_ns: 600, completed: 9 });
+        let stopped = Ending::Stopped { at_ns: 1_900, completed: 4 };
+        assert_eq!(window(&BORDERS, stopped, &drained), Window { length_ns: 400, completed: 4 });
+    }
+
+    #[test]
+    fn intervals_lie_on_a_grid_and_the_last_ends_with_the_window() {
+        assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
+        assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
+        assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
+    }
+}

@@ -1,0 +1,59 @@
+//! What a system said of its failures, and the clients that did not close.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loadstone_load::{Status, StepId};
+
+/// The failures of a trial, shared by its clients.
+#[derive(Debug)]
+pub struct Failures {
+    /// The first message of each kind of failure.
+    messages: Box<[[OnceLock<String>; Status::COUNT]]>,
+    /// Clients that did not close, by status.
+    unclosed: [AtomicU64; Status::COUNT],
+}
+
+impl Failures {
+    /// No failure yet of a workload with this many steps.
+    pub fn new(steps: usize) -> Self {
+        Self {
+            messages: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect(),
+            unclosed: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// Keeps the message of the first failure of a step with a status.
+    pub fn keep(&self, step: StepId, status: Status, message: impl FnOnce() -> Option<String>) {
+        let cell = &self.messages[usize::from(step.0)][status as usize];
+        if cell.get().is_none()
+            && let Some(message) = message()
+        {
+            cell.get_or_init(|| message);
+        }
+    }
+
+    /// The message kept.
+    pub fn message(&self, step: StepId, status: Status) -> Option<&str> {
+        self.messages[usize::from(step.0)][status as usize].get().map(String::as_str)
+    }
+
+    /// All messages kept.
+    pub fn messages(&self) -> impl Iterator<Item = (StepId, Status, &str)> {
+        self.messages.iter().enumerate().flat_map(|(step, cells)| {
+            let each = Status::ALL.into_iter().zip(cells);
+            each.filter_map(move |(status, cell)| Some((StepId(step as u16), status, cell.get()?.as_str())))
+        })
+    }
+
+    /// Counts a client that did not close.
+    pub fn count_unclosed(&self, status: Status) {
+        self.unclosed[status as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Clients that did not close, by the status that they closed with. YCSB's report has no such count.
+    pub fn unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
+        let counts = self.unclosed.iter().map(|count| count.load(Ordering::Relaxed));
+        Status::ALL.into_iter().zip(counts).filter(|&(_, count)| count > 0)
+    }
+}

@@ -1,0 +1,99 @@
+//! How well a thread of the engine keeps time: a tick of 1 ms, whose oversleep is the lag of whatever else it has to do.
+//!
+//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): what delays a thread that does nothing but sleep
+//! delays everything else on it as much, be it too much work, a busy host or a hypervisor.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use loadstone_load::meter::{Grid, Reading};
+
+use crate::borders::Borders;
+use crate::clock::Timer;
+
+/// The length of a tick, ns.
+pub const TICK_NS: u64 = 1_000_000;
+
+/// One thread of the engine, looked at from outside.
+#[derive(Debug)]
+pub struct Pulse {
+    /// Its name.
+    pub name: String,
+    /// How many clients it serves.
+    pub clients: u64,
+    /// How much too late its ticks woke, ns.
+    pub lag: Grid,
+    /// Its clock of processor time; 0 before it began.
+    clock: AtomicI32,
+    /// What that said when the thread ended, ns; 0 before.
+    ended: AtomicU64,
+}
+
+impl Pulse {
+    /// Of a thread that has not begun.
+    pub fn new(name: String, clients: u64) -> Self {
+        let clock = AtomicI32::new(0);
+        Self { name, clients, lag: Grid::default(), clock, ended: AtomicU64::new(0) }
+    }
+
+    /// The calling thread begins; the value that is returned ends it when it is dropped.
+    pub fn begin(&self) -> Beating<'_> {
+        let mut clock = 0;
+        // SAFETY: the calling thread exists, and the call fills the number.
+        if unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) } == 0 {
+            self.clock.store(clock, Ordering::Release);
+        }
+        Beating(self)
+    }
+
+    /// Processor time of the thread so far, ns.
+    pub fn cpu_ns(&self) -> u64 {
+        match (self.ended.load(Ordering::Acquire), self.clock.load(Ordering::Acquire)) {
+            (0, 0) => 0,
+            // A thread that ends right now has no clock any more: then it has left the time.
+            (0, clock) => cpu_ns(clock).unwrap_or_else(|| self.ended.load(Ordering::Acquire)),
+            (ended, _) => ended,
+        }
+    }
+
+    /// Ticks until `over`; counts the ticks within the window.
+    pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
+        while !over() {
+            let due = timer.now_ns() + TICK_NS;
+            timer.until(due, &over).await;
+            self.tick(borders, due, timer.now_ns());
+        }
+    }
+
+    /// Counts a tick that was to wake at `due` and woke at `woke`.
+    pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
+        // One that was woken early, by a stop, is none.
+        if woke >= due && borders.counts(due) {
+            self.lag.record(woke - due);
+        }
+    }
+
+    /// The lag so far.
+    pub fn reading(&self) -> Reading {
+        let mut reading = Reading::default();
+        reading.add(&self.lag);
+        reading
+    }
+}
+
+/// A thread that is looked at; see [`Pulse::begin`].
+#[derive(Debug)]
+pub struct Beating<'a>(&'a Pulse);
+
+impl Drop for Beating<'_> {
+    fn drop(&mut self) {
+        let cpu = cpu_ns(self.0.clock.load(Ordering::Relaxed)).unwrap_or(0);
+        self.0.ended.store(cpu.max(1), Ordering::Release);
+    }
+}
+
+fn cpu_ns(clock: i32) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the struct, and refuses the clock of a thread that has ended.
+    let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (read == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

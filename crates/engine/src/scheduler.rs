@@ -1,0 +1,186 @@
+//! Which operation is next, and whether there is one: what the clients of a segment share while they run.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use loadstone_load::Segment;
+
+use crate::borders::{Borders, NEVER};
+
+/// On cache lines of its own: every client of every thread may write it once per operation.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Alone<T>(T);
+
+/// Hands out the operations of a segment.
+#[derive(Debug)]
+pub struct Scheduler {
+    segment: Segment,
+    /// How many operations a client takes at once.
+    stripe: u64,
+    /// Operations of this segment; [`NEVER`] without a limit.
+    steps: u64,
+    /// Counted operations, where that is the limit.
+    counted_max: u64,
+    next: Alone<AtomicU64>,
+    counted: Alone<AtomicU64>,
+    /// No further operation is sent.
+    halted: AtomicBool,
+    /// A client found the end of the time ahead of it: time, and not the number of operations, is the limit.
+    reached_end: AtomicBool,
+    /// Why a client halted it.
+    reason: OnceLock<String>,
+}
+
+/// The operations that a client has taken and not yet begun.
+#[derive(Debug, Default)]
+pub struct Taken {
+    next: u64,
+    end: u64,
+}
+
+impl Scheduler {
+    /// A scheduler for the operations within `borders`. Clients take `stripe` of them at once: 1, unless their order does
+    /// not matter.
+    pub fn new(segment: Segment, borders: &Borders, stripe: u64) -> Self {
+        Self {
+            segment,
+            stripe: stripe.max(1),
+            steps: borders.steps,
+            counted_max: borders.counted,
+            next: Alone::default(),
+            counted: Alone::default(),
+            halted: AtomicBool::new(false),
+            reached_end: AtomicBool::new(false),
+            reason: OnceLock::new(),
+        }
+    }
+
+    /// The index of the next operation for whoever asks; `None` at the end.
+    #[inline]
+    pub fn claim(&self, taken: &mut Taken) -> Option<u64> {
+        if self.halted() {
+            return None;
+        }
+        if taken.next == taken.end {
+            // Clients that find the end leave the counter where it is.
+            if self.next.0.load(Ordering::Relaxed) >= self.steps {
+                return None;
+            }
+            taken.next = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
+            taken.end = taken.next.saturating_add(self.stripe).min(self.steps);
+            if taken.next >= self.steps {
+                taken.end = taken.next;
+                return None;
+            }
+        }
+        taken.next += 1;
+        Some(self.segment.index(taken.next - 1))
+    }
+
+    /// Whether one more operation may be counted. Asked for every operation that would be, just before it is sent.
+    #[inline]
+    pub fn count(&self) -> bool {
+        self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
+    }
+
+    /// How many operations have been claimed.
+    pub fn claimed(&self) -> u64 {
+        self.next.0.load(Ordering::Relaxed).min(self.steps)
+    }
+
+    /// Whether the operation at `index` may have begun. Of other segments nothing is known but that they keep up more or
+    /// less: they may be twice as far.
+    pub fn may_have_begun(&self, index: u64) -> bool {
+        let segments = if self.segment.owns(index) { 1 } else { 2 };
+        index < self.segment.index(self.claimed()).saturating_mul(segments)
+    }
+
+    /// Which share of the trial this is.
+    pub fn segment(&self) -> Segment {
+        self.segment
+    }
+
+    /// A client found nothing more to send before the end.
+    pub fn reach_end(&self) {
+        self.reached_end.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one did.
+    pub fn reached_end(&self) -> bool {
+        self.reached_end.load(Ordering::Relaxed)
+    }
+
+    /// No further operation is sent.
+    pub fn halt(&self) {
+        self.halted.store(true, Ordering::Release);
+    }
+
+    /// The same, with a reason that ends up in the summary. The first one counts.
+    pub fn halt_because(&self, reason: impl FnOnce() -> String) {
+        self.reason.get_or_init(reason);
+        self.halt();
+    }
+
+    /// Whether it was halted.
+    #[inline]
+    pub fn halted(&self) -> bool {
+        self.halted.load(Ordering::Acquire)
+    }
+
+    /// Why a client halted it.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn borders(steps: u64, counted: u64) -> Borders {
+        Borders {
+            start_ns: 0,
+            first_ns: 0,
+            end_ns: NEVER,
+            cutoff_ns: NEVER,
+            interval_ns: 1,
+            first_index: 0,
+            steps,
+            counted,
+        }
+    }
+
+    #[test]
+    fn every_operation_is_claimed_once_however_many_are_taken_at_once() {
+        for stripe in [1, 4, 64] {
+            let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(101, NEVER), stripe);
+            let mut clients = [Taken::default(), Taken::default(), Taken::default()];
+            let mut claimed = Vec::new();
+            while let Some(index) = clients.iter_mut().find_map(|taken| scheduler.claim(taken)) {
+                claimed.push(index);
+                clients.rotate_left(1);
+            }
+            claimed.sort_unstable();
+            assert_eq!(claimed, (0..101).map(|step| step * 2 + 1).collect::<Vec<_>>());
+            assert_eq!(scheduler.claimed(), 101);
+        }
+    }
+
+    #[test]
+    fn only_so_many_operations_are_counted() {
+        let scheduler = Scheduler::new(Segment::default(), &borders(NEVER, 2), 1);
+        assert_eq!([(); 4].map(|()| scheduler.count()), [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_has_been_claimed_has_begun_and_another_segment_may_be_twice_as_far() {
+        let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
+        let mut taken = Taken::default();
+        assert_eq!([(); 3].map(|()| scheduler.claim(&mut taken)), [Some(1), Some(3), Some(5)]);
+        assert_eq!([5, 7].map(|index| scheduler.may_have_begun(index)), [true, false]);
+        assert_eq!([12, 14].map(|index| scheduler.may_have_begun(index)), [true, false]);
+        scheduler.halt();
+        assert_eq!(scheduler.claim(&mut taken), None);
+    }
+}
