@@ -28,9 +28,9 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
     borders: &Borders,
     timer: &T,
     session: &mut S,
-    place: Place<'_>,
+    Place { recorder, client }: Place<'_>,
 ) {
-    let (recorder, flight) = (place.recorder, &place.recorder.flights[place.client]);
+    let flight = &recorder.flights[client];
     let mut actor = W::actor(task, session);
     let mut operation = W::Operation::default();
     let (mut cursor, mut taken) = (Cursor::default(), Taken::default());

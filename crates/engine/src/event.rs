@@ -22,7 +22,7 @@ pub enum Event {
     /// Something that the judge should know.
     Note(Note),
     /// The end; always the last event.
-    Summary(Summary),
+    Summary(Box<Summary>),
 }
 
 /// The store is open, every session connected.
@@ -221,6 +221,7 @@ pub struct Summary {
 }
 
 /// The borders of a trial, which nothing moves while it runs.
+#[expect(clippy::struct_field_names, reason = "units stand last")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
     /// The length of the warm-up, ns.

@@ -315,9 +315,8 @@ impl Recorder {
         let Some(slot) = self.slot(interval) else {
             if self.slots[0].service.is_some() {
                 let open = self.slots[0].response.is_some();
-                self.straggle(interval, |more| {
-                    more.record(id, status, service, open.then_some((response, generator_ns)))
-                });
+                let open = open.then_some((response, generator_ns));
+                self.straggle(interval, |more| more.record(id, status, service, open));
             }
             return;
         };

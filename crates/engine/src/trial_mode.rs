@@ -181,7 +181,7 @@ impl Observer for EventPrinter {
             self.print(&Event::Note(note));
         }
         let summary = summary(closed, self.steps);
-        self.print(&Event::Summary(summary));
+        self.print(&Event::Summary(Box::new(summary)));
     }
 }
 
@@ -216,7 +216,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         End::Failed(why) => ("failed", Some(why.clone())),
     };
     let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
-    let mut all = outcomes(&closed.latencies, steps, true);
+    let mut all = outcomes(closed.latencies, steps, true);
     all.extend(event::censored(&closed.censored, steps, closed.open));
     Summary {
         end: end.to_owned(),

@@ -71,24 +71,35 @@ pub fn threads<S: Store>(clients: u64, asked: u64) -> (bool, u64) {
 /// Holds all workers until the borders of the trial are known.
 #[derive(Debug, Default)]
 struct Gate {
-    /// The borders; `Some(None)` when there is no trial after all.
-    borders: Mutex<Option<Option<Borders>>>,
+    state: Mutex<GateState>,
     opened: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum GateState {
+    #[default]
+    Shut,
+    /// The trial has these borders.
+    Open(Borders),
+    /// There is no trial after all.
+    Cancelled,
 }
 
 impl Gate {
     fn open(&self, borders: Option<Borders>) {
-        *self.borders.lock().unwrap_or_else(PoisonError::into_inner) = Some(borders);
+        let state = borders.map_or(GateState::Cancelled, GateState::Open);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.opened.notify_all();
     }
 
     fn wait(&self) -> Option<Borders> {
-        let mut borders = self.borders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(known) = *borders {
-                return known;
+            match *state {
+                GateState::Shut => state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner),
+                GateState::Open(borders) => return Some(borders),
+                GateState::Cancelled => return None,
             }
-            borders = self.opened.wait(borders).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

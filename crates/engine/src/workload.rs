@@ -38,6 +38,7 @@ impl RecordsOf {
 
 /// YCSB's time series, loaded or worked on.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum SeriesOf {
     /// A load.
     Load(TimeSeriesLoad),

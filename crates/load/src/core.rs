@@ -274,7 +274,7 @@ impl RecordWorkload for CoreRun {
         }
         let wanted = match operation.selection {
             Selection::One(_) => 1,
-            _ => self.shape.names.len(),
+            Selection::All => self.shape.names.len(),
         };
         let mut expected = [0u8; 1_024];
         let mut seen = 0;

@@ -74,7 +74,7 @@ pub enum Selection {
 impl Selection {
     /// As names, given the workload's list.
     #[inline]
-    pub fn wanted<'a>(self, names: &'a [String]) -> Wanted<'a> {
+    pub fn wanted(self, names: &[String]) -> Wanted<'_> {
         match self {
             Self::All => Wanted::All,
             Self::One(i) => names.get(i).map_or(Wanted::All, |name| Wanted::One(name.as_bytes())),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
-use loadstone_load::{Kind, Operation, Row, Workload};
+use loadstone_load::{Kind, Operation, RecordWorkload, Row};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Options};
 
@@ -19,7 +19,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let spec: serde_json::Value = serde_json::from_str(&std::io::read_to_string(std::io::stdin())?)?;
-    let mut workload = spec["workload"].clone();
+    let mut workload = spec["work"].clone();
     if let Some(object) = workload.as_object_mut() {
         object.remove("type");
     }
@@ -41,7 +41,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn on_store<W: Workload>(spec: &serde_json::Value, options: &Options, workload: &W) -> Result<u128, Failure> {
+fn on_store<W: RecordWorkload>(spec: &serde_json::Value, options: &Options, workload: &W) -> Result<u128, Failure> {
     use loadstone_stores::{fjall::FjallEngine, lmdb::LmdbEngine, redb::RedbEngine, rocksdb::RocksDbEngine};
     match spec["store"]["name"].as_str() {
         Some("rocksdb") => run::<RocksDbEngine, W>(options, workload),
@@ -52,7 +52,7 @@ fn on_store<W: Workload>(spec: &serde_json::Value, options: &Options, workload: 
     }
 }
 
-fn run<K: KeyValue, W: Workload>(options: &Options, workload: &W) -> Result<u128, Failure> {
+fn run<K: KeyValue, W: RecordWorkload>(options: &Options, workload: &W) -> Result<u128, Failure> {
     let engine = K::open(options)?;
     let operations = workload.operations().ok_or("no end")?;
     let next = AtomicU64::new(0);
@@ -74,7 +74,7 @@ fn run<K: KeyValue, W: Workload>(options: &Options, workload: &W) -> Result<u128
 }
 
 /// Draws, encodes, merges and decodes what the engine does.
-fn client<K: KeyValue, W: Workload>(engine: &K, workload: &W, next: &AtomicU64, operations: u64) {
+fn client<K: KeyValue, W: RecordWorkload>(engine: &K, workload: &W, next: &AtomicU64, operations: u64) {
     let mut client = K::Client::default();
     let (mut operation, mut row, mut merged) = (Operation::default(), Row::default(), Vec::new());
     loop {

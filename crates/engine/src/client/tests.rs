@@ -158,7 +158,7 @@ fn run_in<W: RecordWorkload + 'static>(
     let timed = setting.window_ns != NEVER;
     let borders = setting.borders(if timed { None } else { workload.operations() });
     let task = task_of(workload, setting.pace, &borders, setting);
-    let timer = world.waking_late(setting.late_ns);
+    let clock = world.waking_late(setting.late_ns);
     let recorders: Vec<Arc<Recorder>> =
         (0..setting.clients).map(|_| Arc::new(Recorder::new(&shape(setting.pace.is_some()), 1))).collect();
     let mut sessions: Vec<Scripted> =
@@ -169,7 +169,7 @@ fn run_in<W: RecordWorkload + 'static>(
         .zip(&recorders)
         .map(|(session, recorder)| {
             let place = Place { recorder, client: 0 };
-            Box::pin(drive(&task, &borders, &timer, session, place)) as crate::simulation::Client<'_>
+            Box::pin(drive(&task, &borders, &clock, session, place)) as crate::simulation::Client<'_>
         })
         .collect();
     // As the conductor does.
@@ -183,7 +183,7 @@ fn run_in<W: RecordWorkload + 'static>(
         }));
     }
     world.run(futures);
-    let elapsed_ns = timer.now_ns();
+    let elapsed_ns = clock.now_ns();
     reader.read(borders.interval(elapsed_ns.min(borders.end_ns - 1)), true, &mut additions);
     Simulated { recorders, task, borders, elapsed_ns, additions }
 }

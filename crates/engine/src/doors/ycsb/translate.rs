@@ -72,6 +72,20 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
     if phase == Phase::Run && operations == Some(0) {
         return Err(EngineError::usage("there is nothing to do: operationcount is 0").hint("set operationcount"));
     }
+    if operations.is_none() && seconds.is_none() {
+        return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
+            .hint("set operationcount or maxexecutiontime"));
+    }
+    let segment = match props.trimmed("segment") {
+        None => Segment::default(),
+        Some(text) => {
+            Segment::parse(text).map_err(|error| EngineError::usage(error).hint("segment=0/4 is the first of four"))?
+        }
+    };
+    if clients < segment.n {
+        return Err(EngineError::usage(format!("{clients} clients cannot be split into {} segments", segment.n))
+            .hint(format!("use at least as many: -threads {}", segment.n)));
+    }
     let (sinks, reporting) = reporting(props, &mut warnings)?;
     let spec = TrialSpec {
         spec: VERSION,
@@ -86,11 +100,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         pace: rate::pace(props)?,
         until: Until { operations, seconds },
         warmup_seconds,
-        segment: match props.trimmed("segment") {
-            None => Segment::default(),
-            Some(text) => Segment::parse(text)
-                .map_err(|error| EngineError::usage(error).hint("segment=0/4 is the first of four"))?,
-        },
+        segment,
         seed,
         inserts: InsertSpec {
             retries: props.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
