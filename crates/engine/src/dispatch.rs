@@ -101,7 +101,7 @@ pub fn unknown(name: &str) -> EngineError {
     let names = STORES.iter().map(|(name, _)| *name);
     let error = EngineError::usage(format!("there is no store \"{name}\""));
     let all = names.clone().collect::<Vec<_>>().join(", ");
-    match crate::doors::ycsb::suggest::did_you_mean(name, names) {
+    match crate::suggest::did_you_mean(name, names) {
         Some(near) => error.hint(format!("did you mean {near}? The stores are {all}")),
         None => error.hint(format!("the stores are {all}")),
     }

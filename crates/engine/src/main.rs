@@ -28,6 +28,7 @@ mod signals;
 mod simulation;
 mod sink;
 mod spec;
+mod suggest;
 mod trial;
 mod trial_mode;
 mod tsc;

@@ -22,8 +22,8 @@ pub const LATE_NS: u64 = 1_000_000;
 const SLOTS: usize = 2;
 /// Intervals for which the operations that ended in them are counted at the same time.
 const ENDED: usize = 8;
-/// With more recorders than this, the slots that are still written are not read: a copy of each would be kept, for
-/// operations that come with the next interval all the same.
+/// With more recorders than this, the histograms of slots that are still written are not read: a copy of each would have to be
+/// kept, for latencies that come with the next interval all the same.
 const COPIED_MAX: usize = 256;
 
 /// Why operations went out late, ns.
@@ -518,6 +518,7 @@ impl Additions {
 #[derive(Debug, Default)]
 struct Copied {
     counts: FourCounts,
+    /// Only for a few recorders.
     latencies: Readings,
 }
 
@@ -526,7 +527,7 @@ struct Copied {
 pub struct Reader {
     recorders: Vec<Arc<Recorder>>,
     /// By recorder and slot.
-    copied: Vec<[Option<Copied>; SLOTS]>,
+    copied: Vec<[Copied; SLOTS]>,
     ended: Vec<[[u64; 2]; ENDED]>,
 }
 
@@ -548,12 +549,12 @@ impl Reader {
         for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
             for (slot, copied) in recorder.slots.iter().zip(copied) {
                 let state = slot.state.load(Ordering::Acquire);
-                if state == LEFT || (state == WRITTEN && copies) {
+                if state != EMPTY {
                     let interval = slot.interval.load(Ordering::Relaxed);
-                    read_slot(slot, copied, all.entry(interval).or_default());
+                    read_slot(slot, copied, state == LEFT || copies, all.entry(interval).or_default());
                 }
                 if state == LEFT {
-                    *copied = None;
+                    *copied = Copied::default();
                     slot.clear();
                     slot.state.store(EMPTY, Ordering::Release);
                 }
@@ -578,33 +579,36 @@ impl Reader {
     }
 }
 
-/// Adds what came to a slot since `copied`.
-fn read_slot(slot: &Slot, copied: &mut Option<Copied>, to: &mut Additions) {
+/// Adds what came to a slot since `copied`; the latencies only if they are wanted.
+fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
     let counts: FourCounts = slot.counts.all().map(|count| count.load(Ordering::Relaxed));
-    let mut latencies = Readings::new();
+    for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {
+        *to += now - old;
+    }
+    copied.counts = counts;
+    if !latencies {
+        return;
+    }
+    let mut all = Readings::new();
     for (which, table) in slot.tables().into_iter().enumerate() {
         for (id, status, grid) in table.into_iter().flat_map(Table::used) {
             let mut reading = Reading::default();
             reading.add(grid);
             if reading.count() > 0 {
-                latencies.entry((id, status)).or_default()[which] = reading;
+                all.entry((id, status)).or_default()[which] = reading;
             }
         }
     }
-    let old = copied.take().unwrap_or_default();
-    for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(old.counts)) {
-        *to += now - old;
-    }
-    for (key, now) in &latencies {
+    for (key, now) in &all {
         let to = to.latencies.entry(*key).or_default();
         for (which, (to, now)) in to.iter_mut().zip(now).enumerate() {
-            match old.latencies.get(key) {
+            match copied.latencies.get(key) {
                 Some(old) => to.merge(&now.since(&old[which])),
                 None => to.merge(now),
             }
         }
     }
-    *copied = Some(Copied { counts, latencies });
+    copied.latencies = all;
 }
 
 /// Which intervals an instant lies in, remembered from the last one asked for: a division only when that changes.

@@ -20,7 +20,6 @@ mod rate;
 mod report;
 mod shell;
 mod status;
-pub mod suggest;
 mod time_series;
 mod translate;
 

@@ -7,9 +7,10 @@ use super::args::{Args, Command};
 use super::config::{Reporting, reporting};
 use super::core_workload::core;
 use super::props::Props;
-use super::{bindings, hosted, known, rate, suggest, time_series};
+use super::{bindings, hosted, known, rate, time_series};
 use crate::error::EngineError;
 use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
+use crate::suggest;
 
 /// Without `-s` nothing looks at intervals; the conductor wakes once in a while all the same.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
