@@ -82,17 +82,13 @@ pub struct Ended {
     pub interval: u64,
 }
 
+/// Good, late, failed and not yet.
 #[derive(Debug, Default)]
-struct Counts {
-    good: AtomicU64,
-    late: AtomicU64,
-    failed: AtomicU64,
-    not_yet: AtomicU64,
-}
+struct Counts([AtomicU64; 4]);
 
 impl Counts {
-    fn all(&self) -> [&AtomicU64; 4] {
-        [&self.good, &self.late, &self.failed, &self.not_yet]
+    fn get(&self) -> FourCounts {
+        self.0.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -130,7 +126,7 @@ impl Slot {
     }
 
     fn clear(&self) {
-        for count in self.counts.all() {
+        for count in &self.counts.0 {
             count.store(0, Ordering::Relaxed);
         }
         for (_, _, grid) in self.tables().into_iter().flatten().flat_map(Table::used) {
@@ -196,7 +192,7 @@ pub struct Recorder {
     /// The slot that is written.
     current: AtomicU64,
     stragglers: Mutex<BTreeMap<u64, Additions>>,
-    /// Operations that ended in an interval: all, and those that ended well; by its number, modulo how many there are.
+    /// Operations that ended in an interval: well, and otherwise; by its number, modulo how many there are.
     ended: [[AtomicU64; 2]; ENDED],
     /// Waits; with a rate only.
     pub waits: Option<Waits>,
@@ -207,16 +203,10 @@ pub struct Recorder {
     deadline_ns: u64,
     /// Operations of the warm-up that have ended.
     warmup: AtomicU64,
-    /// Counted operations that have ended, whatever their outcome.
-    operations: AtomicU64,
-    /// Of these, the ones that ended well.
-    succeeded: AtomicU64,
-    /// Of those, the ones that ended before the end of the window.
-    in_window: AtomicU64,
+    /// Counted operations that have ended.
+    counts: Counts,
     /// Operations that the store put into a batch, to be sent later.
     batched: AtomicU64,
-    /// Reads of records whose insert or delete was under way.
-    not_yet: AtomicU64,
     /// Attempts that failed and were followed by another.
     retried: AtomicU64,
     rows: AtomicU64,
@@ -261,11 +251,8 @@ impl Recorder {
             flights: (0..clients).map(|_| Flight { index: zero(), due: AtomicU64::new(NOTHING) }).collect(),
             deadline_ns: shape.deadline_ns,
             warmup: zero(),
-            operations: zero(),
-            succeeded: zero(),
-            in_window: zero(),
+            counts: Counts::default(),
             batched: zero(),
-            not_yet: zero(),
             retried: zero(),
             rows: zero(),
             bytes: zero(),
@@ -347,30 +334,26 @@ impl Recorder {
     /// Counts a whole operation, once, after its steps. `ended_in` is the interval in which it ended; `None` after the window.
     #[inline]
     pub fn operation(&self, ended: &Ended, ended_in: Option<u64>) {
-        let (ok, failed) = (ended.status.is_ok(), ended.status.is_failure());
-        add(&self.operations, 1);
-        add(&self.succeeded, u64::from(ok));
-        add(&self.batched, u64::from(ended.status == Status::BatchedOk));
-        add(&self.not_yet, u64::from(!ok && !failed));
+        let ok = ended.status.is_ok();
+        let which = match ended.status {
+            Status::Ok | Status::BatchedOk => {
+                usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
+            }
+            Status::NotYet => 3,
+            _ => 2,
+        };
+        add(&self.counts.0[which], 1);
+        if ended.status == Status::BatchedOk {
+            add(&self.batched, 1);
+        }
         add(&self.rows, ended.rows);
         add(&self.bytes, ended.bytes);
         raise(&self.last_done, ended.done_ns);
         if let Some(interval) = ended_in {
-            let [all, good] = &self.ended[interval as usize % ENDED];
-            add(all, 1);
-            add(good, u64::from(ok));
-            add(&self.in_window, u64::from(ok));
+            add(&self.ended[interval as usize % ENDED][usize::from(!ok)], 1);
         }
-        let late = ok && ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns;
-        let which = if late {
-            1
-        } else if ok {
-            0
-        } else {
-            3 - usize::from(failed)
-        };
         match self.slot(ended.interval) {
-            Some(slot) => add(slot.counts.all()[which], 1),
+            Some(slot) => add(&slot.counts.0[which], 1),
             None => self.straggle(ended.interval, |more| more.counts[which] += 1),
         }
     }
@@ -446,11 +429,12 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
     for recorder in recorders {
         let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         all.warmup += get(&recorder.warmup);
-        all.operations += get(&recorder.operations);
-        all.succeeded += get(&recorder.succeeded);
-        all.in_window += get(&recorder.in_window);
+        let counts = recorder.counts.get();
+        all.operations += counts.iter().sum::<u64>();
+        all.succeeded += counts[0] + counts[1];
+        all.not_yet += counts[3];
+        all.in_window += recorder.ended.iter().map(|ended| get(&ended[0])).sum::<u64>();
         all.batched += get(&recorder.batched);
-        all.not_yet += get(&recorder.not_yet);
         all.retried += get(&recorder.retried);
         all.rows += get(&recorder.rows);
         all.bytes += get(&recorder.bytes);
@@ -566,8 +550,8 @@ impl Reader {
                     // The latest interval up to now that shares this place.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
-                    to.ended += new[0];
-                    to.completed += new[1];
+                    to.ended += new[0] + new[1];
+                    to.completed += new[0];
                     *seen = [seen[0] + new[0], seen[1] + new[1]];
                 }
             }
@@ -581,7 +565,7 @@ impl Reader {
 
 /// Adds what came to a slot since `copied`; the latencies only if they are wanted.
 fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
-    let counts: FourCounts = slot.counts.all().map(|count| count.load(Ordering::Relaxed));
+    let counts = slot.counts.get();
     for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {
         *to += now - old;
     }
