@@ -1,5 +1,6 @@
 //! Time: a clock to read and a timer to wait on, behind traits so that tests can simulate both.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::tsc;
@@ -32,6 +33,37 @@ pub fn calibrate() {
     tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
 }
 
+/// Compares [`Monotonic`] with the kernel's monotonic clock and has it follow that without a step; `None` where it is that.
+/// To be called from one thread about once a second as long as anything is timed.
+#[cfg_attr(not(test), expect(dead_code, reason = "the conductor is to call it at every interval"))]
+pub fn compare() -> Option<tsc::Agreement> {
+    tsc::compare(|| read(libc::CLOCK_MONOTONIC))
+}
+
+static REVERSALS: AtomicU64 = AtomicU64::new(0);
+
+/// ns from an earlier reading to a later one. If the clock went back between them it is 0, and counted in [`reversals`]: a
+/// duration of 0 that is not one would pass for a fast operation.
+///
+/// For readings of one clock only. A due time is arithmetic, and an operation may well be ahead of it.
+#[inline]
+#[cfg_attr(not(test), expect(dead_code, reason = "the tapes are to take their differences with it"))]
+pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
+    later.checked_sub(earlier).unwrap_or_else(reversed)
+}
+
+#[cold]
+fn reversed() -> u64 {
+    REVERSALS.fetch_add(1, Relaxed);
+    0
+}
+
+/// How often [`elapsed_ns`] found the clock to have gone back, in this process. A trial with any is not to be trusted.
+#[cfg_attr(not(test), expect(dead_code, reason = "the conductor is to tell it at the end"))]
+pub fn reversals() -> u64 {
+    REVERSALS.load(Relaxed)
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills the struct; both clocks exist on every Linux.
@@ -47,7 +79,7 @@ pub fn unix_ns() -> u64 {
 impl Clock for Monotonic {
     #[inline]
     fn now_ns(&self) -> u64 {
-        tsc::now_ns().unwrap_or_else(|| read(libc::CLOCK_MONOTONIC))
+        tsc::now_ns(|| read(libc::CLOCK_MONOTONIC))
     }
 }
 
@@ -91,4 +123,29 @@ impl Timer for ThreadTimer {
 
     #[inline]
     async fn turn(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_goes_back_is_counted() {
+        let before = reversals();
+        assert_eq!((elapsed_ns(5, 7), elapsed_ns(5, 5)), (2, 0));
+        assert_eq!(reversals(), before);
+        assert_eq!(elapsed_ns(7, 5), 0);
+        assert_eq!(reversals(), before + 1);
+    }
+
+    #[test]
+    fn the_clock_is_the_kernels_as_long_as_it_is_compared() {
+        calibrate();
+        for _ in 0..3 {
+            let agreement = compare();
+            let (before, now, after) = (read(libc::CLOCK_MONOTONIC), Monotonic.now_ns(), read(libc::CLOCK_MONOTONIC));
+            let off = agreement.map_or(0, |found| found.offset_ns_max);
+            assert!((before.saturating_sub(off + 1_000_000)..=after + off + 1_000_000).contains(&now));
+        }
+    }
 }

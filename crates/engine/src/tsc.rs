@@ -1,72 +1,104 @@
-//! The processor's time stamp counter as a clock in ns, set against the kernel's monotonic clock once.
+//! The processor's time stamp counter as a clock in ns, kept in agreement with the kernel's monotonic clock.
 //!
 //! `clock_gettime` orders its reading of the counter against everything before it, which drains the pipeline twice per
 //! operation: on a RocksDB read of 4 µs that is some 5 %. A plain reading may be a few ns early, which no store notices.
 //! It is used only where the kernel itself keeps time by the counter, and so vouches that it is constant and the same on
-//! every processor.
+//! every processor. A look of 20 ms gives the first rate; [`compare`] finds and corrects what it was wrong by.
+
+mod lines;
+mod watch;
 
 use std::fs;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How long the two clocks are compared. Each end is known to some 15 ns, so the rate is to 2 millionths.
+use lines::Lines;
+pub use watch::Agreement;
+use watch::{Advice, Reading, Watch};
+
+/// How long the two clocks are compared at first. Each end is known to some 15 ns, so the rate is to 2 millionths.
 const COMPARED: Duration = Duration::from_millis(20);
-/// Readings at each end, of which the tightest counts.
+/// Readings at each look, of which the tightest counts.
 const TRIES: u32 = 64;
+/// What the kernel keeps time by.
+const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-static SCALE: OnceLock<Scale> = OnceLock::new();
+static COUNTER: Counter = Counter::new();
 
-/// What turns ticks into ns.
-#[derive(Clone, Copy, Debug)]
-pub struct Scale {
-    base_ticks: u64,
-    base_ns: u64,
-    /// ns per tick, in units of 2^−32.
-    ns_per_tick: u64,
+/// A counter that is used as a clock, if it can be.
+#[derive(Debug)]
+struct Counter {
+    lines: Lines,
+    /// Held by who compares; readings need only the lines.
+    watch: Mutex<Option<Watch>>,
 }
 
-impl Scale {
-    /// The line through two readings of (ticks, ns).
-    fn through((ticks, ns): (u64, u64), (later_ticks, later_ns): (u64, u64)) -> Option<Self> {
-        let elapsed_ticks = later_ticks.checked_sub(ticks).filter(|&ticks| ticks > 0)?;
-        let ns_per_tick = (u128::from(later_ns.checked_sub(ns)?) << 32) / u128::from(elapsed_ticks);
-        Some(Self { base_ticks: ticks, base_ns: ns, ns_per_tick: u64::try_from(ns_per_tick).ok()? })
+impl Counter {
+    const fn new() -> Self {
+        Self { lines: Lines::new(), watch: Mutex::new(None) }
     }
 
-    #[inline]
-    fn ns(&self, ticks: u64) -> u64 {
-        let elapsed = u128::from(ticks.wrapping_sub(self.base_ticks)) * u128::from(self.ns_per_tick);
-        self.base_ns + (elapsed >> 32) as u64
+    /// Uses the counter from now on, unless it is in use already or the two readings give no rate.
+    fn begin(&self, first: Reading, last: impl FnOnce() -> Reading) {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if watch.is_none()
+            && let Some(new) = Watch::new(first, last())
+        {
+            self.lines.begin((first.ticks, first.ns), new.rate());
+            *watch = Some(new);
+        }
+    }
+
+    /// Compares with the kernel's clock and corrects.
+    fn compare(&self, now: impl FnOnce() -> Reading, vouched: impl FnOnce() -> bool) -> Option<Agreement> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = watch.as_mut()?;
+        // There is nothing to compare once the kernel's clock is all there is.
+        if watch.agreement().jumps == 0 {
+            let now = now();
+            match watch.look(now, self.lines.read(|| now.ticks, || now.ns), vouched()) {
+                Advice::Keep => {}
+                Advice::Steer(ns_per_tick) => self.lines.steer(ns_per_tick),
+                Advice::Leave { lead_ns } => self.lines.leave(lead_ns),
+            }
+        }
+        Some(watch.agreement())
     }
 }
 
-/// Now in ns on the monotonic clock's scale; `None` where the counter is not used.
+/// Now in ns on the monotonic clock's scale, from the counter, or from `kernel_ns` where the counter is not used. Never less
+/// than a reading that was finished before this one began.
 #[inline]
-pub fn now_ns() -> Option<u64> {
-    SCALE.get().map(|scale| scale.ns(ticks()))
+pub fn now_ns(kernel_ns: impl FnOnce() -> u64) -> u64 {
+    COUNTER.lines.read(ticks, kernel_ns)
 }
 
-/// Compares the clocks and uses the counter from now on, where the kernel does. Called once, before anything is timed.
+/// Compares the clocks and uses the counter from now on, where the kernel does. Called before anything is timed.
 pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
-    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    if !cfg!(target_arch = "x86_64") || !source.is_ok_and(|name| name.trim() == "tsc") {
-        return;
+    if cfg!(target_arch = "x86_64") && fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc") {
+        let first = tightest(&monotonic_ns);
+        thread::sleep(COMPARED);
+        COUNTER.begin(first, || tightest(&monotonic_ns));
     }
-    let first = tightest(&monotonic_ns);
-    thread::sleep(COMPARED);
-    if let Some(scale) = Scale::through(first, tightest(&monotonic_ns)) {
-        SCALE.get_or_init(|| scale);
-    }
+}
+
+/// Compares the counter with the kernel's clock, has it follow that, and tells how well they have agreed so far; `None` where
+/// the counter is not used. To be called from one thread about once a second as long as anything is timed; it takes some
+/// 20 µs and keeps nobody from reading. Once `jumps` is not 0, the trial's times are not to be trusted.
+pub fn compare(monotonic_ns: impl Fn() -> u64) -> Option<Agreement> {
+    // A look that fails (no descriptor left) says nothing against the counter.
+    let vouched = || fs::read_to_string(SOURCE).map_or(true, |name| name.trim() == "tsc");
+    COUNTER.compare(|| tightest(&monotonic_ns), vouched)
 }
 
 /// A reading of both clocks, as close together as it gets.
-fn tightest(monotonic_ns: &impl Fn() -> u64) -> (u64, u64) {
+fn tightest(monotonic_ns: &impl Fn() -> u64) -> Reading {
     let read = |_| {
         let (before, ticks, after) = (monotonic_ns(), ticks(), monotonic_ns());
-        (after - before, (ticks, before + (after - before) / 2))
+        Reading { width_ns: after - before, ticks, ns: before + (after - before) / 2 }
     };
-    (0..TRIES).map(read).min().map_or((0, 0), |(_, reading)| reading)
+    (1..TRIES).map(read).fold(read(0), Reading::min)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -82,18 +114,4 @@ fn ticks() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_through_two_readings_gives_both_back() {
-        let scale = Scale::through((1_000, 50), (2_601_000, 1_000_050)).unwrap();
-        assert_eq!(scale.ns(1_000), 50);
-        assert!(scale.ns(2_601_000).abs_diff(1_000_050) <= 1);
-        // A century later at 2.6 GHz nothing overflows.
-        let century_ns = 3_155_760_000u64 * 1_000_000_000;
-        let ticks = (u128::from(century_ns) * 26 / 10) as u64 + 1_000;
-        assert!(scale.ns(ticks).abs_diff(century_ns + 50) < century_ns / 1_000_000_000);
-        assert!(Scale::through((5, 5), (5, 9)).is_none());
-    }
-}
+mod tests;

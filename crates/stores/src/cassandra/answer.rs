@@ -100,12 +100,13 @@ pub struct Prepared {
 }
 
 /// The metadata of rows.
-struct Metadata {
+struct Metadata<'a> {
     count: usize,
     columns: Vec<Vec<u8>>,
+    more: Option<&'a [u8]>,
 }
 
-fn metadata(body: &mut Body<'_>, keys: bool) -> Result<Metadata, Short> {
+fn metadata<'a>(body: &mut Body<'a>, keys: bool) -> Result<Metadata<'a>, Short> {
     let flags = body.int()?;
     let count = usize::try_from(body.int()?).map_err(|_| Short)?;
     if keys {
@@ -113,9 +114,7 @@ fn metadata(body: &mut Body<'_>, keys: bool) -> Result<Metadata, Short> {
             body.short()?;
         }
     }
-    if flags & MORE_PAGES != 0 {
-        body.bytes()?;
-    }
+    let more = if flags & MORE_PAGES == 0 { None } else { Some(body.bytes()?.ok_or(Short)?) };
     let mut columns = Vec::new();
     if flags & NO_METADATA == 0 {
         if flags & GLOBAL_TABLE != 0 {
@@ -131,7 +130,7 @@ fn metadata(body: &mut Body<'_>, keys: bool) -> Result<Metadata, Short> {
             body.skip_type()?;
         }
     }
-    Ok(Metadata { count, columns })
+    Ok(Metadata { count, columns, more })
 }
 
 /// The answer to PREPARE.
@@ -153,7 +152,7 @@ pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     }
     let metadata = metadata(&mut body, false)?;
     let rows = usize::try_from(body.int()?).map_err(|_| Short)?;
-    Ok(Some(Table { body, rows, width: metadata.count }))
+    Ok(Some(Table { body, rows, width: metadata.count, more: metadata.more }))
 }
 
 /// Rows, not yet read.
@@ -165,6 +164,8 @@ pub struct Table<'a> {
     pub rows: usize,
     /// Values of each.
     pub width: usize,
+    /// These are not all: what the server wants to be told to go on from there.
+    pub more: Option<&'a [u8]>,
 }
 
 #[cfg(test)]
@@ -200,6 +201,14 @@ mod tests {
         assert_eq!(table.body.bytes(), Ok(None));
         assert!(rows(Body(&body[..9])).is_err());
         assert!(rows(Body(b"\0\0\0\x01")).unwrap().is_none());
+    }
+
+    #[test]
+    fn rows_that_are_not_all_say_so() {
+        let body = b"\0\0\0\x02\0\0\0\x06\0\0\0\x01\0\0\0\x02go\0\0\0\x01\0\0\0\x01k";
+        let table = rows(Body(body)).unwrap().unwrap();
+        assert_eq!((table.rows, table.width, table.more), (1, 1, Some(&b"go"[..])));
+        assert!(rows(Body(b"\0\0\0\x02\0\0\0\x06\0\0\0\x01\xFF\xFF\xFF\xFF\0\0\0\0")).is_err());
     }
 
     #[test]

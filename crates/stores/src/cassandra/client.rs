@@ -19,6 +19,8 @@ use crate::session::{Rows, Session};
 
 const VALUES: u8 = 0x01;
 const SKIP_METADATA: u8 = 0x02;
+const PAGE_SIZE: u8 = 0x04;
+const PAGING_STATE: u8 = 0x08;
 const TIMESTAMP: u8 = 0x20;
 
 /// Whose pool it is: a store's, on an executor.
@@ -66,7 +68,15 @@ struct Request<'a> {
     key: &'a [u8],
     wanted: Wanted<'a>,
     row: Option<&'a Row>,
+    /// Rows that are asked for.
     count: i32,
+    page: Option<&'a Page>,
+}
+
+/// Where the server cut an answer.
+struct Page {
+    rows: i32,
+    state: Vec<u8>,
 }
 
 impl<'a> Request<'a> {
@@ -90,7 +100,8 @@ impl<'a> Request<'a> {
         out.extend_from_slice(&(id.len() as u16).to_be_bytes());
         out.extend_from_slice(id);
         out.extend_from_slice(&level.code.to_be_bytes());
-        out.push(VALUES | SKIP_METADATA | if stamp.is_some() { TIMESTAMP } else { 0 });
+        let paged = if self.page.is_some() { PAGE_SIZE | PAGING_STATE } else { 0 };
+        out.push(VALUES | SKIP_METADATA | paged | if stamp.is_some() { TIMESTAMP } else { 0 });
         let counted = out.len();
         out.extend_from_slice(&[0, 0]);
         let mut count = 1u16;
@@ -109,6 +120,11 @@ impl<'a> Request<'a> {
             count += 1;
         }
         out[counted..counted + 2].copy_from_slice(&count.to_be_bytes());
+        if let Some(page) = self.page {
+            // Cassandra looks at the state only if it is to answer in pages, and those are smaller than the LIMIT.
+            out.extend_from_slice(&page.rows.to_be_bytes());
+            put_bytes(out, &page.state);
+        }
         if let Some(stamp) = stamp {
             out.extend_from_slice(&stamp.to_be_bytes());
         }
@@ -172,8 +188,24 @@ impl Client {
     }
 
     async fn write(&mut self, verb: Verb, key: &[u8], row: Option<&Row>) -> Status {
-        let asked = self.ask(Request { verb, key, wanted: Wanted::All, row, count: 0 }).await;
+        let asked = self.ask(Request { verb, key, wanted: Wanted::All, row, count: 0, page: None }).await;
         self.done(asked.map(|_| Status::Ok))
+    }
+
+    /// Asks for rows until all are there; how many there were. We ask for no pages, but a server may still answer in some.
+    #[inline]
+    async fn select(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<usize, Failure> {
+        let prepared = self.ask(request).await?;
+        let (mut count, mut more) = self.rows(&prepared, sink)?;
+        while let Some(page) = more.filter(|_| count < request.count as usize) {
+            let prepared = self.ask(Request { page: Some(&page), ..request }).await?;
+            let (rows, next) = self.rows(&prepared, sink)?;
+            if next.as_ref().is_some_and(|next| next.state == page.state) {
+                return Err(Failure::new(Status::UnexpectedState, "the same page again and again"));
+            }
+            (count, more) = (count + rows, next);
+        }
+        Ok(count)
     }
 
     fn done(&mut self, result: Result<Status, Failure>) -> Status {
@@ -183,12 +215,12 @@ impl Client {
         })
     }
 
-    /// Reads the rows of the answer; how many there were.
+    /// Reads the rows of the answer; how many there were, and where it was cut.
     #[inline]
-    fn rows(&self, prepared: &Prepared, sink: &mut impl Sink) -> Result<usize, Failure> {
+    fn rows(&self, prepared: &Prepared, sink: &mut impl Sink) -> Result<(usize, Option<Page>), Failure> {
         let bytes = self.slot.bytes();
         let body = self.slot.body_of(&bytes).map_err(malformed)?;
-        let Some(mut table) = answer::rows(body).map_err(malformed)? else { return Ok(0) };
+        let Some(mut table) = answer::rows(body).map_err(malformed)? else { return Ok((0, None)) };
         if table.width != prepared.columns.len() {
             // Another client prepared it again after the table was altered, so the node did not refuse ours.
             prepared.stale.set(true);
@@ -210,7 +242,8 @@ impl Client {
                 }
             }
         }
-        Ok(table.rows)
+        let more = table.more.map(|state| Page { rows: table.rows.max(1) as i32, state: state.to_vec() });
+        Ok((table.rows, more))
     }
 }
 
@@ -246,16 +279,14 @@ impl Session for Client {
     #[inline]
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
-        let asked = self.ask(Request { verb: Verb::Read, key, wanted, row: None, count: 0 }).await;
-        let read = asked.and_then(|prepared| self.rows(&prepared, row));
+        let read = self.select(Request { verb: Verb::Read, key, wanted, row: None, count: 1, page: None }, row).await;
         self.done(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let asked = self.ask(Request { verb: Verb::Scan, key, wanted, row: None, count }).await;
-        let read = asked.and_then(|prepared| self.rows(&prepared, rows));
+        let read = self.select(Request { verb: Verb::Scan, key, wanted, row: None, count, page: None }, rows).await;
         self.done(read.map(|_| Status::Ok))
     }
 
@@ -277,3 +308,6 @@ impl Session for Client {
         self.error.take()
     }
 }
+
+#[cfg(test)]
+mod tests;

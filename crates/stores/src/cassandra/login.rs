@@ -140,6 +140,9 @@ impl Link {
         let body = slot.body_of(&bytes).map_err(short)?;
         answer::check(slot.opcode(), body)?;
         let Some(mut table) = answer::rows(body).map_err(short)? else { return Ok(Vec::new()) };
+        if table.more.is_some() {
+            return Err(words("it answers in pages, for which nobody asked".to_owned()));
+        }
         let mut rows = Vec::new();
         for _ in 0..table.rows {
             let values: Result<Vec<_>, Short> =

@@ -45,8 +45,13 @@ impl Cassandra {
             Some("group") => {
                 (Durability::Device, "commit log, synced for a group of writes before they are acknowledged")
             }
-            Some(_) => (Durability::Os, "commit log, synced now and then (every 10 s if not set otherwise)"),
-            None => (Durability::Os, "commit log; the server does not tell when it is synced"),
+            // What is behind the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
+            Some(_) => (
+                Durability::None,
+                "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
+                 killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
+            ),
+            None => (Durability::None, "commit log; the server does not tell when it is synced"),
         }
     }
 }
@@ -72,7 +77,7 @@ impl Store for Cassandra {
         let (durability, how) = store.durability();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(StoreError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
-                .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=os"));
+                .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=none"));
         }
         Ok(store)
     }
@@ -134,27 +139,48 @@ mod tests {
     use super::ring::{Node, Replication, Ring};
     use super::*;
 
+    /// Three nodes near by and one far away.
+    fn cluster(properties: &str) -> Cluster {
+        let pairs = properties.split_whitespace().filter_map(|pair| pair.split_once('='));
+        let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let table = "usertable".to_owned();
+        let settings = Settings::of(&Options { properties, table, ..Options::default() }).unwrap();
+        let contact = std::net::SocketAddr::from(([127, 0, 0, 1], 9042));
+        let node = |dc: &str| Node { address: contact, dc: dc.to_owned(), rack: String::new(), tokens: Vec::new() };
+        Cluster {
+            settings,
+            nodes: vec![node("near"), node("near"), node("near"), node("far")],
+            local_dc: "near".to_owned(),
+            ring: Ring::default(),
+            replication: Replication::Simple(1),
+            durable_writes: true,
+            commitlog_sync: None,
+            version: String::new(),
+            contact,
+        }
+    }
+
+    #[test]
+    fn no_more_is_promised_than_a_killed_node_keeps() {
+        for (sync, durable_writes, kept) in [
+            (Some("batch"), true, Durability::Device),
+            (Some("group"), true, Durability::Device),
+            (Some("periodic"), true, Durability::None),
+            (None, true, Durability::None),
+            (Some("batch"), false, Durability::None),
+        ] {
+            let commitlog_sync = sync.map(str::to_owned);
+            let cluster = Arc::new(Cluster { durable_writes, commitlog_sync, ..cluster("hosts=a") });
+            let (durability, how) = Cassandra { cluster }.durability();
+            assert_eq!(durability, kept, "{sync:?}");
+            assert_eq!(how.contains("except for the last 100 ms"), sync == Some("periodic"));
+        }
+    }
+
     #[test]
     fn connections_of_clients_are_counted_before_they_are_opened() {
         let connections = |property: &str| {
-            let text = format!("hosts=a cassandra.coreconnections=2 {property}");
-            let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
-            let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            let table = "usertable".to_owned();
-            let settings = Settings::of(&Options { properties, table, ..Options::default() }).unwrap();
-            let contact = std::net::SocketAddr::from(([127, 0, 0, 1], 9042));
-            let node = |dc: &str| Node { address: contact, dc: dc.to_owned(), rack: String::new(), tokens: Vec::new() };
-            let cluster = Cluster {
-                settings,
-                nodes: vec![node("near"), node("near"), node("near"), node("far")],
-                local_dc: "near".to_owned(),
-                ring: Ring::default(),
-                replication: Replication::Simple(1),
-                durable_writes: true,
-                commitlog_sync: None,
-                version: String::new(),
-                contact,
-            };
+            let cluster = cluster(&format!("hosts=a cassandra.coreconnections=2 {property}"));
             Cassandra { cluster: Arc::new(cluster) }.connections(10_000)
         };
         assert_eq!(connections("cassandra.connections=client"), 10_000 * 3 * 2);

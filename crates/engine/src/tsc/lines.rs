@@ -1,0 +1,243 @@
+//! Straight lines from the counter's ticks to ns, one after the other: what a clock that is corrected looks like.
+//!
+//! The clock must never be seen to step back, whichever threads read it while it is corrected. So a tick has one time, for
+//! every reader: a line holds from where it begins until its `span` ends, and a span that has been read from is only ever
+//! lengthened. A correction closes the last line where its span ends, at most [`STRIDE`] ticks ahead of the last reading,
+//! and the next line begins there, with the same time and another rate. Whoever is between a load and a reading of the
+//! counter, for however long, finds the same time for the ticks that he reads. (A counter that itself goes back is not
+//! caught here, as readings leave nothing behind: the next comparison finds it.)
+//!
+//! Lines are not changed once they are published, and never freed, as a reader may hold one: some 64 bytes a correction.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+/// By how much readers lengthen the last line: some ms. A correction cannot begin earlier than a span ends. Even.
+const STRIDE: u64 = 1 << 22;
+/// In a span: it stays as it is, and another line follows. All spans are even without it.
+const CLOSED: u64 = 1;
+
+#[derive(Debug)]
+struct Line {
+    base_ticks: u64,
+    base_ns: u64,
+    /// In units of 2^−32.
+    ns_per_tick: u64,
+    /// Ticks after `base_ticks` for which it holds. 0 where `lead_ns` is set.
+    span: AtomicU64,
+    /// Set before the span is closed, read after.
+    next: AtomicPtr<Line>,
+    /// The counter is given up: the kernel's clock holds, and this is how far ahead of it the counter was.
+    lead_ns: Option<u64>,
+}
+
+impl Line {
+    fn new(base_ticks: u64, base_ns: u64, ns_per_tick: u64) -> Self {
+        let next = AtomicPtr::new(ptr::null_mut());
+        Self { base_ticks, base_ns, ns_per_tick, span: AtomicU64::new(STRIDE), next, lead_ns: None }
+    }
+
+    #[inline]
+    fn after(&self, elapsed_ticks: u64) -> u64 {
+        let ns = (u128::from(elapsed_ticks) * u128::from(self.ns_per_tick)) >> 32;
+        self.base_ns + ns as u64
+    }
+}
+
+/// A clock made of lines. Any thread may read it; one at a time may correct it.
+#[derive(Debug)]
+pub struct Lines {
+    /// The line to read from, or one before it; null: none.
+    current: AtomicPtr<Line>,
+}
+
+impl Lines {
+    /// One that has no line yet: the kernel's clock.
+    pub const fn new() -> Self {
+        Self { current: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The first line, through (ticks, ns).
+    pub fn begin(&self, (ticks, ns): (u64, u64), ns_per_tick: u64) {
+        self.current.store(Box::into_raw(Box::new(Line::new(ticks, ns, ns_per_tick))), Release);
+    }
+
+    /// Now, in ns.
+    #[inline]
+    pub fn read(&self, ticks: impl FnOnce() -> u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
+        let Some(line) = self.line() else { return kernel_ns() };
+        let ticks = ticks();
+        let elapsed = ticks.wrapping_sub(line.base_ticks);
+        // One comparison for ticks before the line, which are very many after it, and for those behind its end.
+        if elapsed < line.span.load(Relaxed) { line.after(elapsed) } else { self.read_beyond(line, ticks, kernel_ns) }
+    }
+
+    /// Lengthens the last line, or finds the one that holds.
+    #[cold]
+    #[inline(never)]
+    fn read_beyond(&self, mut line: &Line, ticks: u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
+        loop {
+            if let Some(lead_ns) = line.lead_ns {
+                return line.base_ns.max(kernel_ns() + lead_ns);
+            }
+            let elapsed = ticks.wrapping_sub(line.base_ticks);
+            // Read a moment before the line was taken up, or by a processor (or after a suspend) that counts behind.
+            if elapsed > u64::MAX / 2 {
+                return line.base_ns;
+            }
+            let span = line.span.load(Acquire);
+            if elapsed < span {
+                return line.after(elapsed);
+            }
+            if span & CLOSED == 0 {
+                let longer = (elapsed / STRIDE + 1) * STRIDE;
+                // Another reader may be faster, or a correction: either way the span is looked at again.
+                let _ = line.span.compare_exchange(span, longer, Relaxed, Relaxed);
+                continue;
+            }
+            let next = line.next.load(Acquire);
+            let _ = self.current.compare_exchange(ptr::from_ref(line).cast_mut(), next, Release, Relaxed);
+            // SAFETY: a closed line has a next one, and lines are never freed.
+            line = unsafe { &*next };
+        }
+    }
+
+    /// From the end of the last line's span on the clock goes at this rate. Only one thread at a time may correct.
+    pub fn steer(&self, ns_per_tick: u64) {
+        self.follow(|base_ticks, base_ns| Line::new(base_ticks, base_ns, ns_per_tick));
+    }
+
+    /// The kernel's clock holds from now on, plus what the counter was ahead of it. It stands still (some ms) until it has
+    /// come up to what can have been read before. Only one thread at a time may correct.
+    pub fn leave(&self, lead_ns: u64) {
+        let kernels = |base_ticks, base_ns| Line {
+            span: AtomicU64::new(0),
+            lead_ns: Some(lead_ns),
+            ..Line::new(base_ticks, base_ns, 0)
+        };
+        if let Some(line) = self.follow(kernels) {
+            // At once: the counter may have stopped, and would never come to the end of the span.
+            self.current.store(line, Release);
+        }
+    }
+
+    /// Closes the last line and puts another behind it, which is made from where that begins.
+    fn follow(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
+        let mut last = self.line()?;
+        while last.span.load(Acquire) & CLOSED != 0 {
+            // SAFETY: a closed line has a next one, and lines are never freed.
+            last = unsafe { &*last.next.load(Acquire) };
+        }
+        if last.lead_ns.is_some() {
+            return None;
+        }
+        let mut span = last.span.load(Relaxed);
+        loop {
+            let line = Box::into_raw(Box::new(make(last.base_ticks + span, last.after(span))));
+            last.next.store(line, Release);
+            match last.span.compare_exchange(span, span | CLOSED, Release, Relaxed) {
+                Ok(_) => return Some(line),
+                // A reader has lengthened it. Nobody follows `next` before the span is closed.
+                Err(longer) => {
+                    // SAFETY: so nobody else has this line.
+                    drop(unsafe { Box::from_raw(line) });
+                    span = longer;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn line(&self) -> Option<&Line> {
+        // SAFETY: null, or a line that is never freed.
+        unsafe { self.current.load(Acquire).as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    use super::*;
+
+    const ONE: u64 = 1 << 32;
+
+    fn at(lines: &Lines, ticks: u64) -> u64 {
+        lines.read(|| ticks, || unreachable!("the counter is in use"))
+    }
+
+    #[test]
+    fn a_line_is_exact_for_a_century() {
+        let lines = Lines::new();
+        assert_eq!(lines.read(|| 5, || 77), 77, "no line, no counter");
+        lines.begin((1_000, 50), ONE * 10 / 26);
+        assert_eq!(at(&lines, 1_000), 50);
+        assert!(at(&lines, 2_601_000).abs_diff(1_000_050) <= 1);
+        let century_ns = 3_155_760_000u64 * 1_000_000_000;
+        let ticks = (u128::from(century_ns) * 26 / 10) as u64 + 1_000;
+        assert!(at(&lines, ticks).abs_diff(century_ns + 50) < century_ns / 1_000_000_000);
+        assert_eq!(at(&lines, 999), 50, "a moment before the first reading");
+    }
+
+    #[test]
+    fn a_tick_has_one_time_before_and_after_a_correction() {
+        let lines = Lines::new();
+        lines.begin((0, 0), ONE);
+        let seen = at(&lines, STRIDE + 5);
+        lines.steer(ONE / 2);
+        assert_eq!(at(&lines, STRIDE + 5), seen);
+        assert_eq!(at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
+        assert_eq!(at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
+        assert_eq!(at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "who comes late does not see the clock go back");
+        // Two corrections in a row, nobody reading between them.
+        lines.steer(ONE);
+        lines.steer(2 * ONE);
+        assert_eq!(at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);
+    }
+
+    #[test]
+    fn the_kernels_clock_takes_over_without_going_back() {
+        let lines = Lines::new();
+        lines.begin((0, 1_000), ONE);
+        assert_eq!(at(&lines, 500), 1_500);
+        lines.leave(0);
+        let floor = 1_000 + STRIDE;
+        assert_eq!(lines.read(|| 0, || 1_400), floor, "it stands until the kernel's has come up");
+        assert_eq!(lines.read(|| 0, || floor + 1), floor + 1);
+        lines.steer(ONE);
+        lines.leave(9);
+        assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "once is for good");
+    }
+
+    /// Whoever begins to read after somebody has finished reading gets no less.
+    #[test]
+    fn readings_never_decrease_while_the_clock_is_corrected() {
+        for leaves in [false, true] {
+            let lines = Lines::new();
+            lines.begin((0, 0), ONE);
+            let (counter, newest) = (AtomicU64::new(0), AtomicU64::new(0));
+            let ticks = || counter.fetch_add(STRIDE / 64, SeqCst);
+            let read = || {
+                let before = newest.load(SeqCst);
+                let now = lines.read(ticks, || counter.load(SeqCst));
+                assert!(now >= before, "{now} after {before}");
+                newest.fetch_max(now, SeqCst);
+            };
+            thread::scope(|threads| {
+                for _ in 0..2 {
+                    threads.spawn(|| (0..200_000).for_each(|_| read()));
+                }
+                // Rates that differ by a factor, so that a line taken for another shows.
+                for round in 0..20_000u64 {
+                    lines.steer(ONE / 2 + round % 7 * ONE / 4);
+                    read();
+                }
+                if leaves {
+                    lines.leave(newest.load(SeqCst).saturating_sub(counter.load(SeqCst)));
+                    (0..20_000).for_each(|_| read());
+                }
+            });
+        }
+    }
+}

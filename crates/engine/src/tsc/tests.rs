@@ -1,0 +1,194 @@
+//! In worlds of our own: what the counter and the kernel's clock say is arithmetic.
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Two clocks in ns of true time each, the counter at 2.6 GHz, and a clock made of them.
+struct World {
+    clock: Counter,
+    /// Has run at `kernel_ppm` more than true time, and so has the counter at `counter_ppm`.
+    kernel_ns: f64,
+    ticks: f64,
+    kernel_ppm: f64,
+    counter_ppm: f64,
+    vouched: bool,
+    seen_ns: u64,
+}
+
+impl World {
+    /// Calibrated in 20 ms, in which the counter was `wrong_ppm` faster than it will be.
+    fn new(wrong_ppm: f64) -> Self {
+        let mut world = Self {
+            clock: Counter::new(),
+            kernel_ns: 5e9,
+            ticks: 7e12,
+            kernel_ppm: 0.0,
+            counter_ppm: wrong_ppm,
+            vouched: true,
+            seen_ns: 0,
+        };
+        let first = world.reading();
+        world.passes(20_000_000);
+        world.clock.begin(first, || world.reading());
+        world.counter_ppm = 0.0;
+        world
+    }
+
+    fn passes(&mut self, ns: u64) {
+        self.kernel_ns += ns as f64 * (1.0 + self.kernel_ppm / 1e6);
+        self.ticks += ns as f64 * 2.6 * (1.0 + self.counter_ppm / 1e6);
+    }
+
+    fn reading(&self) -> Reading {
+        Reading { width_ns: 40, ticks: self.ticks as u64, ns: self.kernel_ns as u64 }
+    }
+
+    /// What the clock says; it must not have gone back.
+    fn now(&mut self) -> u64 {
+        let now = self.clock.lines.read(|| self.ticks as u64, || self.kernel_ns as u64);
+        assert!(now >= self.seen_ns, "{now} after {}", self.seen_ns);
+        self.seen_ns = now;
+        now
+    }
+
+    fn offset_ns(&mut self) -> i64 {
+        self.now() as i64 - self.kernel_ns as i64
+    }
+
+    fn compare(&mut self) -> Agreement {
+        self.clock.compare(|| self.reading(), || self.vouched).unwrap()
+    }
+
+    /// `seconds` pass, with a comparison and some readings in each; the largest offset.
+    fn runs(&mut self, seconds: u64) -> u64 {
+        let mut most = 0;
+        for _ in 0..seconds {
+            for _ in 0..4 {
+                self.passes(SECOND / 4);
+                most = most.max(self.offset_ns().unsigned_abs());
+            }
+            self.compare();
+        }
+        most
+    }
+}
+
+#[test]
+fn a_drift_that_twenty_ms_did_not_show_is_found_and_corrected() {
+    let mut world = World::new(-50.0);
+    // Until the first comparison nobody can know: 50 ppm of a second.
+    assert!((49_000..52_000).contains(&world.runs(1)));
+    world.runs(20);
+    let steady = world.runs(4 * 3_600);
+    assert!(steady <= 5, "{steady} ns off within four hours");
+    let found = world.compare();
+    assert!((found.drift_ppm - 50.0).abs() < 0.1, "{found:?}");
+    assert!((49_000..60_000).contains(&found.offset_ns_max) && found.jumps == 0, "{found:?}");
+}
+
+#[test]
+fn what_ntp_does_to_the_kernels_clock_is_followed_and_no_jump() {
+    let mut world = World::new(0.0);
+    for ppm in [0.0, 500.0, 0.0, -500.0] {
+        world.kernel_ppm = ppm;
+        world.runs(30);
+        let off = world.offset_ns();
+        assert!(off.abs() <= 5, "{off} ns off at {ppm} ppm: {:?}", world.compare());
+    }
+    let found = world.compare();
+    assert!(found.jumps == 0 && found.offset_ns_max < 600_000, "{found:?}");
+}
+
+#[test]
+fn comparisons_may_come_as_often_or_as_seldom_as_they_like() {
+    for every_ns in [1_000_000, 100_000_000, 10 * SECOND, 600 * SECOND] {
+        let mut world = World::new(-50.0);
+        for _ in 0..20 + 20 * SECOND / every_ns {
+            world.passes(every_ns);
+            world.now();
+            world.compare();
+        }
+        let off = world.offset_ns().unsigned_abs();
+        assert!(off <= 5 + every_ns / 500_000_000, "{off} ns off with comparisons every {every_ns} ns");
+        assert_eq!(world.compare().jumps, 0);
+    }
+}
+
+/// The clock was given up: it is counted once, and is the kernel's from here on.
+fn left(world: &mut World) {
+    assert_eq!(world.compare().jumps, 1);
+    world.passes(SECOND);
+    let ahead = world.offset_ns();
+    assert!(ahead >= 0);
+    world.counter_ppm = 1e6;
+    world.runs(10);
+    assert_eq!(world.offset_ns(), ahead, "the counter is not asked any more");
+    assert_eq!(world.compare().jumps, 1);
+}
+
+#[test]
+fn a_suspend_is_a_jump_whichever_clock_went_on() {
+    for counter_went_on in [true, false] {
+        let mut world = World::new(0.0);
+        world.runs(5);
+        if counter_went_on {
+            world.ticks += 2.6 * 3.6e12;
+        } else {
+            world.kernel_ns += 3.6e12;
+        }
+        world.now();
+        left(&mut world);
+        // Time that was shown cannot be taken back, and does not stand still for an hour either.
+        let ahead = if counter_went_on { 3_600 * SECOND } else { 0 };
+        assert!(world.offset_ns().unsigned_abs().abs_diff(ahead) < 1_000_000);
+    }
+}
+
+#[test]
+fn a_counter_that_starts_anew_is_a_jump() {
+    let mut world = World::new(0.0);
+    world.runs(5);
+    world.ticks = 0.0;
+    world.passes(SECOND);
+    // Whoever reads it now sees time go back, as nothing is kept with a reading; after the comparison nobody does.
+    left(&mut world);
+    assert_eq!(world.offset_ns(), 0);
+}
+
+#[test]
+fn a_jump_too_small_for_the_eye_is_one() {
+    let mut world = World::new(0.0);
+    world.runs(5);
+    world.ticks += 2.6e6;
+    left(&mut world);
+}
+
+#[test]
+fn the_counter_is_left_when_the_kernel_leaves_it() {
+    let mut world = World::new(0.0);
+    world.runs(5);
+    world.vouched = false;
+    left(&mut world);
+    assert!(world.offset_ns() < 1_000);
+}
+
+#[test]
+fn a_reading_that_was_interrupted_corrects_nothing() {
+    let mut world = World::new(0.0);
+    world.runs(5);
+    world.passes(SECOND);
+    let late = Reading { width_ns: 900_000, ns: world.kernel_ns as u64 + 450_000, ..world.reading() };
+    assert_eq!(world.clock.compare(|| late, || true).unwrap().jumps, 0);
+    assert!(world.runs(5) <= 5);
+}
+
+#[test]
+fn without_a_rate_there_is_no_clock() {
+    let (clock, ticks) = (Counter::new(), |ticks| Reading { width_ns: 40, ticks, ns: ticks });
+    clock.begin(ticks(5), || ticks(5));
+    assert_eq!(clock.compare(|| ticks(9), || true), None);
+    clock.begin(ticks(5), || Reading { width_ns: 90_000, ..ticks(9) });
+    assert_eq!(clock.compare(|| ticks(9), || true), None);
+    assert_eq!(clock.lines.read(|| 9, || 77), 77);
+}

@@ -1,0 +1,136 @@
+//! Whether the counter still agrees with the kernel's clock, and at which rate it should go.
+//!
+//! The kernel's clock is the truth, also where NTP slews it: two hosts are compared by it, and a rate that the kernel
+//! corrects is corrected for a reason. So the counter follows, slowly: never by a step, and by 500 ppm of its rate at most.
+
+/// Both clocks, read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reading {
+    /// How far apart the readings of the kernel's clock before and after are. First, so that the least is the tightest.
+    pub width_ns: u64,
+    /// The counter, between them.
+    pub ticks: u64,
+    /// The kernel's clock, in their middle.
+    pub ns: u64,
+}
+
+impl Reading {
+    /// Whether nothing came between: it is good enough to take a rate from.
+    pub fn is_tight(&self) -> bool {
+        self.width_ns <= 2_000
+    }
+}
+
+/// How well the counter agrees with the kernel's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Agreement {
+    /// By how much the rate found at the start of the process was too high since then, on average, in millionths.
+    pub drift_ppm: f64,
+    /// The largest difference of the two clocks at any comparison, in ns.
+    pub offset_ns_max: u64,
+    /// 1 once they differed by more than slewing explains, or once the kernel gave the counter up. Times measured across it
+    /// are wrong, and from then on the kernel's clock is read.
+    pub jumps: u64,
+}
+
+/// What is to be done after a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    Keep,
+    /// Go at this rate: ns per tick, in units of 2^−32.
+    Steer(u64),
+    /// Give the counter up for the rest of the process; it was ahead of the kernel's clock by so much.
+    Leave { lead_ns: u64 },
+}
+
+/// Between corrections, so that the rate of the kernel's clock is known to some 0.05 ppm. Less than a second, as one that
+/// NTP slows down has not come as far when somebody looks once a second.
+const BETWEEN_NS: u64 = 900_000_000;
+/// Largest correction of the rate that makes up for an offset.
+const SLEW_PPM: u64 = 500;
+/// How much the kernel's rate may change from one comparison to the next. NTP slews by 500 ppm at most (`adjtimex`'s own
+/// limit), and may begin at any moment; a suspend or a counter that is not constant is far beyond.
+const EXPLAINED_PPM: u64 = 600;
+/// What readings that are not quite simultaneous explain beyond their width.
+const EXPLAINED_NS: u64 = 20_000;
+
+/// Watches the two clocks.
+#[derive(Debug)]
+pub struct Watch {
+    first: Reading,
+    first_rate: u64,
+    /// The kernel's, of the last [`BETWEEN_NS`] or more.
+    rate: u64,
+    last: Reading,
+    /// At the last correction.
+    corrected: Reading,
+    agreement: Agreement,
+}
+
+impl Watch {
+    /// Begins with two readings; `None` if they give no rate.
+    pub fn new(first: Reading, last: Reading) -> Option<Self> {
+        let rate = rate(first, last).filter(|_| first.is_tight() && last.is_tight())?;
+        Some(Self { first, first_rate: rate, rate, last, corrected: last, agreement: Agreement::default() })
+    }
+
+    /// The rate now: ns per tick, in units of 2^−32.
+    pub fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// What was found so far.
+    pub fn agreement(&self) -> Agreement {
+        self.agreement
+    }
+
+    /// Compares: `own_ns` is what our clock says at the reading's ticks. `vouched`: the kernel itself still keeps time by the
+    /// counter.
+    pub fn look(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
+        if self.agreement.jumps > 0 {
+            return Advice::Keep;
+        }
+        let offset_ns = i128::from(own_ns) - i128::from(now.ns);
+        self.agreement.offset_ns_max = self.agreement.offset_ns_max.max(offset_ns.unsigned_abs() as u64);
+        if !vouched || !self.explains(now) {
+            self.agreement.jumps = 1;
+            return Advice::Leave { lead_ns: own_ns.saturating_sub(now.ns) };
+        }
+        self.last = now;
+        let since_ns = now.ns - self.first.ns;
+        let by_first = ns_at(self.first_rate, now.ticks - self.first.ticks);
+        self.agreement.drift_ppm = (i128::from(by_first) - i128::from(since_ns)) as f64 / since_ns.max(1) as f64 * 1e6;
+        let elapsed_ns = now.ns - self.corrected.ns;
+        let Some(rate) = rate(self.corrected, now).filter(|_| now.is_tight() && elapsed_ns >= BETWEEN_NS) else {
+            return Advice::Keep;
+        };
+        (self.rate, self.corrected) = (rate, now);
+        // Half of the offset in as long as the last correction was in force: the next one may come a little later.
+        let time_ns = i128::from(elapsed_ns) * 2;
+        let most = time_ns * i128::from(SLEW_PPM) / 1_000_000;
+        let slew = i128::from(rate) * offset_ns.clamp(-most, most) / time_ns;
+        Advice::Steer((i128::from(rate) - slew) as u64)
+    }
+
+    /// Whether the last rate, and what may have become of it, lead from the last reading to this one.
+    fn explains(&self, now: Reading) -> bool {
+        let (Some(ticks), Some(ns)) = (now.ticks.checked_sub(self.last.ticks), now.ns.checked_sub(self.last.ns)) else {
+            return false;
+        };
+        let counted = ns_at(self.rate, ticks);
+        let slewed = (u128::from(counted.min(ns)) * u128::from(EXPLAINED_PPM) / 1_000_000) as u64;
+        counted.abs_diff(ns) <= slewed + EXPLAINED_NS + now.width_ns + self.last.width_ns
+    }
+}
+
+fn ns_at(rate: u64, ticks: u64) -> u64 {
+    ((u128::from(ticks) * u128::from(rate)) >> 32) as u64
+}
+
+/// The rate between two readings.
+fn rate(from: Reading, to: Reading) -> Option<u64> {
+    let ticks = to.ticks.checked_sub(from.ticks).filter(|&ticks| ticks > 0)?;
+    let rate = (u128::from(to.ns.checked_sub(from.ns)?) << 32) / u128::from(ticks);
+    u64::try_from(rate).ok().filter(|&rate| rate > 0)
+}

@@ -1,0 +1,115 @@
+//! Against a server of our own that answers in pages.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::super::ring::{Node, Replication, Ring};
+use super::super::settings::Settings;
+use super::super::wire::{HEADER, frame};
+use super::*;
+use crate::options::Options;
+
+/// The only node is the one that listens at `contact`.
+fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
+    let properties = [("hosts".to_owned(), "127.0.0.1".to_owned())].into_iter().collect();
+    let options = Options { properties, table: "usertable".to_owned(), clients: 1, ..Options::default() };
+    let node = Node { address: contact, dc: String::new(), rack: String::new(), tokens: Vec::new() };
+    Arc::new(Cluster {
+        settings: Settings::of(&options).unwrap(),
+        nodes: vec![node],
+        local_dc: String::new(),
+        ring: Ring::default(),
+        replication: Replication::Simple(1),
+        durable_writes: true,
+        commitlog_sync: None,
+        version: String::new(),
+        contact,
+    })
+}
+
+/// Serves a connection: each EXECUTE gets the next of `pages`. Returns the bodies of what was executed.
+async fn serve(mut stream: TcpStream, pages: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let prepared = b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x00\0\x01k\0\x01t\0\x04y_id\0\x0D\
+        \0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x04y_id\0\x0D";
+    let mut executed = Vec::new();
+    while executed.len() < pages.len() {
+        let mut header = [0; HEADER];
+        stream.read_exact(&mut header).await.unwrap();
+        let mut body = vec![0; u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize];
+        stream.read_exact(&mut body).await.unwrap();
+        let (opcode, answer) = match header[4] {
+            opcode::STARTUP => (opcode::READY, Vec::new()),
+            opcode::PREPARE => (opcode::RESULT, prepared.to_vec()),
+            _ => {
+                executed.push(body);
+                (opcode::RESULT, pages[executed.len() - 1].clone())
+            }
+        };
+        let mut out = Vec::new();
+        frame(&mut out, 0, u16::from_be_bytes([header[2], header[3]]), opcode, |out| out.extend_from_slice(&answer));
+        out[0] |= 0x80;
+        stream.write_all(&out).await.unwrap();
+    }
+    executed
+}
+
+/// Rows of one column, without metadata; `more` to come.
+fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
+    let mut out = b"\0\0\0\x02\0\0\0".to_vec();
+    out.push(if more.is_some() { 0x06 } else { 0x04 });
+    out.extend_from_slice(b"\0\0\0\x01");
+    if let Some(state) = more {
+        put_bytes(&mut out, state.as_bytes());
+    }
+    out.extend_from_slice(&(keys.len() as u32).to_be_bytes());
+    for key in keys {
+        put_bytes(&mut out, key.as_bytes());
+    }
+    out
+}
+
+/// A scan of `count` rows of what the server answers: status, keys, last words, and what was executed.
+fn asked(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    let pages = pages.to_vec();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = Client::new(cluster(listener.local_addr().unwrap()));
+        let serving = tokio::task::spawn_local(async move { serve(listener.accept().await.unwrap().0, &pages).await });
+        client.connect().await.unwrap();
+        let mut rows = Rows::default();
+        let status = client.scan(b"a", count, Wanted::All, &mut rows).await;
+        let keys = rows.iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect();
+        // A client that does not ask for every page leaves the server waiting.
+        let executed = tokio::time::timeout(Duration::from_secs(10), serving).await.expect("every page").unwrap();
+        (status, keys, client.last_error(), executed)
+    })
+}
+
+#[test]
+fn a_scan_that_the_server_cuts_goes_on_from_there() {
+    let pages = [page(&["a", "b"], Some("first")), page(&[], Some("second")), page(&["c", "d"], None)];
+    let (status, keys, _, executed) = asked(10, &pages);
+    assert_eq!((status, keys.join("")), (Status::Ok, "abcd".to_owned()));
+    // id, consistency, flags, values; then how many rows and from where.
+    let values = b"\0\x02\0\0\0\x01a\0\0\0\x04\0\0\0\x0A";
+    let body = |flags: u8, rest: &[u8]| [b"\0\x02id\0\x01", &[flags][..], values, rest].concat();
+    assert_eq!(executed[0], body(0x03, b""));
+    assert_eq!(executed[1], body(0x0F, b"\0\0\0\x02\0\0\0\x05first"));
+    assert_eq!(executed[2], body(0x0F, b"\0\0\0\x01\0\0\0\x06second"));
+}
+
+#[test]
+fn a_scan_that_has_what_it_wants_asks_for_no_more() {
+    let (status, keys, _, executed) = asked(2, &[page(&["a", "b"], Some("more"))]);
+    assert_eq!((status, keys.len(), executed.len()), (Status::Ok, 2, 1));
+}
+
+#[test]
+fn a_server_that_does_not_get_on_is_told_of() {
+    let (status, _, words, _) = asked(9, &[page(&["a"], Some("same")), page(&["a"], Some("same"))]);
+    assert_eq!(status, Status::UnexpectedState);
+    assert!(words.unwrap().contains("same page"));
+}
