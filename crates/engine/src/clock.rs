@@ -35,7 +35,6 @@ pub fn calibrate() {
 
 /// Compares [`Monotonic`] with the kernel's monotonic clock and has it follow that without a step; `None` where it is that.
 /// To be called from one thread about once a second as long as anything is timed.
-#[cfg_attr(not(test), expect(dead_code, reason = "the conductor is to call it at every interval"))]
 pub fn compare() -> Option<tsc::Agreement> {
     tsc::compare(|| read(libc::CLOCK_MONOTONIC))
 }
@@ -47,7 +46,6 @@ static REVERSALS: AtomicU64 = AtomicU64::new(0);
 ///
 /// For readings of one clock only. A due time is arithmetic, and an operation may well be ahead of it.
 #[inline]
-#[cfg_attr(not(test), expect(dead_code, reason = "the tapes are to take their differences with it"))]
 pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
     later.checked_sub(earlier).unwrap_or_else(reversed)
 }
@@ -59,7 +57,6 @@ fn reversed() -> u64 {
 }
 
 /// How often [`elapsed_ns`] found the clock to have gone back, in this process. A trial with any is not to be trusted.
-#[cfg_attr(not(test), expect(dead_code, reason = "the conductor is to tell it at the end"))]
 pub fn reversals() -> u64 {
     REVERSALS.load(Relaxed)
 }

@@ -11,7 +11,7 @@ use loadstone_stores::{Collections, Store};
 
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, Ending, NEVER, window};
-use crate::clock::{Clock, Monotonic, unix_ns};
+use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End};
 use crate::observer::{Censored, Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::{Pulse, TICK_NS};
@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// what is under way ends as `TIMEOUT`, in a histogram, and not as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
+/// How often the clock is compared with the kernel's.
+const COMPARE_NS: u64 = 1_000_000_000;
+
 /// The thread that starts, watches and ends a trial; it never stands in a client's way.
 #[derive(Debug)]
 pub struct Conductor<'a, W> {
@@ -38,6 +41,8 @@ pub struct Conductor<'a, W> {
     reader: Reader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
+    /// When the clock is compared with the kernel's again, ns.
+    compare_at_ns: u64,
     /// What was read and is not reported yet, by interval.
     pending: BTreeMap<u64, Additions>,
     /// Everything that was read.
@@ -68,6 +73,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             task,
             workers,
             driver_ns,
+            compare_at_ns: 0,
             pending: BTreeMap::new(),
             latencies: Readings::new(),
         }
@@ -155,6 +161,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             cpu_ns,
             device_bytes,
             threads,
+            clock: clock::compare(),
             driver_ns: self.driver_ns,
             settle,
             embedded: !store.networked(),
@@ -202,7 +209,7 @@ impl<'a, W: Work> Conductor<'a, W> {
 
     /// Sleeps until `ns`, a control, the loss of the store, or until every client has finished.
     fn sleep_until<S: Store>(
-        &self,
+        &mut self,
         ns: u64,
         borders: &Borders,
         pulse: &Pulse,
@@ -216,6 +223,10 @@ impl<'a, W: Work> Conductor<'a, W> {
             }
             if let Some(why) = store.lost() {
                 return Some(End::Failed(why));
+            }
+            if now >= self.compare_at_ns {
+                self.compare_at_ns = now + COMPARE_NS;
+                let _ = clock::compare();
             }
             let wait = (ns - now).min(TICK_NS);
             match controls.recv_timeout(Duration::from_nanos(wait)) {

@@ -202,6 +202,8 @@ pub struct Summary {
     pub wait_generator: Option<String>,
     /// The engine's executors, and its conductor.
     pub executors: Vec<Executor>,
+    /// The clock that everything was measured by.
+    pub clock: Clock,
     /// CPU time of the engine while measuring, ns: user, then system.
     pub cpu_ns: [u64; 2],
     /// Peak resident memory of the engine, bytes.
@@ -234,6 +236,21 @@ pub struct Borders {
     pub cutoff_ns: Option<u64>,
     /// The length of an interval, ns.
     pub interval_ns: u64,
+}
+
+/// The clock that a trial was measured by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Clock {
+    /// `tsc`: the processor's counter, on the scale of the kernel's clock; `kernel`: the kernel's clock itself.
+    pub source: String,
+    /// By how much the counter's rate, as found at the start, was off since then, in millionths.
+    pub drift_ppm: f64,
+    /// The largest difference from the kernel's clock that was seen, ns.
+    pub offset_ns_max: u64,
+    /// How often the two parted by more than corrections explain (a suspend, a migration): times measured across one are wrong.
+    pub jumps: u64,
+    /// How often a reading was earlier than the one before it.
+    pub reversals: u64,
 }
 
 /// A thread of the engine, within the window.

@@ -23,6 +23,7 @@ pub fn of(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(errors(closed));
     notes.extend(unanswered(closed));
     notes.extend(unclosed(closed));
+    notes.extend(clock(closed));
     if cfg!(debug_assertions) {
         notes.push(note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
     }
@@ -131,6 +132,16 @@ fn unclosed(closed: &Closed<'_>) -> Option<Note> {
             "unclosed",
             format!("{left} clients did not close: writes that were still held there may be lost"),
             "see the message of CLEANUP; the system must be there until the load has ended",
+        )
+    })
+}
+
+fn clock(closed: &Closed<'_>) -> Option<Note> {
+    closed.clock.filter(|clock| clock.jumps > 0).map(|_| {
+        note(
+            "clock",
+            "the processor's counter and the kernel's clock parted during the run: its times are wrong",
+            "was the machine suspended or moved? Measure again",
         )
     })
 }

@@ -12,6 +12,7 @@ use crate::control::End;
 use crate::failures::Failures;
 use crate::recorder::{Additions, Readings, Recorder, Totals};
 use crate::spec::TrialSpec;
+use crate::tsc::Agreement;
 
 /// What an observer sees while the trial runs and after it.
 #[derive(Debug)]
@@ -118,6 +119,8 @@ pub struct Closed<'a> {
     pub device_bytes: [u64; 2],
     /// The engine's threads that serve many clients, and the conductor.
     pub threads: Vec<ThreadUse>,
+    /// How well the clock agreed with the kernel's; `None` where it is the kernel's.
+    pub clock: Option<Agreement>,
     /// Mean service time and driver cost tell our share of the run.
     pub driver_ns: f64,
     /// How long the store took to become idle, if asked for.

@@ -13,6 +13,7 @@ use loadstone_load::meter::{Grid, Reading, Table};
 use loadstone_load::{Status, StepId};
 
 use crate::borders::Borders;
+use crate::clock::elapsed_ns;
 use crate::sink::{Sink, Times, YcsbTape};
 
 /// An operation this late against its due time, for no other reason than ourselves, is the generator's fault.
@@ -297,7 +298,7 @@ impl Recorder {
         for tape in &self.ycsb {
             tape.record(id, status, times);
         }
-        let service = times.done.saturating_sub(times.sent);
+        let service = elapsed_ns(times.sent, times.done);
         let response = times.done.saturating_sub(times.due);
         let Some(slot) = self.slot(interval) else {
             if self.slots[0].service.is_some() {

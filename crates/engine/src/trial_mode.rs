@@ -258,6 +258,13 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
                 lag: encode(&thread.lag),
             })
             .collect(),
+        clock: event::Clock {
+            source: if closed.clock.is_some() { "tsc" } else { "kernel" }.to_owned(),
+            drift_ppm: closed.clock.map_or(0.0, |clock| clock.drift_ppm),
+            offset_ns_max: closed.clock.map_or(0, |clock| clock.offset_ns_max),
+            jumps: closed.clock.map_or(0, |clock| clock.jumps),
+            reversals: crate::clock::reversals(),
+        },
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,

@@ -244,6 +244,7 @@ impl<W> Simulated<W> {
             cpu_ns: [0, 0],
             device_bytes: [0, 0],
             threads: Vec::new(),
+            clock: None,
             driver_ns: 0.0,
             settle: None,
             embedded: true,
