@@ -9,7 +9,6 @@ import pytest
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
 from loadstone.event import Interval, Record, Result, Summary
-from loadstone.histogram import Histogram
 from loadstone.importers.read import read as imported
 from loadstone.lab import figures
 from loadstone.lab.course import Course
@@ -197,20 +196,20 @@ def course(*documents: dict[str, Any]) -> Series:
     """The series of some intervals."""
     collected = Course()
     for event in parsed(*documents):
-        assert isinstance(event, Interval)
-        collected.take(event)
+        if isinstance(event, Interval):
+            collected.take(event)
     return collected.series()
 
 
 def test_throughput_is_by_when_operations_ended_and_all_else_by_when_they_were_due() -> None:
     found = course(*stalled())
-    assert found.start_seconds == (0, 1, 2)
-    assert found.throughput == (2, 1, 4)
-    assert found.ended == (2, 1, 6)
-    assert found.due == (3, 3, 3)
-    assert found.failed == (0, 2, 0)
-    assert found.p99_ns[:2] == (pytest.approx(300 * MS, rel=1e-3), pytest.approx(900 * MS, rel=1e-3))
-    assert found.p50_ns == (pytest.approx(MS, rel=1e-3), pytest.approx(900 * MS, rel=1e-3), pytest.approx(MS, rel=1e-3))
+    assert [*found.start_seconds] == [0, 1, 2]
+    assert [*found.throughput] == [2, 1, 4]
+    assert [*found.ended] == [2, 1, 6]
+    assert [*found.due] == [3, 3, 3]
+    assert [*found.failed] == [0, 2, 0]
+    assert [*found.p99_ns] == pytest.approx([300 * MS, 900 * MS, MS], rel=1e-3)
+    assert [*found.p50_ns] == pytest.approx([MS, 900 * MS, MS], rel=1e-3)
 
 
 def test_an_interval_in_which_nothing_ended_well_has_no_latency() -> None:
@@ -288,4 +287,3 @@ def test_the_log_alone_tells_every_percentile(tmp_path: Path) -> None:
 def test_a_log_without_intervals_is_empty(tmp_path: Path) -> None:
     path = logged(tmp_path / "run.hlog", summary([outcome("READ", "CENSORED", [MS])]))
     assert hlog.merged(hlog.read(path)) == {}
-    assert Histogram().count == 0

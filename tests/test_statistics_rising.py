@@ -17,9 +17,9 @@ SERIES = 1_000
 MS = 1e6
 
 
-def fires(latencies: Sequence[float], seconds: float) -> bool:
+def fires(latencies: Sequence[float] | Floats, seconds: float) -> bool:
     """Whether the check fires on these medians of intervals, ns."""
-    return bool(rises(latencies, seconds, SETTINGS))
+    return bool(rises([float(each) for each in latencies], seconds, SETTINGS))
 
 
 @pytest.mark.parametrize("n", [20, 30, 60, 120, 600])

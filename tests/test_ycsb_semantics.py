@@ -392,7 +392,7 @@ def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
     assert told.err == ""
     assert list(engine.home.iterdir()) == []
     spec = json.loads(told.out)
-    assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (1, "load", 9, 3)
+    assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (2, "load", 9, 3)
     # Nothing comes after the spec and the pipe closes: there is no lease to lose.
     done = subprocess.run(
         [engine.program, "trial"], input=told.out, capture_output=True, text=True, cwd=engine.home, timeout=30
