@@ -9,13 +9,18 @@ import pytest
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
 from loadstone.event import Interval, Record, Result, Summary
+from loadstone.experiment.plan import PlannedTrial
 from loadstone.importers.read import read as imported
 from loadstone.lab import figures
+from loadstone.lab.conduct import Conductor
 from loadstone.lab.course import Course
+from loadstone.lab.phase import Finished
 from loadstone.percentile import Bound, Population
+from loadstone.progress import Phase
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
+from loadstone.trial import EngineError
 
 US, MS = 1_000, 1_000_000
 
@@ -174,6 +179,20 @@ def test_what_the_work_was_is_read_by_its_kind() -> None:
     assert figures.load(series) == {"records": 7}
 
 
+def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loaded(unclosed: int) -> Finished:
+        return Finished({}, result([outcome("INSERT", "OK", [US])], unclosed=unclosed), Series((), (), ()), 0)
+
+    conductor = Conductor.__new__(Conductor)
+    monkeypatch.setattr(conductor, "_phase", lambda *_: loaded(2))
+    with pytest.raises(
+        EngineError, match="2 clients of the load did not close: writes that they held back may be lost"
+    ):
+        conductor._loaded({}, PlannedTrial.__new__(PlannedTrial), Path())
+    monkeypatch.setattr(conductor, "_phase", lambda *_: loaded(0))
+    assert conductor._loaded({}, PlannedTrial.__new__(PlannedTrial), Path()).result.summary.unclosed == 0
+
+
 # Intervals.
 
 
@@ -287,3 +306,17 @@ def test_the_log_alone_tells_every_percentile(tmp_path: Path) -> None:
 def test_a_log_without_intervals_is_empty(tmp_path: Path) -> None:
     path = logged(tmp_path / "run.hlog", summary([outcome("READ", "CENSORED", [MS])]))
     assert hlog.merged(hlog.read(path)) == {}
+
+
+def test_a_phase_under_way_shows_what_ended_and_what_was_done() -> None:
+    shown = Phase("run", 8, None, 0)
+    shown.start()
+    for event in parsed(*stalled()):
+        assert isinstance(event, Interval)
+        shown.take(event)
+    assert (shown.done, shown.rates) == (9, [2, 1, 4])
+    for event in parsed(summary([outcome("READ", "OK", [MS] * 2_000)], measured_ns=4 * SECOND)):
+        assert isinstance(event, Summary)
+        shown.finish(event)
+    assert shown.speed == "500 op/s"
+    assert shown.latency.startswith("p99 1.00 ms")

@@ -212,6 +212,11 @@ KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": N
 # What stands in an event's fields, once and as a list.
 PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders}
 LISTS: dict[str, type[Any]] = {"outcomes": Outcome, "earlier": Earlier, "executors": Executor}
+# The names of each one's fields, and whether they must be there.
+FIELDS: dict[type[Any], dict[str, bool]] = {
+    kind: {each.name: each.default is dataclasses.MISSING for each in dataclasses.fields(kind)}
+    for kind in (*KINDS.values(), *PARTS.values(), *LISTS.values())
+}
 Made = TypeVar("Made")
 
 
@@ -283,9 +288,9 @@ def known(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a kind. Raises ValueError when one is missing."""
     if not isinstance(fields, dict):
         raise ValueError(f"{fields!r:.40} is no {kind.__name__.lower()}")
-    wanted = {each.name: each for each in dataclasses.fields(kind)}
-    for name, each in wanted.items():
-        if name not in fields and each.default is dataclasses.MISSING:
+    wanted = FIELDS[kind]
+    for name, needed in wanted.items():
+        if needed and name not in fields:
             raise ValueError(f"it has no `{name}`")
     return {name: value for name, value in fields.items() if name in wanted}
 

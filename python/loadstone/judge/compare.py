@@ -86,7 +86,7 @@ def bounded(cell: Cell, by: str) -> str:
     """Why a cell cannot be ranked."""
     name, last = dict(cell.variant).get(by, ""), family(cell.metric)[1]
     of = f" in {cell.bounded} of {words.repeats(len(cell.samples))}" if cell.bounded < len(cell.samples) else ""
-    reason = "falls on failed operations" if cell.bound == "failed" else "is a lower bound: operations never ended"
+    reason = "falls on failed operations" if cell.bound == "failed" else "is only a lower bound"
     return f"{last} of {name} {reason}{of}"
 
 
