@@ -58,6 +58,8 @@ def test_another_version_is_refused_by_its_first_line() -> None:
     for version in (1, 3):
         with pytest.raises(ValueError, match=f"its version is {version}, this is 2"):
             parse(json.dumps(ready(events=version)))
+        with pytest.raises(ValueError, match=f"its version is {version}"):
+            parse(json.dumps({"event": "ready", "events": version}))
     (found,) = parsed(ready())
     assert isinstance(found, Ready)
 

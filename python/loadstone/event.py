@@ -262,10 +262,10 @@ def parse(line: str) -> Event:
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
         raise ValueError("it has no known `event`")
-    event = made(kind, fields)
-    if isinstance(event, Ready) and event.events != VERSION:
-        raise ValueError(f"its version is {event.events}, this is {VERSION}")
-    return event
+    # First of all: another version's fields may be others.
+    if kind is Ready and fields.get("events", VERSION) != VERSION:
+        raise ValueError(f"its version is {fields['events']}, this is {VERSION}")
+    return made(kind, fields)
 
 
 def made(kind: type[Made], fields: dict[str, Any]) -> Made:

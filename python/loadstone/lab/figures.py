@@ -167,7 +167,7 @@ def verified(summary: Summary, prefix: str) -> Iterator[Value]:
 def statuses(summary: Summary) -> dict[str, dict[str, int]]:
     """How often each operation ended how."""
     found: dict[str, dict[str, int]] = {}
-    for outcome in summary.outcomes:
+    for outcome in (outcome for outcome in summary.outcomes if outcome.count):
         counts = found.setdefault(outcome.operation, {})
         counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
     return found
