@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from loadstone.percentile import Bound
+if TYPE_CHECKING:
+    from loadstone.percentile import Bound
 
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
