@@ -40,7 +40,7 @@ def held(store: str, **settings: str) -> int:
         assert made["clients"] == CLIENTS
         made["warmup_seconds"] = 3.0
         closed = trial(made)
-        rate = closed["operations"] / closed["measured_ns"] * 1e9 / 2
+        rate = closed["completed"] / closed["measured_ns"] * 1e9 / 2
         made["pace"] = {"mode": "open", "rate": [{"from": rate, "to": rate, "seconds": 0}], "arrival": "poisson"}
         paced = trial(made)
     late = paced["late_generator"] / max(1, paced["operations"])

@@ -106,6 +106,23 @@ CASES = [
         "at nine tenths of them",
         experiment(both(given(cpu__engine_share=0.9), facts(networked="yes"))),
     ),
+    Case(
+        "generator-limited",
+        "an executor at nine tenths of its time, and the host at its limit",
+        experiment(both(given(executor__busy_max=0.9, cpu__engine_share=0.99), facts(networked="yes"))),
+    ),
+    Case(
+        "generator-limited",
+        "a busier executor, on a host that is idle otherwise",
+        experiment(both(given(executor__busy_max=0.91, cpu__engine_share=0.2), facts(networked="yes"))),
+        INVALID,
+        "an executor was busy for 91 % of the time",
+    ),
+    Case(
+        "generator-limited",
+        "a busy executor of an embedded store, whose work that is",
+        experiment(given(executor__busy_max=1.0)),
+    ),
     Case("generator-limited", "embedded, where the store is in the engine", experiment(given(cpu__engine_share=1.0))),
     Case(
         "generator-limited",
@@ -256,6 +273,28 @@ CASES = [
         experiment(given(load__errors=500, load__operations=1000)),
         INVALID,
         "500 of 1,000 operations of the load failed (50 %)",
+    ),
+    Case("errors", "every client closed", experiment(given(unclosed=0, load__unclosed=0))),
+    Case(
+        "errors",
+        "clients that did not close",
+        experiment(given(unclosed=2)),
+        INVALID,
+        "2 clients did not close: writes that they held back may be lost",
+    ),
+    Case(
+        "errors",
+        "a client of the load that did not close",
+        experiment(given(load__unclosed=1)),
+        INVALID,
+        "1 client of the load did not close: writes that it held back may be lost",
+    ),
+    Case(
+        "errors",
+        "what never ended is none",
+        experiment(
+            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "CENSORED": 3}}))
+        ),
     ),
     Case(
         "errors",

@@ -21,6 +21,7 @@ from judge_support import (
 from loadstone.judge.finding import Severity
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
 
 NOTE, WITHHELD, SUSPECT, INVALID = Severity
 
@@ -36,6 +37,8 @@ def planned(repeats: int, *systems: str) -> dict[str, dict[str, str]]:
     return {f"{system}-{n}": {"system": system} for system in systems for n in range(1, repeats + 1)}
 
 
+# As many operations were waited for this long at least.
+BELOW = Value("read.p99.9", 1e6, "ns", 100_000, "at_least")
 CASES = [
     Case(
         "stalled",
@@ -63,6 +66,23 @@ CASES = [
         experiment(series=lambda _: course((*STEADY, 0.0, 0.0, *STEADY), length=0.5)),
         SUSPECT,
         "no operation ended for 1.00 s, from 15 s on, 20 times the p99.9",
+    ),
+    Case(
+        "stalled",
+        "operations ended badly, due long before",
+        experiment(
+            series=lambda _: replace(course((*STEADY, 0.0, 0.0)), ended=(100,) * 30 + (7, 7)),
+        ),
+    ),
+    Case(
+        "stalled",
+        "nothing ended, though what was due then failed later",
+        experiment(
+            given(all__p99__9=1e8),
+            series=lambda _: replace(course((*STEADY, 0.0), (0,) * 30 + (7,)), ended=(100,) * 30 + (0,)),
+        ),
+        SUSPECT,
+        "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
     Case("stalled", "errors came back", experiment(series=lambda _: course((*STEADY, 0.0), (0,) * 30 + (7,)))),
     Case(
@@ -190,6 +210,14 @@ CASES = [
         experiment(verified_by_statuses),
         INVALID,
         "10 of 1,000 values read were not what had been written",
+    ),
+    Case("unverified", "one in a hundred too early", experiment(given(not_yet=1_000))),
+    Case(
+        "unverified",
+        "more too early",
+        experiment(given(not_yet=1_100)),
+        SUSPECT,
+        "1.1 % of the operations read records whose insert or delete was still under way",
     ),
     Case("lost-segment", "none", experiment()),
     Case("lost-segment", "one of four", experiment(given(segments__lost=1)), INVALID, "segments lost: 1 of 4"),
@@ -329,6 +357,11 @@ CASES = [
         experiment(given(read__p99=6e7)),
         INVALID,
         "read.p99 of 60.0 ms, above read.p99.9 of 50.0 ms",
+    ),
+    Case(
+        "impossible",
+        "a bound below the percentile under it",
+        experiment(lambda trial: replace(trial, values={**trial.values, "read.p99.9": BELOW})),
     ),
     Case("impossible", "by rounding only", experiment(given(read__p99=5.04e7))),
     Case(

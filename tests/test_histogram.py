@@ -9,7 +9,6 @@ from collections import Counter
 
 import pytest
 
-from loadstone.event import Outcome, merged
 from loadstone.histogram import Histogram, decode
 
 # Histograms.
@@ -62,14 +61,3 @@ def test_bare_and_deflated_histograms_are_the_same() -> None:
     assert decode(base64.b64encode(bare).decode()) == decode(OF_ANOTHER_LIBRARY)
     with pytest.raises(ValueError, match="not an HDR histogram of ours: 16 of 17 bytes"):
         decode(base64.b64encode(bare[:4] + struct.pack(">i", 17) + bare[8:56]).decode())
-
-
-def test_operations_are_merged_by_kind_or_all_together() -> None:
-    outcomes = tuple(
-        Outcome(operation, status, 0, OF_ANOTHER_LIBRARY)
-        for operation, status in (("READ", "OK"), ("READ", "NOT_FOUND"), ("UPDATE", "OK"), ("CLEANUP", "OK"))
-    )
-    one = decode(OF_ANOTHER_LIBRARY).count
-    assert merged(outcomes, "READ").count == one
-    assert merged(outcomes).count == 2 * one
-    assert merged(outcomes, "SCAN").count == 0

@@ -19,6 +19,14 @@ def busy(imported: Imported) -> float:
     return (result.value("throughput") or 0) * (result.value("read.mean") or 0) / 1e9 / result.clients
 
 
+def test_a_bound_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> None:
+    table = "metric,unit,value,n,bound\nread.p50,ms,3,100,\nread.p99,ms,30,100,at_least\nread.max,ms,40,100,failed\n"
+    result = one(written(tmp_path, table)).result
+    assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
+    said = refusal(written(tmp_path, table.replace("failed", "at_most")))
+    assert 'bound is at_least or failed, got "at_most"' in said
+
+
 # The hand-written tables.
 
 

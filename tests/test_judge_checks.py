@@ -9,6 +9,7 @@ import pytest
 import judge_cases
 import judge_cases_load
 import judge_cases_more
+import judge_cases_rate
 from conftest import ROOT
 from judge_support import Case, experiment
 from loadstone.judge.finding import Verdict
@@ -16,7 +17,7 @@ from loadstone.judge.judge import judge
 from loadstone.judge.settings import DEFAULTS
 
 PAGES = ROOT / "docs/checks"
-CASES = [*judge_cases.CASES, *judge_cases_load.CASES, *judge_cases_more.CASES]
+CASES = [*judge_cases.CASES, *judge_cases_load.CASES, *judge_cases_more.CASES, *judge_cases_rate.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.what}")

@@ -10,6 +10,7 @@ from judge_support import Spoil, both, given, sound
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Search
+from loadstone.percentile import Bound
 from loadstone.report.probes import rows
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -126,3 +127,66 @@ def test_the_table_tells_a_rate_that_is_just_not_done_from_one_that_is() -> None
     samples = {load: [Sample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
     found = Search((), asked, samples, look(asked, samples))
     assert [row[-1] for row in rows(found)] == ["does not hold: 94.8 % of the rate done"] * 2
+
+
+# At a rate.
+
+
+def rates(spoil: Spoil) -> Search:
+    """A search over rates that were all done, by what was counted, and whose p99 is short."""
+    find: dict[str, Scalar | None] = {"such_that": "p99 < 1s", "over": "rate", "from": 1_000, "to": 4_000}
+    trials = []
+    for rate in (1_000, 2_000, 4_000):
+        done = given(throughput=rate, all__p99=3e7, all__mean=1e6, without=("read.mean", "runtime"))
+        for repeat in range(1, REPEATS + 1):
+            trial = replace(sound(repeat=repeat), trial=f"{rate}-{repeat}", config={"rate": rate}, loop="open")
+            trials.append(spoil(done(trial)))
+    results = ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find))
+    (found,) = judge(results).searches
+    return found
+
+
+def above(rate: int, spoil: Spoil) -> Spoil:
+    """At higher rates only."""
+    return lambda trial: spoil(trial) if int(trial.config["rate"]) > rate else trial
+
+
+def test_a_rate_that_was_held_meets_its_objective() -> None:
+    found = rates(given(due=100_000, censored=100))
+    assert found.outcome is not None
+    assert (found.outcome.kind, found.outcome.load) == ("beyond", 4_000)
+
+
+def test_a_rate_that_was_not_held_is_too_much_and_no_invalid_probe() -> None:
+    found = rates(above(1_000, given(due=100_000, censored=2_000)))
+    assert found.end == 1_410
+    assert [row[-1] for row in rows(found)][1:] == [""] * 2
+    samples = found.samples[2_000]
+    assert [each.invalid for each in samples] == [""] * REPEATS
+    assert {each.missed for each in samples} == {"2 % of the 100,000 operations that were due never ended"}
+
+
+def test_the_sentence_and_the_table_say_that_the_rate_was_not_held() -> None:
+    found = rates(given(due=100_000, censored=2_000))
+    assert found.outcome is not None
+    assert found.outcome.kind == "below"
+    why = "the rate was not held: 2 % of the 100,000 operations that were due never ended"
+    assert sentence(found.outcome).startswith(f"p99 < 1s does not hold even at 1,000 op/s: p99 30.0 ms, {why}; ")
+    assert rows(found)[0][-1] == f"does not hold: {why}"
+
+
+@pytest.mark.parametrize(("bound", "shown"), [("at_least", "≥ 30.0 ms"), ("failed", "failed")])
+def test_a_bound_below_the_limit_does_not_meet_it(bound: Bound, shown: str) -> None:
+    def spoil(trial: TrialResult) -> TrialResult:
+        return replace(trial, values={**trial.values, "all.p99": replace(trial.values["all.p99"], bound=bound)})
+
+    found = rates(spoil)
+    assert found.outcome is not None
+    assert sentence(found.outcome).startswith(f"p99 < 1s does not hold even at 1,000 op/s: p99 {shown}; ")
+    assert rows(found)[0][2] == shown
+
+
+def test_sessions_that_did_not_close_are_no_errors_that_an_objective_allows() -> None:
+    found = outcome("errors < 1%", given(unclosed=1))
+    assert found.kind == "nothing"
+    assert "errors: 1 client did not close" in sentence(found)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from loadstone.percentile import Population
 from loadstone.results import hlog
 from loadstone.results.folder import Folder
 from loadstone.results.value import PERCENTILES
@@ -53,12 +54,13 @@ def test_every_percentile_is_that_of_the_histogram_on_disk(folder: Folder) -> No
         merged = hlog.merged(hlog.read(folder.path / "trials" / trial.trial / "run.hlog"))
         for operation in ("read", "update"):
             histogram = merged[operation.upper()]
-            found = histogram.quantiles(list(PERCENTILES.values()))
+            found = Population(histogram).percentiles(list(PERCENTILES.values()))
             assert histogram.count == trial.value(f"{operation}.count")
-            assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"))
-            assert {name: trial.value(f"{operation}.{name}") for name in PERCENTILES} == dict(
-                zip(PERCENTILES, found, strict=True)
-            )
+            # The engine adds up times exactly, where a histogram has the middle of a bucket.
+            assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"), rel=1e-3)
+            for name, percentile in zip(PERCENTILES, found, strict=True):
+                value = trial.values[f"{operation}.{name}"]
+                assert (value.value, value.bound) == (percentile.value, None)
 
 
 def test_the_engines_words_are_kept_as_they_came(folder: Folder) -> None:
@@ -69,7 +71,7 @@ def test_the_engines_words_are_kept_as_they_came(folder: Folder) -> None:
             assert (events[0]["event"], events[-1]["event"]) == ("ready", "summary")
             assert json.loads((directory / f"{phase}.spec.json").read_text())["phase"] == phase
         seconds = trial.values["runtime"].value / 1e9
-        assert events[-1]["operations"] == pytest.approx((trial.value("throughput") or 0) * seconds)
+        assert events[-1]["completed"] == pytest.approx((trial.value("throughput") or 0) * seconds)
 
 
 def test_blocks_do_the_same_operations_on_every_variant_and_others_in_each_block(folder: Folder) -> None:

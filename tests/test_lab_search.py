@@ -231,8 +231,8 @@ def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
     for trial in trials(folder):
         spec = json.loads((folder.path / "trials" / trial.trial / "run.spec.json").read_text())
         assert spec["until"] == {"seconds": 0.2}
-        assert spec["workload"]["records"] == 100
-        assert spec["workload"]["field_length"] == {"distribution": "constant", "bytes": 20000}
+        assert spec["work"]["records"] == 100
+        assert spec["work"]["field_length"] == {"distribution": "constant", "bytes": 20000}
         assert "mine" not in spec["store"]["properties"]["lmdb.dir"]
     assert not (tmp_path / "mine").exists()
 

@@ -196,7 +196,7 @@ def test_folders_have_the_time_in_their_name_and_never_the_same(tmp_path: Path) 
     [
         (None, "is no result folder: it has no folder.json"),
         ("{", "cannot read"),
-        ('{"results": 99}', "has results of version 99, this loadstone reads 1 to 1"),
+        ('{"results": 99}', "has results of version 99, this loadstone reads 1 to 2"),
         ("[]", "has results of version None"),
     ],
 )

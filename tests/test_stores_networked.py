@@ -20,7 +20,7 @@ import pytest
 from conftest import ROOT, Engine, Told
 from loadstone.event import Event, Interval
 from systems_support import Up, up
-from trial_support import Start, counts, whole, workload
+from trial_support import Start, counts, whole, work
 
 RECORDS = 400
 CLIENTS = 8
@@ -306,7 +306,7 @@ def test_after_a_restart_operations_succeed_again_and_all_are_counted(
     served.load(engine)
     with start(
         store={"name": served.store.name, "properties": served.properties},
-        workload=workload(records=RECORDS, insert_count=RECORDS),
+        work=work(records=RECORDS, insert_count=RECORDS),
         clients=CLIENTS,
         until={"seconds": 600},
         interval_ms=250,
@@ -330,17 +330,17 @@ def test_after_a_restart_operations_succeed_again_and_all_are_counted(
         _, rest = trial.rest()
     summary = whole(rest)
     assert {status for _, status in counts(summary.outcomes)} <= {"OK", *GONE}
-    assert sum(interval.operations for interval in last) == sum(interval.succeeded for interval in last) > 0
+    assert sum(interval.ended for interval in last) == sum(interval.completed for interval in last) > 0
 
 
 def served_ok(events: list[Event]) -> int:
     """Operations that succeeded in these intervals."""
-    return sum(event.succeeded for event in events if isinstance(event, Interval))
+    return sum(event.completed for event in events if isinstance(event, Interval))
 
 
 def failed(events: list[Event]) -> int:
     """Operations that failed in these intervals."""
-    return sum(event.operations - event.succeeded for event in events if isinstance(event, Interval))
+    return sum(event.ended - event.completed for event in events if isinstance(event, Interval))
 
 
 @pytest.mark.parametrize("patient", [True, False], ids=["longer limit", "shorter limit"])

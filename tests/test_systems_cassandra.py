@@ -26,7 +26,7 @@ from loadstone.systems.jvm import collections
 from loadstone.systems.running import Running, ServerState
 from loadstone.systems.system import Place, Plan
 from systems_support import free_port
-from trial_support import READS, Start, counts, whole, workload
+from trial_support import READS, Start, counts, whole, work
 
 DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
 COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
@@ -133,12 +133,12 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
 
 def test_a_table_that_is_altered_under_a_run_costs_a_client_one_operation(one: Running, start: Start) -> None:
     one.fresh("usertable")
-    reads = workload(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
     told = {"name": "cassandra", "properties": {**one.properties()}}
     with connect(one.plan, 1, PATIENT_S) as cql:
         for row in range(100):
             cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
-        awake, asleep = (start(store=told, workload=reads, interval_ms=100) for _ in range(2))
+        awake, asleep = (start(store=told, work=reads, interval_ms=100) for _ in range(2))
         awake.succeed(100)
         asleep.succeed(100)
         asleep.process.send_signal(signal.SIGSTOP)

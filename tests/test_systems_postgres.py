@@ -14,7 +14,7 @@ from loadstone.systems import postgres, postgres_cluster, process, unprivileged
 from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
 from loadstone.systems.system import SystemsError
 from systems_support import Up, free_port, systems, temporary_root, up
-from trial_support import READS, Running, Start, counts, whole, workload
+from trial_support import READS, Running, Start, counts, whole, work
 
 PASSWORD = "a'b \"c\\d"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
@@ -70,8 +70,8 @@ def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(
 ) -> None:
     server.running.fresh("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
-    reads = workload(records=100, insert_count=100, insert_order="ordered", mix=READS)
-    engine = start(store=reached(server), workload=reads, interval_ms=100)
+    reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    engine = start(store=reached(server), work=reads, interval_ms=100)
     engine.succeed(100)
     ask(server, f"ALTER TABLE usertable {change}")
     engine.succeed(1000)
@@ -96,10 +96,10 @@ def test_names_of_fields_with_capital_letters_are_those_of_the_workload(
 ) -> None:
     server.running.fresh("usertable", {"layout": "jdbc" if store == "postgres" else store})
     mix = READS | {"update": 1, "scan": 1}
-    told = workload(
+    told = work(
         records=100, insert_count=100, mix=mix, field_name_prefix="FIELD", integrity=integrity, read_all_fields=False
     )
-    where = {"store": reached(server, store), "workload": told}
+    where = {"store": reached(server, store), "work": told}
     assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
     found = outcomes(start(until={"operations": 600}, **where))
     assert {status for _, status in found} == {"OK", "status"}
@@ -115,8 +115,8 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
         "ALTER TABLE usertable ADD made TIMESTAMPTZ DEFAULT now(), ADD number INT GENERATED ALWAYS AS IDENTITY,"
         " ADD twice TEXT GENERATED ALWAYS AS (field0 || field0) STORED",
     )
-    told = workload(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
-    where = {"store": reached(server), "workload": told}
+    told = work(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
+    where = {"store": reached(server), "work": told}
     assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
     found = outcomes(start(until={"operations": 600}, **where))
     assert {status for _, status in found} == {"OK", "status"}
@@ -128,8 +128,8 @@ def test_a_field_that_is_no_text_is_not_written_as_if_it_were(server: Up, start:
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
     # Four bytes: they would go into the column as a number.
     length = {"distribution": "constant", "bytes": 4}
-    told = workload(records=10, insert_count=10, field_length=length)
-    found = outcomes(start(store=reached(server), workload=told, phase="load", until={"operations": 10}))
+    told = work(records=10, insert_count=10, field_length=length)
+    found = outcomes(start(store=reached(server), work=told, phase="load", until={"operations": 10}))
     # A load ends with a client's first failure.
     assert found["INSERT", "BAD_REQUEST"] > 0
     assert ("INSERT", "OK") not in found

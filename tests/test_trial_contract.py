@@ -14,17 +14,18 @@ from typing import Any
 
 import pytest
 
-from loadstone.event import Interval, Note, Ready, Summary
+from loadstone.event import CENSORED, Earlier, Interval, Note, Ready, Summary
 from loadstone.histogram import Histogram, decode
 from loadstone.trial import Trial, follow
 from trial_support import (
     STORES,
+    Running,
     Start,
     counts,
     rate,
     spec,
     whole,
-    workload,
+    work,
 )
 
 pytestmark = pytest.mark.usefixtures("chosen")
@@ -207,8 +208,8 @@ def test_every_operation_that_was_due_is_measured_or_told(start: Start, arrival:
 
     # Two thousand clients have claimed what is due in the window before the warm-up has begun.
     few, many = run(2), run(2_000)
-    assert few.operations + few.unsent == many.operations + many.unsent
-    assert (few.operations + few.unsent == 3_000) == (arrival == "uniform")
+    assert few.due == many.due
+    assert (few.due == 3_000) == (arrival == "uniform")
     for summary in (few, many):
         assert summary.operations > 0
         response_times(summary)
@@ -233,8 +234,8 @@ def test_who_was_late_at_the_end_is_among_those_measured(start: Start) -> None:
     time.sleep(1.5)
     engine.process.send_signal(signal.SIGCONT)
     summary = whole(engine.rest()[1])
-    # Each of them had a client that waited for its time.
-    assert (summary.operations, summary.unsent) == (200, 0)
+    # Each of them had a client that waited for its time; what was not sent before the cut-off is told.
+    assert summary.due == summary.operations + summary.censored == 200
     response_times(summary)
 
 
@@ -254,7 +255,7 @@ def test_a_window_is_not_over_before_it_begins(start: Start) -> None:
 def test_a_closed_loop_has_no_response_times(start: Start) -> None:
     summary = whole(start(until={"operations": 1_000}).rest()[1])
     assert {outcome.response for outcome in summary.outcomes} == {None}
-    assert (summary.wait_client, summary.wait_generator) == (None, None)
+    assert (summary.wait_client, summary.wait_generator, summary.due) == (None, None, None)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -267,12 +268,20 @@ def test_intervals_add_up_to_the_summary(
     summary = whole(events)
     intervals = [event for event in events if isinstance(event, Interval)]
     assert len(intervals) > 2
-    assert sum(interval.operations for interval in intervals) == summary.operations
-    assert sum(interval.succeeded for interval in intervals) == summary.succeeded
+    parts: list[Interval | Earlier] = [*intervals, *(part for interval in intervals for part in interval.earlier)]
+    assert sum(part.good + part.late for part in parts) == summary.succeeded
+    assert sum(part.failed for part in parts) == summary.failed
+    # What ended after the window is in no interval's completions.
+    assert sum(interval.completed for interval in intervals) == summary.completed
+    assert sum(interval.ended for interval in intervals) <= summary.operations
+    if summary.due is not None:
+        assert sum(interval.due or 0 for interval in intervals) == summary.due
     assert added(intervals) == added([summary])
-    # They follow each other without a gap.
-    ends = [0, *(interval.start_ns + interval.length_ns for interval in intervals)]
-    assert [interval.start_ns for interval in intervals] == ends[:-1]
+    # Their borders are arithmetic, and they follow each other without a gap.
+    assert [interval.k for interval in intervals] == list(range(len(intervals)))
+    assert [interval.start_ns for interval in intervals] == [k * 100_000_000 for k in range(len(intervals))]
+    assert {interval.length_ns for interval in intervals} == {100_000_000}
+    assert {earlier.k < interval.k for interval in intervals for earlier in interval.earlier} <= {True}
 
 
 def test_intervals_add_up_to_the_summary_when_the_last_is_idle(start: Start) -> None:
@@ -284,15 +293,42 @@ def test_intervals_add_up_to_the_summary_when_the_last_is_idle(start: Start) -> 
     assert added([event for event in events if isinstance(event, Interval)]) == added([whole(events)])
 
 
-def added(parts: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], Histogram]:
-    """All histograms of intervals or summaries, by operation, status and what they are of."""
+def added(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], Histogram]:
+    """All histograms of intervals or summaries, by operation, status and what they are of; without the censored."""
+    parts: list[Interval | Earlier | Summary] = []
+    for event in events:
+        parts += [event, *(event.earlier if isinstance(event, Interval) else ())]
     sums: dict[tuple[str, str, str], Histogram] = {}
-    for part in parts:
-        for outcome in part.outcomes:
-            for name, text in (("service", outcome.service), ("response", outcome.response)):
-                if text is not None:
-                    sums.setdefault((outcome.operation, outcome.status, name), Histogram()).add(decode(text))
+    for outcome in (outcome for part in parts for outcome in part.outcomes if outcome.status != CENSORED):
+        texts = {"service": outcome.service, "response": outcome.response, "lower": outcome.response_lower}
+        for name, text in texts.items():
+            if text is not None:
+                sums.setdefault((outcome.operation, outcome.status, name), Histogram()).add(decode(text))
     return sums
+
+
+def test_a_window_is_as_long_as_was_asked_for(start: Start) -> None:
+    for pace in ({"mode": "closed"}, rate(1_000)):
+        summary = whole(start(pace=pace, warmup_seconds=0.5, until={"seconds": 1}).rest()[1])
+        borders = summary.borders
+        assert (summary.measured_ns, borders.window_ns, borders.cutoff_ns) == (10**9, 10**9, 1_100_000_000)
+        assert (borders.warmup_ns, borders.interval_ns) == (500_000_000, 10**9)
+        assert summary.throughput == summary.completed
+
+
+def test_the_engine_tells_of_its_threads_and_its_clock(start: Start) -> None:
+    summary = whole(start(until={"seconds": 1}).rest()[1])
+    conductor = next(each for each in summary.executors if each.name == "conductor")
+    assert (conductor.clients, decode(conductor.lag).count > 0) == (0, True)
+    assert all(each.busy == pytest.approx(each.cpu_ns / each.wall_ns) for each in summary.executors)
+    assert summary.clock.source in ("tsc", "kernel")
+    assert (summary.unclosed, summary.saturated_values) == (0, 0)
+
+
+def test_a_spec_of_version_1_is_still_read(program: Path) -> None:
+    old = {name: value for name, value in spec(until={"operations": 100}).items() if name != "work"}
+    with Running(program, {**old, "spec": 1, "workload": work(type="core")}) as engine:
+        assert whole(engine.rest()[1]).operations == 100
 
 
 def test_what_a_store_keeps_is_told_before_the_load(start: Start, tmp_path: Path) -> None:
@@ -320,13 +356,13 @@ def test_the_binary_under_test_is_a_release_build(start: Start) -> None:
         ("not JSON", "line 1 column 2"),
         ("[]", "TrialSpec"),
         (json.dumps(spec(cilents=2)), "unknown field `cilents`"),
-        (json.dumps(spec(workload=workload(feildcount=2))), "unknown field `feildcount`"),
-        (json.dumps(spec(spec=2)), "version 2, this engine reads 1"),
-        (json.dumps(spec(spec=2, field_of_version_2=True)), "version 2, this engine reads 1"),
+        (json.dumps(spec(work=work(feildcount=2))), "unknown field `feildcount`"),
+        (json.dumps(spec(spec=3)), "version 3, this engine reads"),
+        (json.dumps(spec(spec=3, field_of_version_3=True)), "version 3, this engine reads"),
         (json.dumps(spec(clients=0)), "must be at least 1"),
         (json.dumps(spec(until={})), "never end"),
         (json.dumps(spec(store={"name": "rocksbd"})), 'no store "rocksbd"'),
-        (json.dumps(spec(workload=workload(mix=dict.fromkeys(workload()["mix"], 0)))), "above 0"),
+        (json.dumps(spec(work=work(mix=dict.fromkeys(work()["mix"], 0)))), "above 0"),
     ],
 )
 def test_a_bad_spec_is_refused_with_the_next_step(program: Path, line: str, words: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.event import BESIDE, Event, Interval, Outcome, Summary, parse
+from loadstone.event import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse
 from loadstone.histogram import decode
 from loadstone.trial import Spec
 
@@ -27,10 +27,10 @@ HANGS_SECONDS = 600.0
 def spec(name: str = "null", directory: Path | None = None, **changes: Any) -> Spec:
     """A trial of workload A that lasts a minute, changed."""
     return {
-        "spec": 1,
+        "spec": 2,
         "store": {"name": name, "properties": {f"{name}.dir": str(directory)} if directory else {}},
         "phase": "run",
-        "workload": workload(),
+        "work": work(),
         "clients": 2,
         "pace": {"mode": "closed"},
         "until": {"seconds": PATIENCE_SECONDS},
@@ -41,11 +41,11 @@ def spec(name: str = "null", directory: Path | None = None, **changes: Any) -> S
     }
 
 
-def workload(**changes: Any) -> dict[str, Any]:
+def work(**changes: Any) -> dict[str, Any]:
     """YCSB's workload A, changed."""
     mix = {"read": 0.5, "update": 0.5, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
     return {
-        "type": "core",
+        "type": "records",
         "table": "usertable",
         "records": RECORDS,
         "insert_start": 0,
@@ -116,7 +116,7 @@ class Running:
         """Waits for intervals with so many operations that ended well."""
         while operations > 0:
             event = self.next()
-            operations -= event.succeeded if isinstance(event, Interval) else 0
+            operations -= event.completed if isinstance(event, Interval) else 0
 
     def rest(self) -> tuple[int, list[Event]]:
         """The exit code, and all events yet to come; the last one must be the only summary."""
@@ -132,10 +132,11 @@ Start = Callable[..., Running]
 
 
 def counts(outcomes: tuple[Outcome, ...]) -> Counter[tuple[str, str]]:
-    """Operations by kind and status, as their histograms have it."""
-    for outcome in outcomes:
+    """Operations that ended, by kind and status, as their histograms have it."""
+    ended = [outcome for outcome in outcomes if outcome.status != CENSORED]
+    for outcome in ended:
         assert decode(outcome.service).count == outcome.count
-    return Counter({(each.operation, each.status): each.count for each in outcomes if each.operation not in BESIDE})
+    return Counter({(each.operation, each.status): each.count for each in ended if each.operation not in BESIDE})
 
 
 def whole(events: list[Event]) -> Summary:
@@ -144,5 +145,9 @@ def whole(events: list[Event]) -> Summary:
     assert isinstance(summary, Summary)
     done = counts(summary.outcomes)
     assert done.total() == summary.operations
-    assert sum(n for (_, status), n in done.items() if status == "OK") == summary.succeeded
+    assert sum(n for (_, status), n in done.items() if status in WELL) == summary.succeeded
+    censored = sum(each.count for each in summary.outcomes if each.status == CENSORED)
+    assert censored == summary.censored
+    if summary.due is not None:
+        assert summary.due == summary.operations + summary.censored
     return summary

@@ -10,24 +10,56 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from loadstone.histogram import Histogram, decode
 
-VERSION = 1
+VERSION = 2
 # Steps that are timed beside the operations and are none themselves.
 BESIDE = frozenset({"CLEANUP", "VERIFY"})
+# What an operation can end with, beside failures, which have statuses of their own: it ended well (a buffered write is
+# taken, and proven by the flush at the end); the record read was still being written, so nothing can be said; or, in a
+# summary only, it never ended and its latency is known to be at least something.
+WELL = frozenset({"OK", "BATCHED_OK"})
+NOT_YET = "NOT_YET"
+CENSORED = "CENSORED"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One kind of operation with one status; histograms in ns, as `loadstone.histogram.decode` takes them."""
+    """One kind of operation with one status; histograms in ns, as `loadstone.histogram.decode` takes them.
+
+    With the status CENSORED they are of the times after which nobody waited any more: `response` of all such
+    operations, `service` of those that had been sent.
+    """
 
     operation: str
     status: str
     count: int
     service: str
     response: str | None = None
+    # Response less the generator's own lateness: the true response lies between the two.
+    response_lower: str | None = None
+    # Exact, of a summary only.
+    service_ns_sum: int | None = None
+    response_ns_sum: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether these operations ended badly."""
+        return self.status not in WELL and self.status not in (NOT_YET, CENSORED)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Operations of an earlier interval that ended since the last event; they add to that interval."""
+
+    k: int
+    good: int
+    late: int
+    failed: int
+    not_yet: int
+    outcomes: tuple[Outcome, ...]
 
 
 @dataclass(frozen=True)
@@ -48,20 +80,33 @@ class Ready:
 
 @dataclass(frozen=True)
 class Interval:
-    """One interval of the measured window."""
+    """One interval of the measured window, from `start_ns` for `length_ns`, counted from 0 by `k`.
 
+    Completions belong to the interval in which they happened. Everything else belongs to the interval in which the
+    operation was due (in a closed loop: sent), so it is not all known yet: `earlier` of later intervals adds to it.
+    """
+
+    k: int
     start_ns: int
     length_ns: int
     unix_ns: int
-    operations: int
-    succeeded: int
+    # Operations that ended in this interval, whenever they were due: well, and however.
+    completed: int
+    ended: int
+    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
+    good: int
+    late: int
+    failed: int
+    not_yet: int
     in_flight: int
     late_generator: int
     late_client: int
     cpu_ns: tuple[int, int]
     memory_bytes: int
     outcomes: tuple[Outcome, ...]
-    not_yet: int = 0
+    # At a rate, how many operations were due in it.
+    due: int | None = None
+    earlier: tuple[Earlier, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,13 +119,51 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Executor:
+    """One thread that drives clients, or the one that conducts the trial, which has none."""
+
+    name: str
+    clients: int
+    cpu_ns: int
+    wall_ns: int
+    # cpu_ns ÷ wall_ns.
+    busy: float
+    # How much too late ticks of 1 ms woke this thread: a histogram, ns.
+    lag: str
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock that measured, and how it did against the kernel's."""
+
+    source: str
+    drift_ppm: float
+    jumps: int
+
+
+@dataclass(frozen=True)
+class Borders:
+    """The instants of the trial, ns: the warm-up's since the start, the others since the first counted instant.
+
+    A window that is not timed has neither end nor cut-off.
+    """
+
+    warmup_ns: int
+    interval_ns: int
+    window_ns: int | None = None
+    cutoff_ns: int | None = None
+
+
+@dataclass(frozen=True)
 class Summary:
     """The whole measured window; `end` is `done`, `stopped`, `lease` or `failed`."""
 
     end: str
     profile: str
     start_unix_ns: int
+    # What throughput divides by, and the operations that it counts: those that ended well within it.
     measured_ns: int
+    completed: int
     operations: int
     succeeded: int
     warmup_operations: int
@@ -91,8 +174,17 @@ class Summary:
     cpu_ns: tuple[int, int]
     memory_bytes_max: int
     device_bytes: tuple[int, int]
+    # Clients whose session did not close: writes that they held back may be lost.
+    unclosed: int
+    executors: tuple[Executor, ...]
+    clock: Clock
+    borders: Borders
+    # Latencies that were longer than a histogram can hold.
+    saturated_values: int
     outcomes: tuple[Outcome, ...]
     words: dict[str, str]
+    # At a rate, how many operations were due in the window.
+    due: int | None = None
     reason: str | None = None
     wait_client: str | None = None
     wait_generator: str | None = None
@@ -105,13 +197,27 @@ class Summary:
         return self.operations - self.succeeded - self.not_yet
 
     @property
-    def operations_per_second(self) -> float:
-        """Operations done per second of the measured window."""
-        return self.operations * 1e9 / self.measured_ns if self.measured_ns else 0.0
+    def censored(self) -> int:
+        """Operations that never ended: sent and not answered, or never sent."""
+        return self.in_flight + self.unsent
+
+    @property
+    def throughput(self) -> float:
+        """Operations that ended well per second of the measured window."""
+        return self.completed * 1e9 / self.measured_ns if self.measured_ns else 0.0
 
 
 Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
+# What stands in an event's fields, once and as a list.
+PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders}
+LISTS: dict[str, type[Any]] = {"outcomes": Outcome, "earlier": Earlier, "executors": Executor}
+# The names of each one's fields, and whether they must be there.
+FIELDS: dict[type[Any], dict[str, bool]] = {
+    kind: {each.name: each.default is dataclasses.MISSING for each in dataclasses.fields(kind)}
+    for kind in (*KINDS.values(), *PARTS.values(), *LISTS.values())
+}
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -156,30 +262,43 @@ def parse(line: str) -> Event:
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
         raise ValueError("it has no known `event`")
-    for pair in {"cpu_ns", "device_bytes"} & fields.keys():
-        fields[pair] = tuple(fields[pair])
-    if "outcomes" in fields:
-        fields["outcomes"] = tuple(Outcome(**known(Outcome, outcome)) for outcome in fields["outcomes"])
-    event = kind(**known(kind, fields))
-    if isinstance(event, Ready) and event.events != VERSION:
-        raise ValueError(f"its version is {event.events}, this is {VERSION}")
-    return event
+    # First of all: another version's fields may be others.
+    if kind is Ready and fields.get("events", VERSION) != VERSION:
+        raise ValueError(f"its version is {fields['events']}, this is {VERSION}")
+    return made(kind, fields)
 
 
-def known(kind: type[Event | Outcome], fields: dict[str, Any]) -> dict[str, Any]:
+def made(kind: type[Made], fields: dict[str, Any]) -> Made:
+    """An event or a part of one. Raises ValueError when a field is missing or is no such thing."""
+    given = known(kind, fields)
+    for pair in {"cpu_ns", "device_bytes"} & given.keys():
+        # Of an executor it is one number.
+        if isinstance(given[pair], list):
+            given[pair] = tuple(given[pair])
+    for name, part in PARTS.items():
+        if name in given:
+            given[name] = made(part, given[name])
+    for name, part in LISTS.items():
+        if name in given:
+            given[name] = tuple(made(part, each) for each in given[name])
+    return kind(**given)
+
+
+def known(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a kind. Raises ValueError when one is missing."""
-    wanted = {each.name: each for each in dataclasses.fields(kind)}
-    for name, each in wanted.items():
-        if name not in fields and each.default is dataclasses.MISSING:
+    if not isinstance(fields, dict):
+        raise ValueError(f"{fields!r:.40} is no {kind.__name__.lower()}")
+    wanted = FIELDS[kind]
+    for name, needed in wanted.items():
+        if needed and name not in fields:
             raise ValueError(f"it has no `{name}`")
     return {name: value for name, value in fields.items() if name in wanted}
 
 
-def merged(outcomes: Iterable[Outcome], operation: str | None = None, status: str = "OK") -> Histogram:
-    """Service times, ns, of an operation, or of all: added over the outcomes of any intervals, segments or engines."""
+def merged(outcomes: Iterable[Outcome]) -> Histogram:
+    """Service times, ns, of all operations that ended well, added over the outcomes of any intervals or engines."""
     histogram = Histogram()
     for outcome in outcomes:
-        wanted = outcome.operation not in BESIDE if operation is None else outcome.operation == operation
-        if wanted and outcome.status == status:
+        if outcome.operation not in BESIDE and outcome.status in WELL:
             histogram.add(decode(outcome.service))
     return histogram

@@ -44,8 +44,8 @@ class Phase:
 
     def take(self, interval: Interval) -> None:
         """A second has passed."""
-        self.done += interval.operations
-        self.rates.append(interval.operations * 1e9 / max(interval.length_ns, 1))
+        self.done += interval.ended
+        self.rates.append(interval.completed * 1e9 / max(interval.length_ns, 1))
         self.latency = p99(interval.outcomes)
 
     @property
@@ -81,7 +81,7 @@ class Phase:
     def speed(self) -> str:
         """The rate of the last second; at the end that of the whole."""
         if self.summary:
-            return units.rate(self.summary.operations_per_second)
+            return units.rate(self.summary.throughput)
         return units.rate(self.rates[-1]) if self.rates else ""
 
     @property

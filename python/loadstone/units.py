@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loadstone.percentile import Bound
 
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
@@ -62,6 +66,11 @@ def figure(number: float, unit: str) -> str:
         case "×":
             return times(number)
     return f"{plain(number)} {unit}".strip()
+
+
+def bounded(text: str, bound: Bound | None) -> str:
+    """A figure that is written already with what is known of it: `≥ 1.20 s`, or `failed` in its place."""
+    return "failed" if bound == "failed" else f"≥ {text}" if bound == "at_least" else text
 
 
 def plain(number: float) -> str:

@@ -67,6 +67,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "level": cell.estimate.level,
                 "n": cell.estimate.n,
                 "withheld": cell.withheld,
+                "bound": cell.bound,
             }
             for cell in judgement.cells.values()
             if cell.metric in judgement.results.headline_metrics
@@ -87,6 +88,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "effect": each.effect,
                 "test": each.test,
                 "claim": each.claim,
+                "why": each.why,
                 "verdict": str(each.verdict),
             }
             for each in judgement.comparisons

@@ -185,7 +185,10 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
         for cell in shown
         if cell.metric == THROUGHPUT and cell.estimate.n == 1
     }
-    found = {cell.variant: text + spread(cell, runs.get(cell.variant)) for cell, text in zip(shown, texts, strict=True)}
+    found = {
+        cell.variant: units.bounded(text, cell.bound) + spread(cell, runs.get(cell.variant))
+        for cell, text in zip(shown, texts, strict=True)
+    }
     return {**{cell.variant: "withheld" for cell in cells}, **found}
 
 
@@ -208,6 +211,8 @@ def change(comparison: Comparison) -> Text:
             return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
         case "refused":
             return Text("refused: invalid", style="bold red")
+        case "unranked":
+            return Text(f"not ranked: {comparison.why}", style="yellow")
         case "none":
             return Text(f"~ {p} {n}", style="dim")
     low, high = comparison.ratio.low, comparison.ratio.high

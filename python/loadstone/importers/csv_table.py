@@ -1,8 +1,8 @@
 """CSV with named columns: `variant,repeat,clients,metric,unit,value`.
 
-`metric`, `unit` and `value` must be there; `n`, the number of operations behind a figure, may be; every other column
-is a dimension. Lines before the header and after an empty line are skipped. A file with semicolons or tabs may have
-decimal commas.
+`metric`, `unit` and `value` must be there; `n`, the number of operations behind a figure, and `bound`, what it is where
+it is not exact, may be; every other column is a dimension. Lines before the header and after an empty line are skipped.
+A file with semicolons or tabs may have decimal commas.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from loadstone.importers import unit
 from loadstone.importers.number import comma, plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
+from loadstone.percentile import BOUNDS, Bound
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
 NAME = "csv"
 TITLE = "CSV with the columns variant,repeat,clients,metric,unit,value"
 WANTED = frozenset({"metric", "unit", "value"})
-SPECIAL = WANTED | {"variant", "repeat", "clients", "n"}
+SPECIAL = WANTED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
 # A count of more digits is a slip: it fits into no 64 bits.
@@ -141,7 +142,16 @@ def figure(row: Row, top: Header, source: Source) -> Value:
         ) from None
     if not math.isfinite((value or 0.0) * factor):
         raise source.error(f"{metric} is beyond all numbers in {base}", "look at its value and its unit", row.line)
-    return Value(metric, (value or 0.0) * factor, base, whole(row, "n", source, least=0) or 0)
+    return Value(metric, (value or 0.0) * factor, base, whole(row, "n", source, least=0) or 0, bound(row, source))
+
+
+def bound(row: Row, source: Source) -> Bound | None:
+    """What a row's figure is, where it is not exact. Raises LoadstoneError when it is something else."""
+    text = row.cells.get("bound", "")
+    found = next((each for each in BOUNDS if each == text), None)
+    if text and found is None:
+        raise source.error(f'bound is at_least or failed, got "{text[:40]}"', "leave it empty where exact", row.line)
+    return found
 
 
 def plain_or_none(row: Row, top: Header) -> float | None:

@@ -11,13 +11,14 @@ import re
 import struct
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from loadstone.event import BESIDE
+from loadstone.event import BESIDE, CENSORED
 from loadstone.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors, in_ns, latencies
+from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, OPERATIONS, WELL, Run, errors, in_ns, latencies
 from loadstone.importers.source import Source
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
@@ -47,6 +48,10 @@ class Log:
         for _, _, histogram in self.tags.get(tag, ()):
             total.add(histogram)
         return total
+
+    def responds(self, operation: str) -> bool:
+        """Whether there are response times of an operation."""
+        return any(tag.endswith(RESPONSE) and split(tag)[0] == operation for tag in self.tags)
 
 
 def recognises(text: str) -> bool:
@@ -122,14 +127,20 @@ def run(log: Log, source: Source) -> Run:
     try:
         totals = {tag: log.merged(tag) for tag in simple}
         course, everything = together(log, [tag for tag in simple if counts(tag, log)])
+        beyond = others(totals, log)
     except ValueError as error:
         raise source.error(f"the log's histograms do not add up: {error}", HINT) from None
     for tag, histogram in totals.items():
-        found.values.extend(latencies(name_of(tag, log), histogram, log.ns))
+        operation, status = split(tag)
+        if status in WELL:
+            found.values.extend(latencies(name_of(tag, log), histogram, log.ns, *beyond.get(tag, (0, None))))
+        elif status != CENSORED:
+            found.values.extend(latencies(name_of(tag, log), histogram, log.ns))
         found.histograms[tag] = in_ns(histogram, log.ns)
-        if not tag.endswith(RESPONSE):
-            operation, _, status = tag.partition("-") if "-MODIFY-" not in tag else (tag, "", "")
-            found.statuses.setdefault(operation, {})[status or "OK"] = histogram.count
+        # Of what was never sent there is no service time.
+        if not tag.endswith(RESPONSE) or status == CENSORED:
+            known = found.statuses.setdefault(operation, {})
+            known[status] = max(known.get(status, 0), histogram.count)
     found.series = course
     done = everything.count
     seconds = sum(course.length_seconds) if course else 0.0
@@ -139,7 +150,28 @@ def run(log: Log, source: Source) -> Run:
     found.add("operations", done, OPERATIONS, done)
     found.add("errors", errors(found.statuses), OPERATIONS, done)
     if ALL.upper() not in log.tags:
-        found.values.extend(latencies(ALL, everything, log.ns))
+        found.values.extend(latencies(ALL, everything, log.ns, *beyond[ALL]))
+    return found
+
+
+def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, tuple[int, Histogram]]:
+    """How many failed and the bounds of what never ended, by the tag of those that ended well, and of all together."""
+    found: dict[str, tuple[int, Histogram]] = {ALL: (0, Histogram())}
+    for tag, histogram in totals.items():
+        operation, status = split(tag)
+        if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
+            continue
+        response = tag.endswith(RESPONSE)
+        names = [f"{operation}{RESPONSE}" if response else operation]
+        # What was never answered has not been reported by its parts; of others the headline latency counts.
+        if (operation not in COMPOSED or status == CENSORED) and response == log.responds(operation):
+            names.append(ALL)
+        for name in names:
+            failed, censored = found.setdefault(name, (0, Histogram()))
+            if status == CENSORED:
+                censored.add(histogram)
+            else:
+                found[name] = (failed + histogram.count, censored)
     return found
 
 
@@ -148,10 +180,18 @@ def is_operation(tag: str) -> bool:
     return tag.removesuffix(RESPONSE) not in BESIDE
 
 
+def split(tag: str) -> tuple[str, str]:
+    """A tag's operation, and how it ended."""
+    name = tag.removesuffix(RESPONSE)
+    composed = next((each for each in COMPOSED if name == each or name.startswith(f"{each}-")), None)
+    operation, _, status = (composed, "", name[len(composed) + 1 :]) if composed else name.partition("-")
+    return operation, status or "OK"
+
+
 def counts(tag: str, log: Log) -> bool:
     """Whether a tag is of what ended well, once: headline latencies, without what is counted as its parts too."""
-    operation = tag.removesuffix(RESPONSE)
-    if operation in COMPOSED or "-" in operation:
+    operation, status = split(tag)
+    if operation in COMPOSED or status not in WELL:
         return False
     return tag.endswith(RESPONSE) or tag + RESPONSE not in log.tags
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loadstone.event import BESIDE, Note
+from loadstone.event import BESIDE, CENSORED, NOT_YET, Note
 from loadstone.histogram import Histogram, Layout
+from loadstone.percentile import Population
 from loadstone.results.trial_result import Loop, Scalar, Series
 from loadstone.results.value import PERCENTILES, Value
 
@@ -18,8 +19,8 @@ ALL = "all"
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # What counts as done well, by the names of YCSB's statuses; its older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
-# Our own door's reads of records whose insert was under way are neither well nor failed.
-NO_ERROR = WELL | {"NOT_YET"}
+# Our own door's reads of records whose insert was under way are neither well nor failed; what never ended is neither.
+NO_ERROR = WELL | {NOT_YET, CENSORED}
 
 
 @dataclass
@@ -60,17 +61,23 @@ def errors(statuses: Mapping[str, Mapping[str, int]]) -> int:
     )
 
 
-def latencies(name: str, histogram: Histogram, ns: int = 1) -> Iterator[Value]:
-    """A histogram's figures, `ns` being its unit; the judge says which percentiles have too few values above them."""
-    count = histogram.count
-    if not count:
-        return
-    yield Value(f"{name}.count", count, OPERATIONS, count)
-    yield Value(f"{name}.mean", histogram.mean * ns, "ns", count)
-    yield Value(f"{name}.min", histogram.minimum * ns, "ns", count)
-    for statistic, value in zip(PERCENTILES, histogram.quantiles(list(PERCENTILES.values())), strict=True):
-        yield Value(f"{name}.{statistic}", value * ns, "ns", count)
-    yield Value(f"{name}.max", histogram.quantile(1) * ns, "ns", count)
+def latencies(
+    name: str, well: Histogram, ns: int = 1, failed: int = 0, censored: Histogram | None = None
+) -> Iterator[Value]:
+    """A histogram's figures, `ns` being its unit; the judge says which percentiles have too few values above them.
+
+    Percentiles are of all operations that the file knows of: those that failed or never ended are no faster for it.
+    """
+    count = well.count
+    if count:
+        yield Value(f"{name}.count", count, OPERATIONS, count)
+        yield Value(f"{name}.mean", well.mean * ns, "ns", count)
+        yield Value(f"{name}.min", well.minimum * ns, "ns", count)
+    every = Population(well, failed, censored or Histogram())
+    names = {**PERCENTILES, "max": 1.0}
+    if every.count:
+        for statistic, found in zip(names, every.percentiles(list(names.values())), strict=True):
+            yield Value(f"{name}.{statistic}", found.value * ns, "ns", every.count, found.bound)
 
 
 def bucket(value: int) -> int:

@@ -75,8 +75,9 @@ def clause(comparison: Comparison) -> str:
         ours, theirs, ratio = theirs, ours, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (ours, theirs))
     metric, verdict = comparison.metric, comparison.verdict
-    if comparison.claim == "refused":
-        return f"refused to rank {left} and {right}: {reason(comparison)}"
+    if comparison.claim in ("refused", "unranked"):
+        verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
+        return f"{verb} {left} and {right}: {reason(comparison)}"
     if comparison.claim == "none":
         shown = f"ratio {words.ratio(ratio.value)}, " if math.isfinite(ratio.value) else ""
         trust = f"{shown}{interval(ratio)}n={ratio.n}, {verdict}"
@@ -122,8 +123,8 @@ def side_by_side(comparisons: Sequence[Comparison]) -> str:
     verb = "holds" if first.metric == THROUGHPUT else "has"
     for each in comparisons:
         name = str(dict(each.contender.variant)[each.by])
-        if each.claim in ("none", "refused") or not math.isfinite(each.ratio.value):
-            why = reason(each) if each.claim == "refused" else ""
+        if each.claim in ("none", "refused", "unranked") or not math.isfinite(each.ratio.value):
+            why = reason(each) if each.claim in ("refused", "unranked") else ""
             others.setdefault((each.claim, why), []).append(name)
         else:
             # The verb stands once, with the first.
@@ -132,7 +133,7 @@ def side_by_side(comparisons: Sequence[Comparison]) -> str:
     sentences = [f"{joined(ranked_here)} the {first.metric} of {baseline}"] if ranked_here else []
     for (claim, why), names in others.items():
         match claim:
-            case "refused":
+            case "refused" | "unranked":
                 sentences.append(f"{joined(names)} not ranked with {baseline}: {why}")
             case "none":
                 sentences.append(f"no evidence of a difference between {joined([*names, str(baseline)])}")
@@ -160,7 +161,9 @@ def where(comparison: Comparison, varying: set[str]) -> str:
 
 
 def reason(comparison: Comparison) -> str:
-    """The first thing that makes it invalid."""
+    """The first thing that makes it invalid, or why it has no rank."""
+    if comparison.why and comparison.claim == "unranked":
+        return comparison.why
     worst = max(comparison.findings, key=lambda finding: finding.severity)
     return f"{worst.message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
 
@@ -211,6 +214,7 @@ CLAIMS = {
     "none": "no evidence of a difference",
     "impossible": "too few repeats for a claim",
     "refused": "refused as invalid",
+    "unranked": "not ranked, as operations failed or never ended",
     "told": "told without a rank",
 }
 
@@ -241,4 +245,4 @@ def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Ver
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
     # Nobody doubts a figure unasked.
     trust = "" if worst == Verdict.VALID else f", {worst}"
-    return f"{metric} is {units.figure(estimate.value, unit)} ({between}{trust})"
+    return f"{metric} is {units.bounded(units.figure(estimate.value, unit), cell.bound)} ({between}{trust})"

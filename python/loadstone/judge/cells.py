@@ -9,8 +9,10 @@ from loadstone.judge.checks.too_few_samples import NAME, few
 from loadstone.judge.figures import family
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
+from loadstone.percentile import worst
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.centre import summary
+from loadstone.statistics.estimate import Estimate
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
@@ -31,13 +33,18 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 raise KeyError(key)
             samples = tuple((repeat, value.value) for repeat, value in found)
             fewest = min((value.n for _, value in found if value.n), default=0)
+            bound = worst([value.bound for _, value in found])
+            estimate = summary([value for _, value in samples])
             self._made[key] = Cell(
                 variant,
                 metric,
                 found[0][1].unit,
-                summary([value for _, value in samples]),
+                # A median of lower bounds is one; an interval around it would be none.
+                Estimate(estimate.value, estimate.n) if bound else estimate,
                 samples,
                 withheld(metric, fewest, self._own.of(self._variants[variant][0].trial)),
+                bound,
+                sum(value.bound == bound for _, value in found) if bound else 0,
             )
         return self._made[key]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from loadstone.judge import words
+from loadstone.judge.figures import family, is_latency
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.judge.pairing import Match
 from loadstone.results.value import Direction, direction
 from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, holm
+from loadstone.statistics.estimate import Estimate
 
 Findings = Mapping[VariantKey, Sequence[Finding]]
 
@@ -54,9 +58,11 @@ def compared(
     against = [*match.findings, *held.get(match.baseline, ()), *held.get(match.contender, ())]
     findings = tuple(dict.fromkeys(finding for finding in against if concerns(finding, metric)))
     refused = verdict(findings) == Verdict.INVALID and not rank_invalid
-    evidence = tested(theirs, ours, interleaved)
+    why = "; ".join(bounded(cell, match.pair.by) for cell in (theirs, ours) if cell.bound)
+    evidence = tested(theirs, ours, interleaved) if not why else nothing(theirs, ours)
     way = direction(metric)
-    claim: Claim = "refused" if refused else "impossible" if evidence.p is None else "none" if way else "told"
+    claim: Claim = "impossible" if evidence.p is None else "none" if way else "told"
+    claim = "refused" if refused else "unranked" if why else claim
     yield Comparison(
         metric,
         ours.unit,
@@ -69,10 +75,25 @@ def compared(
         claim,
         # Where nothing can be claimed, a test would only make those of the family stricter.
         evidence.p if claim == "none" else None,
-        test=f"{evidence.method}, n={evidence.n}",
+        test="" if why else f"{evidence.method}, n={evidence.n}",
         effect=evidence.effect,
         findings=findings,
+        why=why,
     )
+
+
+def bounded(cell: Cell, by: str) -> str:
+    """Why a cell cannot be ranked."""
+    name, last = dict(cell.variant).get(by, ""), family(cell.metric)[1]
+    of = f" in {cell.bounded} of {words.repeats(len(cell.samples))}" if cell.bounded < len(cell.samples) else ""
+    reason = "falls on failed operations" if cell.bound == "failed" else "is only a lower bound"
+    return f"{last} of {name} {reason}{of}"
+
+
+def nothing(baseline: Cell, contender: Cell) -> Evidence:
+    """No test and no ratio: a bound is not a figure to reckon with."""
+    n = min(len(baseline.samples), len(contender.samples))
+    return Evidence(Estimate(math.nan, n), None, "none", n, None)
 
 
 def tested(baseline: Cell, contender: Cell, interleaved: bool) -> Evidence:
@@ -83,7 +104,9 @@ def tested(baseline: Cell, contender: Cell, interleaved: bool) -> Evidence:
 
 
 def concerns(finding: Finding, metric: str) -> bool:
-    """Whether a finding is about this metric; what is invalid taints all."""
+    """Whether a finding is about this metric; what is invalid taints all, unless it is about latencies alone."""
+    if finding.latencies and not is_latency(metric):
+        return False
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 

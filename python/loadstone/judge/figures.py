@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from loadstone.event import CENSORED, NOT_YET, WELL
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import statistic
 
@@ -17,7 +18,9 @@ ALL = "all"
 CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 # YCSB before 0.3 prints 0.
-SUCCESSES = frozenset({"OK", "BATCHED_OK", "NOT_YET", "0"})
+SUCCESSES = frozenset({*WELL, NOT_YET, "0"})
+# What never ended is neither: it is known only to be slow.
+NO_FAILURES = SUCCESSES | {CENSORED}
 
 
 @cache
@@ -41,6 +44,13 @@ def percentile(metric: str) -> float | None:
     """0.99 for `read.p99`, None for anything else."""
     last = family(metric)[1]
     return rank(last) if last.startswith("p") else None
+
+
+@cache
+def is_latency(metric: str) -> bool:
+    """Whether a figure is a latency's: a percentile, an extreme or a mean of some operation's."""
+    name, last = family(metric)
+    return bool(name) and (last == "mean" or rank(last) is not None)
 
 
 def clients(trial: TrialResult) -> float | None:
@@ -76,8 +86,29 @@ def failed(trial: TrialResult, prefix: str = "") -> float:
         for operation, counts in trial.statuses.items()
         if operation.lower() not in BESIDE | COMPOSED
         for status, count in counts.items()
-        if status not in SUCCESSES
+        if status not in NO_FAILURES
     )
+
+
+def due(trial: TrialResult) -> float | None:
+    """Operations that were due, or in a closed loop sent; by the statuses where no figure tells, None where none do."""
+    every = trial.value("due")
+    if every is None:
+        counted = (
+            count
+            for operation, counts in trial.statuses.items()
+            for status, count in counts.items()
+            # What never ended has not been counted by its parts.
+            if operation.lower() not in (BESIDE if status == CENSORED else BESIDE | COMPOSED)
+        )
+        every = sum(counted) or None
+    return every
+
+
+def censored(trial: TrialResult) -> float:
+    """Operations that never ended: sent and not answered, or due and never sent."""
+    found = trial.value("censored")
+    return sum(counts.get(CENSORED, 0) for counts in trial.statuses.values()) if found is None else found
 
 
 def operations(trial: TrialResult, prefix: str = "") -> float | None:

@@ -39,6 +39,8 @@ class Finding:
     trials: tuple[str, ...] = ()
     # The one metric that it is about; empty: all.
     metric: str = ""
+    # Whether it is about latencies alone: throughput and the host's figures stand.
+    latencies: bool = False
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

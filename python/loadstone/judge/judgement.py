@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadstone.judge.finding import Finding, Verdict, verdict
+from loadstone.percentile import Bound
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
@@ -17,8 +18,9 @@ from loadstone.statistics.estimate import Estimate
 
 VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims; `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
-# `refused`: a side is invalid; `told`: the figure describes a trial, and neither way is better.
-Claim = Literal["better", "worse", "none", "impossible", "refused", "told"]
+# `refused`: a side is invalid; `unranked`: a side's figure is a bound or beyond every number, as operations failed or
+# never ended; `told`: the figure describes a trial, and neither way is better.
+Claim = Literal["better", "worse", "none", "impossible", "refused", "unranked", "told"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class Cell:
     samples: tuple[tuple[int, float], ...]
     # Not empty: the figure is not to be shown, and why.
     withheld: str = ""
+    # What is known of the repeats' figures together, and how many of them are that; an estimate without an interval.
+    bound: Bound | None = None
+    bounded: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Comparison:
     # Cliff's delta, from -1 to 1: how often a contender's repeat lies above a baseline's, less the reverse.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
+    # Of an `unranked` one, why it is.
+    why: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -11,6 +11,8 @@ from loadstone.results.trial_result import TrialResult
 SEVERITIES = {
     "littles-law": Severity.SUSPECT,
     "generator-limited": Severity.INVALID,
+    "rate-not-held": Severity.INVALID,
+    "clock": Severity.INVALID,
     "not-steady": Severity.SUSPECT,
     "noisy": Severity.SUSPECT,
     "stalled": Severity.SUSPECT,

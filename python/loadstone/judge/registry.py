@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from loadstone.judge.checks import (
     between_runs,
     client_limited,
+    clock,
     errors,
     generator_limited,
     impossible,
@@ -16,6 +17,7 @@ from loadstone.judge.checks import (
     lost_segment,
     not_steady,
     page_cache,
+    rate_not_held,
     stalled,
     unlike_hosts,
     unlike_load,
@@ -35,6 +37,8 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
     littles_law.check,
     generator_limited.check,
     client_limited.check,
+    rate_not_held.check,
+    clock.check,
     errors.check,
     unverified.check,
     page_cache.check,
@@ -42,7 +46,11 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
     not_steady.compiling,
 )
 # Checks of one trial's course over time.
-SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...] = (not_steady.check, stalled.check)
+SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...] = (
+    rate_not_held.course,
+    not_steady.check,
+    stalled.check,
+)
 # Checks of two variants that are compared. too-few-samples, noisy, incomplete and impossible also look at one variant
 # (loadstone.judge.variants).
 PairCheck = Callable[[Pair, Settings], Iterator[Finding]]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from loadstone.judge.checks import errors, generator_limited, too_few_samples
+from loadstone.judge.checks import errors, generator_limited, rate_not_held, too_few_samples
 from loadstone.judge.figures import operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.settings import Settings
+from loadstone.percentile import Bound
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
@@ -78,6 +79,7 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
     """What a trial says of its load."""
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
+    bounds: dict[str, Bound] = {}
     lacking = ""
     for term in () if asked.objective is None else asked.objective.terms:
         value = figure(trial, term)
@@ -86,15 +88,19 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
             continue
         figures[term.key] = value
         kept = trial.values[term.metric]
+        if kept.bound is not None:
+            bounds[term.key] = kept.bound
         if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
-    held = None if asked.objective is None or lacking else asked.objective.holds(figures)
+    # A bound may be below the limit, and what it bounds above it: that does not hold.
+    held = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
+    missed = next((finding.message for finding in findings if finding.check == rate_not_held.NAME), "")
     reason = invalid(against(trial, findings, asked.objective, settings))
     if asked.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
         reason = "no operation succeeded"
-    return Sample(throughput, held, reason or lacking, figures)
+    return Sample(throughput, held, reason or lacking, figures, bounds, missed)
 
 
 def figure(trial: TrialResult, term: Term) -> float | None:
@@ -109,15 +115,17 @@ def figure(trial: TrialResult, term: Term) -> float | None:
 def against(
     trial: TrialResult, findings: Sequence[Finding], asked: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
-    """A trial's findings, without those that the objective asks for.
+    """A trial's findings, without those that the search asks for.
 
-    One about errors has a threshold of its own, by which those of the measured phase are a figure like any other; what
-    the load failed to write is missing all the same.
+    A rate that is not held is an answer, and what was done meanwhile is true. An objective about errors has a threshold
+    of its own, by which those of the measured phase are a figure like any other; what the load failed to write, and
+    what may be lost, is missing all the same.
     """
+    findings = [finding for finding in findings if finding.check != rate_not_held.NAME]
     if asked is None or not asked.about_errors:
         return findings
     others = [finding for finding in findings if finding.check != errors.NAME]
-    return [*others, *errors.phase(trial, errors.LOAD, settings)]
+    return [*others, *errors.phase(trial, errors.LOAD, settings), *errors.sessions(trial)]
 
 
 def invalid(findings: Sequence[Finding]) -> str:

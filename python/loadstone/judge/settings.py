@@ -2,13 +2,15 @@
 
 The checks go by these figures and facts of a trial, where it has them; the lab and the importers write them so.
 
-Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `<operation>.<statistic>` and
-`all.mean`; `load.` before each for the load phase. `late.generator`, `late.client`: operations more than 1 ms late for
-that reason. `cpu.engine_share`: how much of the processors that it may use the engine used. `driver`: ns that an
-operation takes on the null store. `device.read`, `device.written`: bytes in the window; `returned`: bytes of
-values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of the host that went elsewhere. `verified`,
-`wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure whose n is 0 rests on
-nobody knows how many operations.
+Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
+`all.mean`; `load.` before each for the load phase. `due`, `censored`: operations that were due, and that never ended.
+`unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
+that reason. `executor.busy_max`: the share of the time that the busiest of the threads that drive clients ran;
+`cpu.engine_share`: how much of the processors that it may use the engine used. `clock.jumps`: of the clock that
+measured. `driver`: ns that an operation takes on the null store. `device.read`, `device.written`: bytes in the window;
+`returned`: bytes of values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of the host that went
+elsewhere. `verified`, `wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure
+whose n is 0 rests on nobody knows how many operations.
 
 Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (promises, as kept); `file_system`;
 `networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,
@@ -30,6 +32,8 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
     "generator-limited": {"late": 0.001, "cpu": 0.9, "driver": 0.1},
     "client-limited": {"late": 0.001},
+    "rate-not-held": {"censored": 0.001, "behind": 0.001, "rise": 0.5, "alpha": 0.0015},
+    "clock": {},
     "page-cache": {"share": 0.1, "claimed_share": 0.5},
     "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05},
     "noisy": {},
@@ -40,7 +44,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "unlike-load": {},
     "unlike-promises": {},
     "interference": {"share": 0.05},
-    "unverified": {},
+    "unverified": {"not_yet": 0.01},
     "lost-segment": {},
     "server-died": {},
     "incomplete": {},

@@ -13,6 +13,7 @@ from loadstone.event import Note
 from loadstone.experiment.known import NETWORKED, WITHOUT_FILES
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import PlannedTrial
+from loadstone.judge.checks import errors
 from loadstone.lab import data, figures, hooks, phase
 from loadstone.lab import spec as specs
 from loadstone.lab.phase import Finished
@@ -74,8 +75,7 @@ class Conductor:
         variant = planned.variant
         summary = run.result.summary
         measured = [*(figures.figures(load.result, load.memory_max, "load.") if load else ())]
-        window_ns = run.window_ns if run.loop == "open" else 0
-        measured += [*figures.figures(run.result, run.memory_max, window_ns=window_ns), *watched]
+        measured += [*figures.figures(run.result, run.memory_max), *watched]
         if variant.store not in data.WITHOUT_DATA:
             measured += figures.payload(load.spec, load.result) if load else ()
             measured += figures.payload(run.spec, run.result)
@@ -101,6 +101,9 @@ class Conductor:
             notes += at.restless()
             measured += at.values()
             at.write(files / "servers.json")
+        if summary.saturated_values:
+            message = f"{summary.saturated_values:,} latencies were longer than a histogram holds, which has its most"
+            notes.append(Note("saturated", message, "the highest percentiles and the maximum are lower bounds"))
         if summary.reason:
             notes.append(Note("incomplete", f"it ended early: {summary.reason}", "the words are the store's"))
         (files / "series.json").write_text(json.dumps(run.series.to_json()) + "\n")
@@ -177,12 +180,14 @@ class Conductor:
         return None
 
     def _loaded(self, spec: dict[str, object], planned: PlannedTrial, files: Path) -> Finished:
-        """Loads everything. Raises EngineError when it ends early: what is missing then, no trial was to do without."""
+        """Loads everything. Raises EngineError where it did not: what is missing then, no trial was to do without."""
         load = self._phase("load", spec, planned, files, None)
         summary = load.result.summary
         if summary.end != "done":
             reason = f": {summary.reason}" if summary.reason else ""
             raise EngineError(f"the load ended early{reason}", "the words are the store's", 1)
+        if summary.unclosed:
+            raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return load
 
     def _run(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Measured:

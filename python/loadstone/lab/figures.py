@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from loadstone.event import BESIDE, Interval, Outcome, Result, Summary
-from loadstone.histogram import Histogram, decode
-from loadstone.results.trial_result import Scalar, Series
+from loadstone.event import BESIDE, CENSORED, NOT_YET, WELL, Executor, Outcome, Result, Summary
+from loadstone.histogram import decode
+from loadstone.percentile import Population
+from loadstone.results.trial_result import Scalar
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.trial import Spec
 
@@ -21,22 +22,27 @@ COMPOSED = "READ-MODIFY-WRITE"
 ZIPFIAN_THETA = 0.99
 
 
-def figures(result: Result, memory_max: int, prefix: str = "", window_ns: int = 0) -> Iterator[Value]:
-    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase.
+# The latencies of an outcome by what stands behind the operation's name, and of those that never ended: `lower` leaves
+# out what the generator was late itself, which is not known of an operation that was never sent.
+TIMES: dict[str, Callable[[Outcome], str | None]] = {
+    "response": lambda outcome: outcome.response,
+    "lower": lambda outcome: outcome.response if outcome.status == CENSORED else outcome.response_lower,
+    "service": lambda outcome: outcome.service,
+}
 
-    The engine's time ends with its last operation. With a rate that can be long before the end of the window: one
-    operation every two seconds is not the thousands a second that its own time would come to.
-    """
+
+def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
+    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase."""
     summary = result.summary
-    measured_ns = max(summary.measured_ns, window_ns)
-    seconds = measured_ns / 1e9
-    done = summary.operations - summary.failed
-    if seconds > 0:
-        yield Value(f"{prefix}throughput", done / seconds, "op/s", summary.operations)
-    yield Value(f"{prefix}runtime", float(measured_ns), "ns", 1)
+    if summary.measured_ns:
+        yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
+    yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
     yield Value(f"{prefix}errors", summary.failed + summary.in_flight, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
+    if summary.due is not None:
+        yield Value(f"{prefix}due", summary.due, "operations", summary.due)
+    yield Value(f"{prefix}censored", summary.censored, "operations", summary.operations + summary.censored)
     if summary.settle_seconds is not None:
         yield Value(f"{prefix}settle", summary.settle_seconds * 1e9, "ns", 1)
     yield from latencies(summary, prefix)
@@ -44,6 +50,10 @@ def figures(result: Result, memory_max: int, prefix: str = "", window_ns: int = 
         yield Value(f"{prefix}late.{name}", late, "operations", summary.operations)
     if summary.measured_ns:
         yield Value(f"{prefix}cpu.engine", sum(summary.cpu_ns) / summary.measured_ns, "processors", 1)
+    yield from executed(summary.executors, prefix)
+    yield Value(f"{prefix}clock.jumps", summary.clock.jumps, "jumps", 1)
+    yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
+    yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
     # The summary's own is the kernel's, which begins with what the lab had when it started the engine.
     if memory_max:
@@ -53,54 +63,96 @@ def figures(result: Result, memory_max: int, prefix: str = "", window_ns: int = 
     yield from verified(summary, prefix)
 
 
+def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
+    """How busy the busiest executor was, and how late the latest woke.
+
+    The conductor has no clients: it is no limit to the load. Where every client has a thread of its own there is no
+    other, and how busy those are only the share of all processors tells.
+    """
+    if busy := [each.busy for each in executors if each.clients]:
+        yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
+    lags = [lag for each in executors if (lag := decode(each.lag)).count]
+    if lags:
+        ticks = sum(lag.count for lag in lags)
+        yield Value(f"{prefix}executor.lag_p99", max(lag.quantile(0.99) for lag in lags), "ns", ticks)
+        yield Value(f"{prefix}executor.lag_max", max(lag.quantile(1) for lag in lags), "ns", ticks)
+
+
 def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
-    """Each operation's latency: response time where there was a rate, with service time beside it."""
+    """Each operation's latency: response time where there was a rate, with its lower bound and service time beside."""
     open_loop = any(outcome.response is not None for outcome in summary.outcomes)
-    for service in (False, True) if open_loop else (True,):
-        beside = ".service" if open_loop and service else ""
-        for operation, histogram in by_operation(summary.outcomes, service=service).items():
-            yield from quantiles(f"{prefix}{operation}{beside}", histogram)
-        if summary.operations:
-            mean = time_ns(summary.outcomes, service=service) / summary.operations
+    kinds = ["response", "lower", "service"] if open_loop else ["service"]
+    if not any(outcome.response_lower is not None for outcome in summary.outcomes):
+        kinds = [kind for kind in kinds if kind != "lower"]
+    for kind in kinds:
+        beside = f".{kind}" if open_loop and kind != "response" else ""
+        for operation, (population, mean) in by_operation(summary.outcomes, kind).items():
+            yield from quantiles(f"{prefix}{operation}{beside}", population, mean)
+        if summary.operations and kind != "lower":
+            mean = time_ns(summary.outcomes, kind) / summary.operations
             yield Value(f"{prefix}{ALL}{beside}.mean", mean, "ns", summary.operations)
 
 
-def by_operation(outcomes: Iterable[Outcome], *, service: bool) -> dict[str, Histogram]:
-    """Histograms of what ended well, by operation in lower case, and of all operations together."""
-    found: dict[str, Histogram] = defaultdict(Histogram)
+def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
+    """By operation in lower case, and of all together: everything that was due, and the mean of what ended well, ns.
+
+    A read of a record whose insert or delete was under way has said nothing about the store, and is left out.
+    """
+    found: dict[str, Population] = defaultdict(Population)
+    sums: dict[str, float] = defaultdict(float)
     for outcome in outcomes:
-        text = outcome.service if service else outcome.response
-        if text is None or outcome.status != "OK" or not outcome.count:
+        text = TIMES[kind](outcome)
+        if text is None or outcome.status == NOT_YET or not outcome.count:
             continue
-        histogram = decode(text)
-        found[outcome.operation.lower()].add(histogram)
-        if outcome.operation not in BESIDE and outcome.operation != COMPOSED:
-            found[ALL].add(histogram)
-    return dict(found)
+        one, time = Population(), 0.0
+        if outcome.failed:
+            one.failed = outcome.count
+        elif outcome.status == CENSORED:
+            one.censored = decode(text)
+        else:
+            one.well = decode(text)
+            time = total_ns(outcome, kind)
+        names = [outcome.operation.lower()]
+        # What was never answered has not been reported by its parts.
+        if outcome.operation not in BESIDE and (outcome.operation != COMPOSED or outcome.status == CENSORED):
+            names.append(ALL)
+        for name in names:
+            found[name].add(one)
+            sums[name] += time
+    return {name: (each, sums[name] / each.well.count if each.well.count else 0.0) for name, each in found.items()}
 
 
-def time_ns(outcomes: Iterable[Outcome], *, service: bool) -> float:
+def total_ns(outcome: Outcome, kind: str) -> float:
+    """The time that operations took together: exact where the engine says it, else as the histogram has it."""
+    exact = {"service": outcome.service_ns_sum, "response": outcome.response_ns_sum}.get(kind)
+    if exact is not None:
+        return float(exact)
+    text = TIMES[kind](outcome)
+    histogram = decode(text) if text is not None else None
+    return histogram.mean * histogram.count if histogram is not None and histogram.count else 0.0
+
+
+def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
     """The time that all operations took together, however they ended: what Little's law is about."""
-    total = 0.0
-    for outcome in outcomes:
-        text = outcome.service if service else outcome.response
-        if text is not None and outcome.count and outcome.operation not in BESIDE | {COMPOSED}:
-            histogram = decode(text)
-            total += histogram.mean * histogram.count
-    return total
+    ended = (each for each in outcomes if each.count and each.status != CENSORED)
+    return sum(total_ns(each, kind) for each in ended if each.operation not in BESIDE | {COMPOSED})
 
 
-def quantiles(name: str, histogram: Histogram) -> Iterator[Value]:
-    """A histogram's figures; which percentiles have too few values above them is for the judge to say."""
-    count = histogram.count
-    if not count:
+def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:
+    """The figures of a kind of operation; which percentiles have too few values above them is for the judge to say.
+
+    Count, mean and minimum are of what ended well, the percentiles and the maximum of everything that was due.
+    """
+    every = population.count
+    if not every:
         return
-    yield Value(f"{name}.count", count, "operations", count)
-    yield Value(f"{name}.mean", histogram.mean, "ns", count)
-    yield Value(f"{name}.min", histogram.minimum, "ns", count)
-    for statistic, value in zip(PERCENTILES, histogram.quantiles(list(PERCENTILES.values())), strict=True):
-        yield Value(f"{name}.{statistic}", value, "ns", count)
-    yield Value(f"{name}.max", histogram.quantile(1), "ns", count)
+    if count := population.well.count:
+        yield Value(f"{name}.count", count, "operations", count)
+        yield Value(f"{name}.mean", mean, "ns", count)
+        yield Value(f"{name}.min", population.well.minimum, "ns", count)
+    names = {**PERCENTILES, "max": 1.0}
+    for statistic, found in zip(names, population.percentiles(list(names.values())), strict=True):
+        yield Value(f"{name}.{statistic}", found.value, "ns", every, found.bound)
 
 
 def verified(summary: Summary, prefix: str) -> Iterator[Value]:
@@ -115,7 +167,7 @@ def verified(summary: Summary, prefix: str) -> Iterator[Value]:
 def statuses(summary: Summary) -> dict[str, dict[str, int]]:
     """How often each operation ended how."""
     found: dict[str, dict[str, int]] = {}
-    for outcome in summary.outcomes:
+    for outcome in (outcome for outcome in summary.outcomes if outcome.count):
         counts = found.setdefault(outcome.operation, {})
         counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
     return found
@@ -123,45 +175,12 @@ def statuses(summary: Summary) -> dict[str, dict[str, int]]:
 
 def load(spec: Spec) -> dict[str, Scalar]:
     """What was to be done, as facts: the records there are, and how often which operation comes."""
-    workload = spec["workload"]
-    mix = sorted(workload.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
+    work = spec["work"]
+    mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
     shares = [f"{share / total * 100:.3g} % {name.replace('_', '-')}" for name, share in mix if share and total]
-    facts = {"records": workload.get("records"), "mix": ", ".join(shares)}
+    facts = {"records": work.get("records"), "mix": ", ".join(shares)}
     return {name: value for name, value in facts.items() if value}
-
-
-class Course:
-    """Collects a trial's intervals into a series."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[float, float, float, float | None, float | None, int]] = []
-        # The engine's largest resident memory at the end of any interval, B; 0 before the first.
-        self.memory_max = 0
-
-    def take(self, interval: Interval) -> None:
-        """Adds an interval, if it has a length."""
-        self.memory_max = max(self.memory_max, interval.memory_bytes)
-        if not interval.length_ns:
-            return
-        histogram = by_operation(interval.outcomes, service=not responds(interval)).get(ALL, Histogram())
-        failed = interval.operations - interval.succeeded - interval.not_yet
-        p50, p99 = (histogram.quantile(0.5), histogram.quantile(0.99)) if histogram.count else (None, None)
-        seconds = interval.length_ns / 1e9
-        done = interval.operations - failed
-        self._rows.append((interval.start_ns / 1e9, seconds, done / seconds, p50, p99, failed))
-
-    def series(self) -> Series:
-        """All of them."""
-        if not self._rows:
-            return Series((), (), ())
-        starts, lengths, rates, p50s, p99s, failures = zip(*self._rows, strict=True)
-        return Series(starts, lengths, rates, p50s, p99s, failures)
-
-
-def responds(interval: Interval) -> bool:
-    """Whether response times were measured."""
-    return any(outcome.response is not None for outcome in interval.outcomes)
 
 
 def payload(spec: Spec, result: Result) -> Iterator[Value]:
@@ -169,17 +188,17 @@ def payload(spec: Spec, result: Result) -> Iterator[Value]:
 
     `returned` by reads and scans, `stored` by inserts and updates.
     """
-    workload = spec["workload"]
-    if workload.get("type") != "core":
+    work = spec["work"]
+    if work.get("type") != "records":
         return
-    field = mean_length(workload["field_length"])
-    record = workload["field_count"] * field
-    read = record if workload["read_all_fields"] else field
-    update = record if workload["write_all_fields"] else field
-    scanned = mean_length(workload["scan_length"]) * read
+    field = mean_length(work["field_length"])
+    record = work["field_count"] * field
+    read = record if work["read_all_fields"] else field
+    update = record if work["write_all_fields"] else field
+    scanned = mean_length(work["scan_length"]) * read
     counts: dict[str, int] = defaultdict(int)
     for outcome in result.summary.outcomes:
-        if outcome.status == "OK":
+        if outcome.status in WELL:
             counts[outcome.operation] += outcome.count
     # A read-modify-write counts as its read and its update as well.
     returned = counts["READ"] * read + counts["SCAN"] * scanned

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from loadstone.event import Interval, Ready, Result, Summary
-from loadstone.lab.figures import Course
+from loadstone.lab.course import Course
 from loadstone.progress import Display, Phase
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
@@ -43,12 +43,6 @@ class Finished:
         """Whether operations were due at times of their own; also without a `rate`, as by the property `rate.ramp`."""
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
-    @property
-    def window_ns(self) -> int:
-        """The window that was asked for, 0 for a number of operations or one that ended early."""
-        seconds = self.spec["until"].get("seconds") or 0
-        return round(seconds * 1e9) if self.result.summary.end == "done" else 0
-
 
 def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | None, timeout: float) -> Finished:
     """Runs an engine; its spec, events and histograms go to `<name>.json`, `.jsonl` and `.hlog` below `files`.
@@ -79,6 +73,7 @@ def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | N
                         course.take(event)
                     case Summary():
                         phase.finish(event)
+                        histograms.finish(event)
                 shown.update()
         except EngineError as error:
             if late.passed:

@@ -54,7 +54,7 @@ def load_spec(variant: Variant, directory: Path, seed: int, *, settle: bool) -> 
     return {
         **spec,
         "pace": {"mode": "closed"},
-        "until": {"operations": spec["workload"]["insert_count"]},
+        "until": {"operations": spec["work"]["insert_count"]},
         "warmup_seconds": 0,
         # A run on a store that still compacts what was loaded would be charged for it.
         "settle": settle,
@@ -71,7 +71,7 @@ def run_spec(variant: Variant, directory: Path, seed: int, measure: Measure) -> 
     else:
         spec = {**spec, "until": {"operations": variant.operations}}
     # The file's operationcount says how many operations YCSB would do; here `measure` decides.
-    spec["workload"] = {**spec["workload"], "operations": variant.operations}
+    spec["work"] = {**spec["work"], "operations": variant.operations}
     return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup, "settle": False}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone import units
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
-from loadstone.judge.judgement import Comparison, VariantKey
+from loadstone.judge.judgement import Cell, Comparison, VariantKey
 from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View, shorten
@@ -73,7 +73,13 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
         if estimate.low is not None
         else Entry("none", f"n={estimate.n}", tone="muted")
     )
-    return (name, Entry(units.figure(estimate.value, cell.unit)), between, *middle, *end)
+    return (name, figure(cell), between, *middle, *end)
+
+
+def figure(cell: Cell) -> Entry:
+    """The median, and how many repeats make it no more than a bound."""
+    of = f"{cell.bounded} of {wording.many(len(cell.samples), 'repeat')}" if cell.bound else ""
+    return Entry(units.bounded(units.figure(cell.estimate.value, cell.unit), cell.bound), of)
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
@@ -103,6 +109,8 @@ def against(comparison: Comparison) -> Iterator[Entry]:
             yield Entry(number, between, tone="muted")
         case "refused":
             yield Entry("refused", refusal(comparison), tone="muted")
+        case "unranked":
+            yield Entry("not ranked", comparison.why, tone="muted")
     yield Entry(wording.chance(comparison), aside=untouched(comparison))
 
 

@@ -12,9 +12,8 @@ from loadstone.results.result_set import variant_name
 from loadstone.search.decision import Decision
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Probe, Sample
-from loadstone.search.rule import DELIVERED
-from loadstone.search.sentence import explained, growth, shown
-from loadstone.search.words import amount, percent
+from loadstone.search.sentence import explained, growth, of_probe, short_of_rate
+from loadstone.search.words import amount
 
 DECISION = "decision"
 
@@ -36,8 +35,7 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
     yield amount(probe.load)
     yield "" if probe.throughput is None else units.figure(probe.throughput, "op/s")
     for term in () if search.rule.objective is None else search.rule.objective.terms:
-        figure = probe.figure(term.key)
-        yield "" if figure is None else shown(term, figure)
+        yield "" if probe.figure(term.key) is None else of_probe(term, probe)
     yield f"{len(probe.samples)}"
     decision = None if search.outcome is None else search.outcome.decision(probe.load)
     yield decided(search, probe, decision)
@@ -61,10 +59,8 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
 
 def missed(search: Search, probe: Probe) -> str:
     """Why a probe does not hold."""
-    done = probe.throughput or 0.0
-    if search.rule.over == "rate" and done < DELIVERED * probe.load:
-        return f"does not hold: {percent(done / probe.load, DELIVERED)} of the rate done"
-    return "does not hold"
+    why = short_of_rate(search.rule, probe)
+    return f"does not hold: {why}" if why else "does not hold"
 
 
 def left(samples: Sequence[Sample]) -> str:

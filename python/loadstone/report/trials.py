@@ -74,7 +74,8 @@ def number(view: View, trial: TrialResult, metric: str) -> Entry:
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
     width = run.relative_width if run else None
     return Entry(
-        units.figure(found.value, found.unit), "" if width is None else f"± {units.share(width / 2)} within the run"
+        units.bounded(units.figure(found.value, found.unit), found.bound),
+        "" if width is None else f"± {units.share(width / 2)} within the run",
     )
 
 

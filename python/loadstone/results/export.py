@@ -24,6 +24,7 @@ OWN = {
     "value": "float64",
     "unit": "string",
     "n": "int64",
+    "bound": "string",
 }
 # Rows that are held at once.
 BATCH = 100_000
@@ -64,7 +65,7 @@ def rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
         config = [trial.config.get(name) for name in dimensions]
         own: list[Scalar | None] = [trial.trial, trial.repeat, trial.order, trial.clients, trial.end]
         for value in trial.values.values():
-            yield [*config, *own, value.metric, value.value, value.unit, value.n]
+            yield [*config, *own, value.metric, value.value, value.unit, value.n, value.bound]
 
 
 def write_csv(results: ResultSet, file: IO[str]) -> None:

@@ -33,7 +33,7 @@ from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult, scalars, text, whole
 
-VERSION = 1
+VERSION = 2
 ROOT = Path("results")
 IMPORTED = "imported"
 UNDER_WAY = ".part"

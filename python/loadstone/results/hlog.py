@@ -2,6 +2,11 @@
 
 One file a phase, a line an interval and kind of operation; the tag is `READ`, with `-<status>` behind for what did not
 end well and `-response` for response times. Values, the column Interval_Max among them, are ns.
+
+An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing that was written
+is written again, so an interval can have several lines of one tag: they add up. Those of one file are therefore not in
+the order of time. At the end stand, over the whole window, the operations that never ended, by the tag `READ-CENSORED`:
+values are how long each was waited for. So the file alone tells every percentile (loadstone.percentile).
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from loadstone.event import Interval
+from loadstone.event import CENSORED, WELL, Interval, Outcome, Summary
 from loadstone.histogram import Histogram, decode
 
 UNIT = "#[Unit: ns]"
@@ -29,25 +34,34 @@ class Writer:
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self._begun = False
+        # Start and length of each interval, ns, for what later ones add to it.
+        self._spans: dict[int, tuple[int, int]] = {}
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval's histograms."""
+        """Adds an interval's histograms, and to earlier ones those of what ended since."""
         if not self._begun:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
             self._begun = True
-        for outcome in interval.outcomes:
-            name = outcome.operation if outcome.status == "OK" else f"{outcome.operation}-{outcome.status}"
-            self._line(name, interval, outcome.service)
-            if outcome.response is not None:
-                self._line(f"{name}-response", interval, outcome.response)
+        self._spans[interval.k] = (interval.start_ns, interval.length_ns)
+        for k, outcomes in [*((each.k, each.outcomes) for each in interval.earlier), (interval.k, interval.outcomes)]:
+            self._outcomes(outcomes, *self._spans.get(k, self._spans[interval.k]))
         self._file.flush()
 
-    def _line(self, tag: str, interval: Interval, histogram: str) -> None:
-        largest = decode(histogram).quantile(1)
-        self._file.write(
-            f"Tag={tag},{interval.start_ns / 1e9:.3f},{interval.length_ns / 1e9:.3f},{largest},{histogram}\n"
-        )
+    def finish(self, summary: Summary) -> None:
+        """Adds the operations that never ended."""
+        censored = [outcome for outcome in summary.outcomes if outcome.status == CENSORED]
+        if self._begun:
+            self._outcomes(censored, 0, max((start + length for start, length in self._spans.values()), default=0))
+        self._file.flush()
+
+    def _outcomes(self, outcomes: Iterable[Outcome], start_ns: int, length_ns: int) -> None:
+        for outcome in outcomes:
+            name = outcome.operation if outcome.status in WELL else f"{outcome.operation}-{outcome.status}"
+            for tag, text in ((name, outcome.service), (f"{name}-response", outcome.response)):
+                if text is not None and (histogram := decode(text)).count:
+                    largest = histogram.quantile(1)
+                    self._file.write(f"Tag={tag},{start_ns / 1e9:.3f},{length_ns / 1e9:.3f},{largest},{text}\n")
 
 
 def read(path: Path) -> Iterator[tuple[str, float, float, Histogram]]:

@@ -9,8 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from loadstone.percentile import BOUNDS
 from loadstone.results.folder import VERSION
-from loadstone.results.trial_result import SERIES_FIELDS
+from loadstone.results.trial_result import SERIES_FIELDS, SERIES_OPTIONAL
 
 PATH = Path("docs/reference/schemas/results.json")
 
@@ -45,6 +46,14 @@ VALUE = fields(
         "value": {"type": "number", "description": "In the base unit."},
         "unit": text("op/s, ns, B, B/op, B/s, share (0 to 1), × …"),
         "n": {"type": "integer", "description": "Samples that it rests on: operations, for a latency."},
+    },
+    {
+        "bound": {
+            "enum": list(BOUNDS),
+            "description": "`at_least`: the figure is a lower bound, as operations never ended. `failed`: it is beyond "
+            "every number, as its rank falls on failed operations; `value` is then the slowest of the others and ranks "
+            "nothing. Absent: the figure is exact.",
+        },
     },
 )
 NOTE = fields("The engine's own word.", {name: {"type": "string"} for name in ("name", "message", "hint")})
@@ -119,14 +128,15 @@ TRIAL = fields(
         "statuses": {
             "type": "object",
             "additionalProperties": {"type": "object", "additionalProperties": {"type": "integer"}},
-            "description": "How often each operation ended how.",
+            "description": "How often each operation ended how; CENSORED: it never did.",
         },
         "notes": {"type": "array", "items": NOTE},
     },
 )
 SERIES = fields(
     "trials/<trial>/series.json: the measured window in intervals, one number of each field for each of them.",
-    dict.fromkeys(SERIES_FIELDS, NUMBERS),
+    {name: NUMBERS for name in SERIES_FIELDS if name not in SERIES_OPTIONAL},
+    {name: NUMBERS for name in SERIES_FIELDS if name in SERIES_OPTIONAL},
 )
 
 

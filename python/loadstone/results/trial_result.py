@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from loadstone.event import Note
+from loadstone.percentile import BOUNDS
 from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
@@ -21,7 +22,9 @@ WHOLE = 0.9
 class Series:
     """The measured window in intervals: their starts in seconds since its own, and a figure for each.
 
-    A latency is None where no operation ended in the interval. Warm-up is not in it.
+    Throughput and `ended` are of what ended in the interval; latencies, `failed` and `due` of what was due in it (in a
+    closed loop: sent), whenever that ended. A latency is of the operations that ended well, None where none did.
+    Warm-up is not in it.
     """
 
     start_seconds: tuple[float, ...]
@@ -30,6 +33,9 @@ class Series:
     p50_ns: tuple[float | None, ...] = ()
     p99_ns: tuple[float | None, ...] = ()
     failed: tuple[int, ...] = ()
+    # Operations that were due, where there was a rate, and that ended, however.
+    due: tuple[int, ...] = ()
+    ended: tuple[int, ...] = ()
 
     @property
     def whole_rates(self) -> tuple[float, ...]:
@@ -40,26 +46,30 @@ class Series:
 
     def to_json(self) -> dict[str, Any]:
         """The series as in series.json."""
-        return {name: list(getattr(self, name)) for name in SERIES_FIELDS}
+        columns = {name: list(getattr(self, name)) for name in SERIES_FIELDS}
+        return {name: column for name, column in columns.items() if column or name not in SERIES_OPTIONAL}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises TypeError, ValueError or OverflowError when it is none."""
-        if missing := [name for name in SERIES_FIELDS if name not in document]:
+        if missing := [name for name in SERIES_FIELDS if name not in document and name not in SERIES_OPTIONAL]:
             raise ValueError(f"a series without {missing[0]}")
         columns: dict[str, Any] = {
-            name: tuple(optional(number, each) for each in document[name]) for name in SERIES_FIELDS
+            name: tuple(optional(number, each) for each in document[name]) for name in SERIES_FIELDS if name in document
         }
         made = cls(**columns)
         plain = (made.start_seconds, made.length_seconds, made.throughput)
         if any(None in column or len(column) != len(made.throughput) for column in plain):
             raise ValueError("a series with holes")
-        if any(len(column) not in (0, len(made.throughput)) for column in (made.p50_ns, made.p99_ns, made.failed)):
+        others = (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended)
+        if any(len(column) not in (0, len(made.throughput)) for column in others):
             raise ValueError("a series whose columns are of different lengths")
         return made
 
 
 SERIES_FIELDS = tuple(Series.__dataclass_fields__)
+# What results of version 1 have not.
+SERIES_OPTIONAL = frozenset({"due", "ended"})
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,9 @@ class TrialResult:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
         """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
-        values = [figure(each["metric"], each["value"], each["unit"], each["n"]) for each in line["values"]]
+        values = [
+            figure(each["metric"], each["value"], each["unit"], each["n"], each.get("bound")) for each in line["values"]
+        ]
         return cls(
             trial=text(line["trial"]),
             config=scalars(line["config"]),
@@ -141,13 +153,13 @@ class TrialResult:
         )
 
 
-def figure(metric: Any, value: Any, unit: Any, n: Any) -> Value:
+def figure(metric: Any, value: Any, unit: Any, n: Any, bound: Any = None) -> Value:
     """A figure of a file. Raises TypeError or OverflowError when it is none."""
     # In one: there are a million of them in a large experiment.
     kinds = (type(metric), type(unit), type(n)) == (str, str, int) and type(value) in (int, float)
-    if not kinds or not math.isfinite(value):
+    if not kinds or not math.isfinite(value) or not (bound is None or bound in BOUNDS):
         raise TypeError(f"{metric!r:.40} is no figure")
-    return Value(metric, value, unit, n)
+    return Value(metric, value, unit, n, bound)
 
 
 def text(value: Any) -> str:

@@ -4,12 +4,16 @@ A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mea
 (`device.written_per_operation`, `cpu.steal`); what was measured while loading has `load.` before it. A latency is the
 headline one: response time with a rate set, service time in a closed loop; where both are known the other stands
 beside it as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
+
+A percentile is of everything that was due (loadstone.percentile), so it may be a lower bound, or beyond every number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from loadstone.percentile import Bound
 
 Direction = Literal["higher", "lower"]
 
@@ -31,7 +35,7 @@ PERCENTILES = {
 # Figures of which more is better; of all others less is.
 HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
 # What only describes a trial is not better or worse.
-NO_DIRECTION = frozenset({"operations", "count", "runtime", "available_min", "cache", "regions"})
+NO_DIRECTION = frozenset({"operations", "due", "count", "runtime", "available_min", "cache", "regions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,13 @@ class Value:
     value: float
     unit: str
     n: int
+    # Where the figure is not simply itself: `at_least` it, or `failed`, and then `value` ranks nothing.
+    bound: Bound | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The figure as in values.jsonl."""
-        return {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
+        made = {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
+        return made if self.bound is None else {**made, "bound": self.bound}
 
 
 def statistic(metric: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
+from loadstone.percentile import Bound, worst
+
 # One trial may be disturbed; two are no accident.
 INVALID_MIN = 2
 
@@ -22,6 +24,10 @@ class Sample:
     invalid: str = ""
     # The objective's figures, by the keys of its terms.
     figures: Mapping[str, float] = field(default_factory=dict)
+    # Which of them are bounds, as operations failed or never ended.
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    # Why the rate was not held, by the check rate-not-held; empty: nothing says that it was not.
+    missed: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,3 +59,13 @@ class Probe:
         """The median of one of the objective's figures."""
         found = [sample.figures[key] for sample in self.valid if key in sample.figures]
         return median(found) if found else None
+
+    def bound(self, key: str) -> Bound | None:
+        """What is known of one of the objective's figures, in all of its trials together."""
+        return worst([sample.bounds.get(key) for sample in self.valid])
+
+    @property
+    def missed(self) -> str:
+        """Why the rate was not held in most of its trials, in the words of the first."""
+        reasons = [sample.missed for sample in self.valid if sample.missed]
+        return reasons[0] if len(reasons) * 2 > len(self.valid) else ""

@@ -8,6 +8,7 @@ from loadstone import units
 from loadstone.search.decision import Decision
 from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Probe
 from loadstone.search.rule import DELIVERED, GAIN, Rule
 from loadstone.search.words import amount, loads, many, percent
 
@@ -86,11 +87,25 @@ def figures(outcome: Outcome, load: float | None) -> str:
     if load is None or objective is None:
         return ""
     probe = outcome.probe(load)
-    said = [f"{term.metric.removeprefix('all.')} {shown(term, probe.figure(term.key))}" for term in objective.terms]
-    done = probe.throughput
-    if outcome.rule.over == "rate" and done is not None and done < DELIVERED * load:
-        said.append(f"{percent(done / load, DELIVERED)} of the rate done")
+    said = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in objective.terms]
+    if why := short_of_rate(outcome.rule, probe):
+        said.append(why)
     return ", ".join(said)
+
+
+def of_probe(term: Term, probe: Probe) -> str:
+    """A probe's figure, with what is known of it."""
+    return units.bounded(shown(term, probe.figure(term.key)), probe.bound(term.key))
+
+
+def short_of_rate(rule: Rule, probe: Probe) -> str:
+    """Why a probe's rate was not held; empty where it was, or where there was none."""
+    done = probe.throughput
+    if rule.over != "rate" or done is None:
+        return ""
+    if done < DELIVERED * probe.load:
+        return f"{percent(done / probe.load, DELIVERED)} of the rate done"
+    return f"the rate was not held: {probe.missed}" if probe.missed else ""
 
 
 def shown(term: Term, figure: float | None) -> str:

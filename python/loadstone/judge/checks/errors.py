@@ -14,14 +14,16 @@ NAME = "errors"
 # The phases by the beginning of their figures' names, with what failed there.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
+UNCLOSED_HINT = "look at the store's log; a session that does not close has not said that its last writes are kept"
 # How the engine's note goes on when it has the words of the system.
 FIRST = ", the first: "
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Failed operations of the measured phase and of the load before it."""
+    """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
     for prefix in PHASES:
         yield from phase(trial, prefix, settings)
+    yield from sessions(trial)
 
 
 def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
@@ -39,6 +41,20 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     said = first(trial) if prefix == MEASURED else ""
     yield Finding(NAME, severity, f"{message}{said}", hint, (trial.trial,))
+
+
+def sessions(trial: TrialResult) -> Iterator[Finding]:
+    """Clients of either phase that did not close: what they held back was counted as done."""
+    for prefix in PHASES:
+        if clients := trial.value(f"{prefix}unclosed"):
+            message = unclosed(int(clients), "of the load " if prefix == LOAD else "")
+            yield Finding(NAME, Severity.INVALID, message, UNCLOSED_HINT, (trial.trial,))
+
+
+def unclosed(clients: int, phase: str = "") -> str:
+    """What it means that so many clients of a phase (`of the load `) did not close."""
+    who = f"{clients:,} client" if clients == 1 else f"{clients:,} clients"
+    return f"{who} {phase}did not close: writes that {'it' if clients == 1 else 'they'} held back may be lost"
 
 
 def first(trial: TrialResult) -> str:

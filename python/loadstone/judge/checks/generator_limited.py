@@ -30,8 +30,15 @@ def reasons(trial: TrialResult, settings: Settings) -> Iterator[tuple[str, str]]
             f"{words.percent(late)} of the operations went out over 1 ms late though a client was free",
             "run fewer clients per engine, use more engines, or set spin.sleep=true",
         )
-    cpu = trial.value("cpu.engine_share")
-    if networked(trial) and cpu is not None and cpu > settings.threshold(NAME, "cpu"):
+    if not networked(trial):
+        return
+    busy, cpu = trial.value("executor.busy_max"), trial.value("cpu.engine_share")
+    if busy is not None:
+        # One thread at its limit delays its clients, however idle the other processors are.
+        if busy > settings.threshold(NAME, "cpu"):
+            hint = "use more executors (executors=N), more engines, or a host with more processors"
+            yield f"an executor was busy for {words.percent(busy)} of the time", hint
+    elif cpu is not None and cpu > settings.threshold(NAME, "cpu"):
         yield (
             f"the engine used {words.percent(cpu)} of the processors",
             "use more engines, or a host with more processors",
@@ -74,6 +81,5 @@ def networked(trial: TrialResult) -> bool:
 
 def decided(trial: TrialResult) -> bool:
     """Whether the figures say all that the engine's own note could."""
-    return share(trial, "late.generator") is not None and (
-        trial.value("cpu.engine_share" if networked(trial) else "driver") is not None
-    )
+    known = ("executor.busy_max", "cpu.engine_share") if networked(trial) else ("driver",)
+    return share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)

@@ -35,11 +35,12 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
 def longest_silence(series: Series) -> tuple[float, float]:
     """Start and length of the longest, in seconds."""
     best, start, length = (0.0, 0.0), 0.0, 0.0
-    failed = series.failed or (0,) * len(series.throughput)
-    for at, each, rate, failures in zip(
-        series.start_seconds, series.length_seconds, series.throughput, failed, strict=True
+    # Failures stand where they were due, which can be long before they ended.
+    ended = series.ended or series.failed or (0,) * len(series.throughput)
+    for at, each, rate, other in zip(
+        series.start_seconds, series.length_seconds, series.throughput, ended, strict=True
     ):
-        if rate or failures:
+        if rate or other:
             length = 0.0
             continue
         start = start if length else at

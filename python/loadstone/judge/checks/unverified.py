@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge.figures import SUCCESSES
+from loadstone.judge import words
+from loadstone.judge.figures import SUCCESSES, share
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -13,7 +14,7 @@ NAME = "unverified"
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Wrong values always; that none was looked at, if the file asks to verify."""
+    """Wrong values always; that none was looked at, if the file asks to verify; many reads that nobody can judge."""
     checked, wrong = counts(trial)
     if wrong:
         message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
@@ -23,6 +24,11 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         message = "values were to be verified, and none was"
         hint = "read with dataintegrity=true, or leave `verify` out"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
+    early = share(trial, "not_yet")
+    if early is not None and early > settings.threshold(NAME, "not_yet"):
+        message = f"{words.percent(early)} of the operations read records whose insert or delete was still under way"
+        hint = "nobody can say whether those reads are right: raise insertlag, or use fewer clients"
+        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
 def counts(trial: TrialResult) -> tuple[float, float]:

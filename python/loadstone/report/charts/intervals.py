@@ -64,7 +64,12 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
         return None
     names = [view.name(cell.variant) for cell in cells]
     marks = [mark(view, cell) for cell in cells]
-    dots = [dot for cell in cells if len(cell.samples) > 1 and not cell.withheld for dot in repeats(view, cell)]
+    dots = [
+        dot
+        for cell in cells
+        if len(cell.samples) > 1 and not cell.withheld and not cell.bound
+        for dot in repeats(view, cell)
+    ]
     tops = [number for row in marks for number in (row["value"], row.get("high")) if number is not None]
     top = max([0.0, *tops, *(dot["value"] for dot in dots)]) * 1.06
     unit = cells[0].unit
@@ -97,7 +102,9 @@ def mark(view: View, cell: Cell) -> Row:
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld:
         return {**name, "value": None, "figure": "withheld"}
-    figure = units.figure(estimate.value, cell.unit)
+    if cell.bound == "failed":
+        return {**name, "value": None, "figure": "failed"}
+    figure = units.bounded(units.figure(estimate.value, cell.unit), cell.bound)
     ends = finite(estimate.low, estimate.high)
     return {
         **name,

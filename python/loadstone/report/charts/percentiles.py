@@ -59,11 +59,12 @@ def curves(view: View) -> Figure:
     names = operations(view.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     luck: dict[str, None] = {}
+    beyond: dict[str, None] = {}
     found = [
         (operation, context, rows)
         for operation in names
         for context in contexts
-        for rows in [points(view, operation, context, luck)]
+        for rows in [points(view, operation, context, luck, beyond)]
         if len({row["nines"] for row in rows}) >= POINTS_MIN
     ]
     if not found:
@@ -79,10 +80,13 @@ def curves(view: View) -> Figure:
         for operation, context, rows in found
     )
     caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
-    if luck:
-        said = list(luck)
-        more = f" and {len(said) - 4:,} more" if len(said) > 4 else ""
-        caption += f" Withheld for too few samples: {', '.join(said[:4])}{more}."
+    for why, names_of in (
+        ("Withheld for too few samples", luck),
+        ("Not drawn, as operations failed or never ended", beyond),
+    ):
+        if said := list(names_of):
+            more = f" and {len(said) - 4:,} more" if len(said) > 4 else ""
+            caption += f" {why}: {', '.join(said[:4])}{more}."
     caption += limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in found for row in rows}
     return Figure(
@@ -94,8 +98,10 @@ def curves(view: View) -> Figure:
     )
 
 
-def points(view: View, operation: str, context: VariantKey, luck: dict[str, None]) -> list[Row]:
-    """The points of a panel; `luck` takes the names of what is withheld."""
+def points(
+    view: View, operation: str, context: VariantKey, luck: dict[str, None], beyond: dict[str, None]
+) -> list[Row]:
+    """The points of a panel; `luck` takes the names of what is withheld, `beyond` of what is no more than a bound."""
     rows: list[Row] = []
     known = set(view.metrics)
     for key in view.within[context]:
@@ -105,6 +111,9 @@ def points(view: View, operation: str, context: VariantKey, luck: dict[str, None
             metric = f"{operation}.{percentile}"
             cell = view.cell(key, metric) if metric in known else None
             if cell is None or not finite(cell.estimate.value) or cell.estimate.value <= 0:
+                continue
+            if cell.bound:
+                beyond[f"{view.name(key)} {operation} {percentile}"] = None
                 continue
             if cell.withheld:
                 luck[f"{view.name(key)} {operation} {percentile}"] = None

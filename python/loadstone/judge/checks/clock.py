@@ -1,0 +1,20 @@
+"""clock: the clock that measured did not run evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "clock"
+HINT = "look for a suspended or migrated machine, and at the kernel's log on its clock source; then measure again"
+
+
+def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+    """Jumps against the kernel's clock."""
+    if jumps := trial.value("clock.jumps"):
+        times = "once" if jumps == 1 else f"{jumps:,.0f} times"
+        message = f"the clock that measured jumped {times} against the kernel's"
+        yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,))

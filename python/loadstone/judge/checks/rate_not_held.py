@@ -1,0 +1,55 @@
+"""rate-not-held: the system did not keep up with the rate, so its latencies tell how long the window was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadstone import units
+from loadstone.judge import words
+from loadstone.judge.figures import censored, due
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Series, TrialResult
+from loadstone.statistics.rising import rise
+
+NAME = "rate-not-held"
+HINT = "lower the rate, or search for the highest one that is held: `find: {over: rate}`; throughput stands"
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Operations that were due and never ended."""
+    if trial.loop != "open":
+        return
+    count, every = censored(trial), due(trial)
+    share = count / every if every else 0.0
+    if share > settings.threshold(NAME, "censored"):
+        yield found(trial, f"{words.percent(share)} of the {every:,.0f} operations that were due never ended")
+
+
+def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
+    """Response times that rise over the window: the queue grows by what is not done."""
+    if trial.loop != "open" or not series.length_seconds:
+        return
+    whole = len(series.whole_rates)
+    seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
+    for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
+        if message := rises([each for each in column[:whole] if each is not None], seconds, settings):
+            # Where the median waits longer and longer, so does every percentile above.
+            yield found(trial, f"the {name} of the response times {message}")
+            return
+
+
+def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
+    """How response times (ns) rise over a window; empty where they do not, or nobody can tell."""
+    line = rise(latencies)
+    if line is None or line.p >= settings.threshold(NAME, "alpha"):
+        return ""
+    behind = line.rise / 1e9 / seconds
+    if behind <= settings.threshold(NAME, "behind") or line.rise <= settings.threshold(NAME, "rise") * line.first:
+        return ""
+    return f"rises by {units.duration(line.rise)} over the window of {seconds:.3g} s, from {units.duration(line.first)}"
+
+
+def found(trial: TrialResult, message: str) -> Finding:
+    """About latencies alone: how much was done in the window is as true as ever."""
+    return Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), latencies=True)

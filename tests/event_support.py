@@ -1,0 +1,153 @@
+"""Events as an engine of version 2 writes them, crafted: histograms, outcomes, intervals and a summary."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from loadstone.event import Event, parse
+from loadstone.histogram import COOKIE, COOKIE_DEFLATED, HEADER
+from loadstone.importers.run import bucketed
+
+SECOND = 10**9
+
+
+def encoded(values: Iterable[int]) -> str:
+    """A histogram of some values, ns, as HdrHistogram's V2 in base64."""
+    counts = bucketed((value, 1) for value in values).counts
+    payload = b"".join(zigzag(counts.get(index, 0)) for index in range(max(counts, default=-1) + 1))
+    bare = HEADER.pack(COOKIE, len(payload), 0, 3, 1, 1 << 42, 1.0) + payload
+    deflated = zlib.compress(bare)
+    return base64.b64encode(struct.pack(">ii", COOKIE_DEFLATED, len(deflated)) + deflated).decode()
+
+
+def zigzag(number: int) -> bytes:
+    """A number that is not negative in ZigZag LEB128."""
+    rest, made = number << 1, bytearray()
+    while rest >= 0x80:
+        made.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    made.append(rest)
+    return bytes(made)
+
+
+def outcome(
+    operation: str, status: str, service: Iterable[int], response: Iterable[int] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Operations with these latencies, ns; of what was never sent there is no service time."""
+    services = list(service)
+    responses = None if response is None else list(response)
+    made = {"operation": operation, "status": status, "count": len(services if responses is None else responses)}
+    made["service"] = encoded(services)
+    if responses is not None:
+        made["response"] = encoded(responses)
+    return {**made, **more}
+
+
+def ready(**changes: Any) -> dict[str, Any]:
+    """The store is open."""
+    return {
+        "event": "ready",
+        "events": 2,
+        "engine": "0.2.0",
+        "pid": 4711,
+        "store": "null",
+        "durability": "none",
+        "how": "nothing is kept",
+        "facts": {},
+        "clients": 4,
+        "driver_ns": 60.0,
+        "connect_seconds": 0.01,
+        **changes,
+    }
+
+
+def interval(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """The k-th second, in which all that was due ended well, and nothing else."""
+    ended = sum(each["count"] for each in outcomes)
+    return {
+        "event": "interval",
+        "k": k,
+        "start_ns": k * SECOND,
+        "length_ns": SECOND,
+        "unix_ns": (1_800_000_000 + k + 1) * SECOND,
+        "completed": ended,
+        "ended": ended,
+        "good": ended,
+        "late": 0,
+        "failed": 0,
+        "not_yet": 0,
+        "in_flight": 0,
+        "late_generator": 0,
+        "late_client": 0,
+        "cpu_ns": [SECOND // 2, SECOND // 4],
+        "memory_bytes": 1_000_000 * (k + 1),
+        "outcomes": outcomes,
+        **changes,
+    }
+
+
+def earlier(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """What ended of the k-th second since the last event, well."""
+    good = sum(each["count"] for each in outcomes)
+    return {"k": k, "good": good, "late": 0, "failed": 0, "not_yet": 0, "outcomes": outcomes, **changes}
+
+
+def executor(name: str, clients: int, busy: float, lag: Iterable[int]) -> dict[str, Any]:
+    """A thread over ten seconds."""
+    wall = 10 * SECOND
+    return {
+        "name": name,
+        "clients": clients,
+        "cpu_ns": round(busy * wall),
+        "wall_ns": wall,
+        "busy": busy,
+        "lag": encoded(lag),
+    }
+
+
+def summary(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
+    """Ten seconds in which everything ended well, but for what `changes` says."""
+    ended = sum(each["count"] for each in outcomes if each["status"] != "CENSORED")
+    return {
+        "event": "summary",
+        "end": "done",
+        "profile": "release",
+        "start_unix_ns": 1_800_000_000 * SECOND,
+        "measured_ns": 10 * SECOND,
+        "completed": ended,
+        "operations": ended,
+        "succeeded": ended,
+        "not_yet": 0,
+        "warmup_operations": 0,
+        "in_flight": 0,
+        "unsent": 0,
+        "unclosed": 0,
+        "late_generator": 0,
+        "late_client": 0,
+        "cpu_ns": [5 * SECOND, SECOND],
+        "memory_bytes_max": 2_000_000,
+        "device_bytes": [0, 0],
+        "collections": None,
+        "executors": [executor("executor-0", 4, 0.4, [60_000] * 99 + [3_000_000]), executor("conductor", 0, 0.95, [9])],
+        "clock": {"source": "tsc", "drift_ppm": 0.4, "jumps": 0},
+        "borders": {
+            "warmup_ns": SECOND,
+            "window_ns": 10 * SECOND,
+            "cutoff_ns": 11 * SECOND,
+            "interval_ns": SECOND,
+        },
+        "saturated_values": 0,
+        "outcomes": outcomes,
+        "words": {},
+        **changes,
+    }
+
+
+def parsed(*documents: dict[str, Any]) -> Iterator[Event]:
+    """As the lab reads them."""
+    return (parse(json.dumps(document)) for document in documents)

@@ -1,0 +1,116 @@
+"""Crafted results for the checks of the rate and of the clock, both ways, at the edges of their thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from judge_support import STEADY, Case, Spoil, asking, both, course, experiment, given
+from loadstone.judge.finding import Severity
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Series, TrialResult
+
+INVALID = Severity.INVALID
+MS = 1e6
+
+
+def open_loop(trial: TrialResult) -> TrialResult:
+    """With a rate set."""
+    return replace(trial, loop="open")
+
+
+def at_a_rate(*spoils: Spoil) -> ResultSet:
+    """Trials at a rate."""
+    return experiment(both(open_loop, *spoils))
+
+
+def counted(trial: TrialResult) -> TrialResult:
+    """By statuses alone; a composed operation has been counted by its parts, unless it never ended."""
+    statuses = {
+        "READ": {"OK": 95_000, "ERROR": 4_000, "CENSORED": 100},
+        "READ-MODIFY-WRITE": {"OK": 5_000, "CENSORED": 10},
+        "CLEANUP": {"OK": 2},
+    }
+    return replace(given(errors=0)(trial), statuses=statuses)
+
+
+def responding(first: float, last: float, *, sway: float = 0.0, loop: bool = True, seconds: float = 1.0) -> ResultSet:
+    """Thirty intervals whose median response goes from one to the other, ns, swaying to and fro by a share."""
+    line = [first + (last - first) * at / 29 for at in range(30)]
+    p50 = tuple(each * (1 + sway * (-1) ** at) for at, each in enumerate(line))
+    series = replace(course(STEADY, length=seconds), p50_ns=p50, p99_ns=(300 * MS,) * 30)
+    return experiment(open_loop if loop else None, series=lambda _: series)
+
+
+def tail_only(_: str) -> Series:
+    """The median stays and the p99 grows: one shard of many does not keep up."""
+    return replace(course(STEADY), p50_ns=(MS,) * 30, p99_ns=tuple(10 * MS + 100 * MS * at for at in range(30)))
+
+
+CASES = [
+    Case("rate-not-held", "one in a thousand never ended", at_a_rate(given(due=100_000, censored=100))),
+    Case(
+        "rate-not-held",
+        "more",
+        at_a_rate(given(due=100_000, censored=1_000)),
+        INVALID,
+        "1 % of the 100,000 operations that were due never ended",
+    ),
+    Case("rate-not-held", "more, in a closed loop", experiment(given(due=100_000, censored=1_000))),
+    Case(
+        "rate-not-held",
+        "by statuses alone",
+        at_a_rate(counted),
+        INVALID,
+        "0.111 % of the 99,110 operations that were due never ended",
+    ),
+    Case(
+        "rate-not-held",
+        "more, with a threshold of its own",
+        replace(
+            at_a_rate(given(due=100_000, censored=1_000)), question=asking(checks={"rate-not-held": {"censored": 0.01}})
+        ),
+    ),
+    Case("rate-not-held", "a level response", responding(10 * MS, 10 * MS)),
+    Case(
+        "rate-not-held",
+        "a queue that grows by 50 ms each second",
+        responding(10 * MS, 1510 * MS),
+        INVALID,
+        "the p50 of the response times rises by 1.55 s over the window of 30 s, from 243 ms",
+    ),
+    Case("rate-not-held", "a queue that grows, in a closed loop", responding(10 * MS, 1510 * MS, loop=False)),
+    Case("rate-not-held", "a queue that shrinks", responding(1510 * MS, 10 * MS)),
+    Case("rate-not-held", "ten times the latency, a thousandth of the window", responding(2 * MS, 20 * MS)),
+    Case(
+        "rate-not-held",
+        "the same in a window of a tenth",
+        responding(2 * MS, 20 * MS, seconds=0.1),
+        INVALID,
+        "the p50 of the response times rises by 18.6 ms over the window of 3 s, from 4.79 ms",
+    ),
+    Case("rate-not-held", "a slow system, slower by less than a half", responding(1000 * MS, 1450 * MS)),
+    Case("rate-not-held", "a level that sways by a half", responding(200 * MS, 200 * MS, sway=0.5)),
+    Case(
+        "rate-not-held",
+        "a tail that grows alone",
+        experiment(open_loop, series=tail_only),
+        INVALID,
+        "the p99 of the response times rises by 3.00 s over the window of 30 s, from 460 ms",
+    ),
+    Case(
+        "rate-not-held",
+        "too few intervals to say",
+        experiment(
+            open_loop,
+            series=lambda _: replace(course(STEADY[:17]), p50_ns=tuple(100 * MS * at for at in range(1, 18))),
+        ),
+    ),
+    Case("clock", "even", experiment(given(clock__jumps=0))),
+    Case(
+        "clock",
+        "jumps",
+        experiment(given(clock__jumps=3)),
+        INVALID,
+        "the clock that measured jumped 3 times against the kernel's",
+    ),
+]
