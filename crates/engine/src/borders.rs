@@ -123,7 +123,7 @@ pub struct Window {
 
 /// The window of a trial, given its totals after all its clients have ended.
 ///
-/// A limit of time is the window, whenever the last answer came. Where a store holds writes back (`BATCHED_OK`), its final
+/// A limit of time is the window, whenever the last answer came; what ended well within it counts, whenever it was sent. Where a store holds writes back (`BATCHED_OK`), its final
 /// flush belongs to the window, as those writes are counted.
 pub fn window(borders: &Borders, ending: Ending, drained: &Totals) -> Window {
     let held_back = drained.batched > 0;

@@ -81,10 +81,12 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
         let watch = Stopwatch { timer, recorder, due_ns, sent_ns: sent, generator_ns, interval, counted };
         let outcome = actor.perform(&operation, &watch).await;
         let done_ns = outcome.done_ns;
+        if borders.counts(done_ns) {
+            recorder.ended_in(done_in.at(borders, done_ns), outcome.status);
+        }
         if counted {
-            let ended_in = borders.counts(done_ns).then(|| done_in.at(borders, done_ns));
             let (status, rows, bytes) = (outcome.status, outcome.rows, outcome.bytes);
-            recorder.operation(&Ended { status, rows, bytes, due_ns, done_ns, interval }, ended_in);
+            recorder.operation(&Ended { status, rows, bytes, due_ns, done_ns, interval });
             flight.end();
         } else {
             recorder.warmed_up();

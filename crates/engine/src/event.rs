@@ -165,7 +165,7 @@ pub struct Summary {
     /// What throughput divides by, ns: the time asked for, whenever the last answer came; without a limit of time, up to the
     /// last answer. Where a store holds writes back, up to the end of its final flush.
     pub measured_ns: u64,
-    /// What throughput divides: operations that ended well within that time.
+    /// What throughput divides: operations that ended well within that time, whenever they were sent.
     pub completed: u64,
     /// Operations due in the window: those that ended, those in flight and those unsent; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -332,10 +332,16 @@ impl Recorder {
         add(&self.warmup, 1);
     }
 
-    /// Counts a whole operation, once, after its steps. `ended_in` is the interval in which it ended; `None` after the window.
+    /// Counts an operation that ended in an interval of the window, whenever it was due: one that was sent in the warm-up, too,
+    /// as one that ends after the window is not.
     #[inline]
-    pub fn operation(&self, ended: &Ended, ended_in: Option<u64>) {
-        let ok = ended.status.is_ok();
+    pub fn ended_in(&self, interval: u64, status: Status) {
+        add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
+    }
+
+    /// Counts a whole operation, once, after its steps.
+    #[inline]
+    pub fn operation(&self, ended: &Ended) {
         let which = match ended.status {
             Status::Ok | Status::BatchedOk => {
                 usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
@@ -350,9 +356,6 @@ impl Recorder {
         add(&self.rows, ended.rows);
         add(&self.bytes, ended.bytes);
         raise(&self.last_done, ended.done_ns);
-        if let Some(interval) = ended_in {
-            add(&self.ended[interval as usize % ENDED][usize::from(!ok)], 1);
-        }
         match self.slot(ended.interval) {
             Some(slot) => add(&slot.counts.0[which], 1),
             None => self.straggle(ended.interval, |more| more.counts[which] += 1),
@@ -393,7 +396,7 @@ pub struct Totals {
     pub operations: u64,
     /// Of these, the ones that ended well.
     pub succeeded: u64,
-    /// Of those, the ones that ended within the window.
+    /// Operations that ended well within the window, whenever they were due.
     pub in_window: u64,
     /// Operations that a store put into a batch.
     pub batched: u64,
