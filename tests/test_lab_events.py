@@ -82,8 +82,14 @@ def test_what_never_ended_makes_a_percentile_a_bound() -> None:
     assert (value == pytest.approx(500 * MS, rel=1e-3), bound, n) == (True, "at_least", 1_000)
     assert found["read.service.p99"].bound is None
     assert known(found["read.service.p99.5"])[1:] == ("at_least", 985)
-    assert (found["due"].value, found["censored"].value, found["errors"].value) == (1_000, 20, 5)
+    assert (found["due"].value, found["censored"].value, found["errors"].value) == (1_000, 20, 0)
     assert figures.statuses(result(outcomes).summary) == {"READ": {"OK": 980, "CENSORED": 20}}
+
+
+def test_a_client_of_a_closed_loop_without_an_answer_is_a_failure() -> None:
+    found = measured([outcome("READ", "OK", [US] * 98), outcome("READ", "CENSORED", [MS] * 2)], in_flight=2)
+    assert (found["errors"].value, found["censored"].value) == (2, 2)
+    assert found["read.p99"].bound == "at_least"
 
 
 def test_a_read_that_came_too_early_says_nothing_about_latency() -> None:
