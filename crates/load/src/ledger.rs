@@ -14,9 +14,14 @@ use crate::status::Status;
 
 mod evidence;
 mod judge;
+mod layout;
+mod pen;
 
 pub use evidence::{Evidence, Span, Write, Writes};
 pub use judge::{Age, Finding, Judge, Loss, Shown};
+pub use layout::Layout;
+use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
+pub use pen::Pen;
 
 /// A write that took longer has an exception of its own, ns.
 pub const SLOW_NS: u64 = 100_000_000;
@@ -44,17 +49,6 @@ mod at {
     pub const CLOSED: usize = 14;
     pub const CLIENTS: usize = 15;
 }
-
-/// Words of the header; the areas behind it begin on cache lines of their own.
-const HEADER: usize = 32;
-const LINE: u64 = 16;
-/// Words of a ring: a count on a line of its own, then entries. Two KiB of a worker's first-level cache.
-const RING: usize = 256;
-const ENTRIES_AT: usize = LINE as usize;
-const ENTRIES: usize = RING - ENTRIES_AT;
-const TICK: usize = 2;
-const EXCEPTION: usize = 4;
-const WRITES_PER_WORD: u64 = 32;
 
 /// What is known of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,42 +81,6 @@ impl State {
             (Self::Refused, Self::Refused) => Self::Refused,
             _ => Self::Maybe,
         }
-    }
-}
-
-/// How much a ledger holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Writes of the whole trial, whatever its segments: numbers from here on are only counted.
-    pub writes: u64,
-    /// Clients: so many writes may be under way.
-    pub clients: u64,
-    /// Threads or executors that note.
-    pub workers: u64,
-    /// Ticks, 16 bytes each.
-    pub ticks: u64,
-    /// Exceptions, 32 bytes each.
-    pub exceptions: u64,
-}
-
-impl Layout {
-    /// Words of the bits alone.
-    pub const fn bit_words(&self) -> u64 {
-        self.writes.div_ceil(WRITES_PER_WORD).next_multiple_of(LINE)
-    }
-
-    /// Where the rings, the ticks and the exceptions begin, and the length, words. `None` where that is beyond all memory.
-    fn places(&self) -> Option<[usize; 4]> {
-        let rings = HEADER as u64 + self.bit_words();
-        let ticks = rings.checked_add(self.workers.checked_mul(RING as u64)?)?;
-        let exceptions = ticks.checked_add(self.ticks.checked_mul(TICK as u64)?)?;
-        let end = exceptions.checked_add(self.exceptions.checked_mul(EXCEPTION as u64)?)?;
-        Some([rings as usize, ticks as usize, exceptions as usize, usize::try_from(end).ok()?])
-    }
-
-    /// Words of a ledger; `None` where that is beyond all memory.
-    pub fn words(&self) -> Option<usize> {
-        self.places().map(|[.., end]| end)
     }
 }
 
@@ -345,63 +303,6 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
 
     fn to_unix(&self, ns: u64) -> u64 {
         ns.wrapping_add(self.get(at::TO_UNIX_NS))
-    }
-}
-
-/// Notes the writes of one worker.
-#[derive(Clone, Copy, Debug)]
-pub struct Pen<'a> {
-    ring: &'a [AtomicU64],
-    bits: &'a [AtomicU64],
-    beyond: &'a AtomicU64,
-    writes: u64,
-}
-
-impl Pen<'_> {
-    /// Notes a write, once.
-    #[inline]
-    pub fn note(&self, number: u64, state: State) {
-        let count = self.ring[0].load(Ordering::Relaxed) as usize;
-        let count = count.min(ENTRIES - 1);
-        // The entry before the count, so that whoever finds the ring later finds no entry half made.
-        self.ring[ENTRIES_AT + count].store(number << 2 | state as u64, Ordering::Relaxed);
-        self.ring[0].store(count as u64 + 1, Ordering::Release);
-        if count + 1 == ENTRIES {
-            self.empty();
-        }
-    }
-
-    #[cold]
-    fn empty(&self) {
-        self.beyond.fetch_add(self.fold(), Ordering::Relaxed);
-        // Only now: an engine killed in between leaves entries that are bits already, which does no harm.
-        self.ring[0].store(0, Ordering::Release);
-    }
-
-    /// Returns how many entries are beyond the ledger.
-    fn fold(&self) -> u64 {
-        let count = (self.ring[0].load(Ordering::Acquire) as usize).min(ENTRIES);
-        let (mut word, mut mask, mut beyond) = (0, 0, 0);
-        for entry in &self.ring[ENTRIES_AT..ENTRIES_AT + count] {
-            let entry = entry.load(Ordering::Relaxed);
-            let number = entry >> 2;
-            if number >= self.writes {
-                beyond += 1;
-                continue;
-            }
-            // Neighbours in the ring are mostly neighbours in a word.
-            if number / WRITES_PER_WORD != word {
-                if mask != 0 {
-                    self.bits[word as usize].fetch_or(mask, Ordering::Relaxed);
-                }
-                (word, mask) = (number / WRITES_PER_WORD, 0);
-            }
-            mask |= (entry & 3) << (number % WRITES_PER_WORD * 2);
-        }
-        if mask != 0 {
-            self.bits[word as usize].fetch_or(mask, Ordering::Relaxed);
-        }
-        beyond
     }
 }
 
