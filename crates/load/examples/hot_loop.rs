@@ -46,6 +46,7 @@ fn spec(mix: Mix, operations: u64) -> CoreSpec {
         read_all_fields: true,
         write_all_fields: false,
         integrity: false,
+        versions: false,
         mix,
         keys: KeyDistribution::Zipfian,
         insert_order: InsertOrder::Hashed,

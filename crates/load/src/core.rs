@@ -12,10 +12,14 @@ use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 use crate::values::{Length, Lengths, fill_integrity};
+use crate::version::{self, Mark, Phase, Stamp, Version};
+
+mod writes;
 
 /// What a core workload is. The properties that it comes from are named in each field's text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a property of YCSB's, or of ours beside them")]
 pub struct CoreSpec {
     /// `table`.
     pub table: String,
@@ -37,6 +41,9 @@ pub struct CoreSpec {
     pub write_all_fields: bool,
     /// `dataintegrity`: values follow from key and field, and reads are checked.
     pub integrity: bool,
+    /// Every value begins with the version of its write, so that a lost write shows.
+    #[serde(default)]
+    pub versions: bool,
     /// The `…proportion` properties.
     pub mix: Mix,
     /// `requestdistribution` and its parameters.
@@ -53,11 +60,34 @@ pub struct CoreSpec {
     pub insert_lag: u64,
 }
 
+impl CoreSpec {
+    /// Why the values of this spec cannot carry versions, if it asks for them and they cannot.
+    pub fn check_versions(&self) -> Result<(), String> {
+        let shortest = Lengths::shortest(&self.field_length);
+        if self.versions && self.integrity {
+            return Err(
+                "versions and dataintegrity exclude each other: one says what a value is by its write, the other by \
+                        its key alone"
+                    .to_owned(),
+            );
+        }
+        if self.versions && shortest < version::LEN {
+            return Err(format!(
+                "versions needs values of at least {} bytes, the shortest of this field length is {shortest}",
+                version::LEN
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// What both phases share: the shape of records.
 #[derive(Debug)]
 struct Shape {
     spec: CoreSpec,
     seed: u64,
+    /// Of the versions in its values.
+    phase: Phase,
     names: Vec<String>,
     /// Field numbers in the order in which Java's `HashMap` hands them to a binding, so that stored bytes are YCSB's.
     order: Vec<usize>,
@@ -66,22 +96,41 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(spec: CoreSpec, seed: u64) -> Self {
+    fn new(spec: CoreSpec, seed: u64, phase: Phase) -> Self {
         let names: Vec<String> = (0..spec.field_count).map(|i| format!("{}{i}", spec.field_name_prefix)).collect();
         let order = java::hash_map_order(&names);
         let lengths = Lengths::new(&spec.field_length);
-        Self { spec, seed, names, order, lengths, pool: Pool::new(seed) }
+        Self { spec, seed, phase, names, order, lengths, pool: Pool::new(seed) }
     }
 
     #[inline]
-    fn write_field(&self, row: &mut Row, key: &[u8], field: usize, draws: &mut Draws, place: &mut Place) {
+    fn write_field(
+        &self,
+        operation: &mut Operation,
+        field: usize,
+        by: Option<&Mark>,
+        draws: &mut Draws,
+        place: &mut Place,
+    ) {
+        let Operation { row, key, .. } = operation;
         let name = self.names[field].as_bytes();
         let len = self.lengths.next(draws);
         if self.spec.integrity {
             row.push_with(name, len, |out| fill_integrity(out, key, name));
+        } else if let Some(mark) = by {
+            row.push_with(name, len, |out| {
+                self.pool.fill(out, place);
+                mark.write(out, name);
+            });
         } else {
             row.push_with(name, len, |out| self.pool.fill(out, place));
         }
+    }
+
+    #[inline]
+    fn stamped(&self, operation: &Operation) -> Option<Mark> {
+        let version = Version { phase: self.phase, index: operation.index };
+        self.spec.versions.then(|| Stamp::of(self.seed, &operation.key).version(version))
     }
 
     #[inline]
@@ -89,18 +138,24 @@ impl Shape {
         let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
         let mut place = self.pool.place(&mut draws);
         operation.row.clear();
+        let by = self.stamped(operation);
         for &field in &self.order {
-            self.write_field(&mut operation.row, &operation.key, field, &mut draws, &mut place);
+            self.write_field(operation, field, by.as_ref(), &mut draws, &mut place);
         }
     }
 
     #[inline]
     fn write_one(&self, operation: &mut Operation) {
         let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
-        let mut place = self.pool.place(&mut draws);
         operation.row.clear();
-        let field = draws.below(self.names.len() as u64) as usize;
-        self.write_field(&mut operation.row, &operation.key, field, &mut draws, &mut place);
+        let (mut place, field) = self.choose_field(&mut draws);
+        self.write_field(operation, field, self.stamped(operation).as_ref(), &mut draws, &mut place);
+    }
+
+    /// Where the values of a write to one field are read from, and which field it is.
+    #[inline]
+    fn choose_field(&self, draws: &mut Draws) -> (Place, usize) {
+        (self.pool.place(draws), draws.below(self.names.len() as u64) as usize)
     }
 
     #[inline]
@@ -119,7 +174,7 @@ pub struct CoreLoad {
 impl CoreLoad {
     /// The load of a spec.
     pub fn new(spec: CoreSpec, seed: u64) -> Self {
-        Self { shape: Shape::new(spec, seed) }
+        Self { shape: Shape::new(spec, seed, Phase::Load) }
     }
 }
 
@@ -167,13 +222,14 @@ impl CoreRun {
     pub fn new(spec: CoreSpec, seed: u64) -> Option<Self> {
         let mix = spec.mix;
         let weights = mix.weights();
-        let deal = Deal::new(seed, &weights, &[Kind::Insert, Kind::Delete])?;
+        let counted: &[Kind] = if spec.versions { &writes::KINDS } else { &[Kind::Insert, Kind::Delete] };
+        let deal = Deal::new(seed, &weights, counted)?;
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);
         let range = Range { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };
         let chooser = Chooser::new(&spec.keys, range, spec.records);
         let scan_length = Lengths::new(&spec.scan_length);
-        Some(Self { shape: Shape::new(spec, seed), deal, chooser, scan_length })
+        Some(Self { shape: Shape::new(spec, seed, Phase::Run), deal, chooser, scan_length })
     }
 
     /// The records that surely exist when the operation at `index` is sent: those loaded, plus the inserts before it
@@ -194,6 +250,15 @@ impl CoreRun {
     fn choose(&self, index: u64, draws: &mut Draws) -> u64 {
         let turn = index - self.deal.before(Kind::Insert, index);
         self.chooser.choose(turn, self.existing(index), draws)
+    }
+
+    #[inline]
+    fn record(&self, kind: Kind, index: u64, draws: &mut Draws) -> u64 {
+        match kind {
+            Kind::Insert => self.shape.spec.records + self.deal.before(Kind::Insert, index),
+            Kind::Delete => self.shape.spec.insert_start + self.deal.before(Kind::Delete, index),
+            _ => self.choose(index, draws),
+        }
     }
 
     fn selection(&self, operation: &mut Operation, draws: &mut Draws) {
@@ -219,11 +284,7 @@ impl Workload for CoreRun {
         operation.index = index;
         operation.kind = kind;
         let mut draws = Draws::at(self.shape.seed, index, Purpose::Key);
-        let record = match kind {
-            Kind::Insert => spec.records + self.deal.before(Kind::Insert, index),
-            Kind::Delete => spec.insert_start + self.deal.before(Kind::Delete, index),
-            _ => self.choose(index, &mut draws),
-        };
+        let record = self.record(kind, index, &mut draws);
         self.shape.set_key(operation, record);
         match kind {
             Kind::Insert => self.shape.write_all(operation),
@@ -262,11 +323,11 @@ impl RecordWorkload for CoreRun {
     }
 
     fn verifies(&self) -> bool {
-        self.shape.spec.integrity
+        self.shape.spec.integrity || self.shape.spec.versions
     }
 
     fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
-        if !self.shape.spec.integrity {
+        if !self.verifies() {
             return None;
         }
         if read.is_empty() {
@@ -276,10 +337,19 @@ impl RecordWorkload for CoreRun {
             Selection::One(_) => 1,
             Selection::All => self.shape.names.len(),
         };
+        let stamp = self.shape.spec.versions.then(|| Stamp::of(self.shape.seed, &operation.key));
         let mut expected = [0u8; 1_024];
         let mut seen = 0;
         for (name, value) in read.fields().flatten() {
             seen += 1;
+            let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
+            if let Some(stamp) = stamp {
+                // Which version is right nobody knows while writes are under way; that it is one of this field's is sure.
+                if length || stamp.read(value, name).is_none() {
+                    return Some(Check::Wrong);
+                }
+                continue;
+            }
             // Values over 1 KiB are rare enough for a buffer of their own.
             let mut longer = Vec::new();
             let buffer = if value.len() <= expected.len() {
@@ -290,7 +360,6 @@ impl RecordWorkload for CoreRun {
             };
             fill_integrity(buffer, &operation.key, name);
             let right = buffer == value;
-            let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if !right || length {
                 return Some(Check::Wrong);
             }

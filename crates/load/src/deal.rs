@@ -90,6 +90,27 @@ impl Deal {
         index / self.deck * quota + u64::from(self.before[kind as usize][self.place(index)])
     }
 
+    /// How many operations of any of the counted `kinds` have an index below `index`.
+    #[inline]
+    pub fn before_any(&self, kinds: &[Kind], index: u64) -> u64 {
+        let (decks, place) = (index / self.deck, self.place(index));
+        let dealt = kinds.iter().map(|&kind| kind as usize).filter(|&kind| self.quota[kind] > 0);
+        dealt.map(|kind| decks * self.quota[kind] + u64::from(self.before[kind][place])).sum()
+    }
+
+    /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them is dealt.
+    pub fn index_of_any(&self, kinds: &[Kind], nth: u64) -> Option<u64> {
+        let quota: u64 = kinds.iter().map(|&kind| self.quota[kind as usize]).sum();
+        let start = nth.checked_div(quota)?.checked_mul(self.deck)?;
+        // Its place is the last before which there are no more than `nth`.
+        let (mut low, mut high) = (start, start + self.deck - 1);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.before_any(kinds, middle) <= nth { low = middle } else { high = middle - 1 }
+        }
+        Some(low)
+    }
+
     /// Whether any operation of `kind` is dealt.
     #[inline]
     pub fn deals(&self, kind: Kind) -> bool {

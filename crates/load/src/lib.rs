@@ -9,6 +9,7 @@ pub mod deal;
 pub mod fnv;
 pub mod java;
 pub mod keys;
+pub mod ledger;
 pub mod meter;
 pub mod mix;
 pub mod operation;
@@ -20,6 +21,7 @@ pub mod segment;
 pub mod status;
 pub mod time_series;
 pub mod values;
+pub mod version;
 pub mod zipf;
 
 pub use operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};

@@ -72,6 +72,22 @@ impl Lengths {
         }
     }
 
+    /// The shortest value there can be, bytes.
+    pub fn shortest(length: &Length) -> usize {
+        match length {
+            Length::Constant { bytes } => *bytes,
+            Length::Uniform { min, .. } | Length::Zipfian { min, .. } => *min,
+            // One count alone is never drawn, see `next`.
+            Length::Histogram { block, counts } => {
+                if counts.len() > 1 {
+                    *block
+                } else {
+                    0
+                }
+            }
+        }
+    }
+
     /// The mean length, bytes, as YCSB's `ConstantOccupancyWorkload` reckons with.
     pub fn mean(length: &Length) -> f64 {
         match length {

@@ -43,6 +43,7 @@ fn spec(mix: Mix, operations: u64) -> CoreSpec {
         read_all_fields: true,
         write_all_fields: false,
         integrity: false,
+        versions: false,
         mix,
         keys: KeyDistribution::Sequential,
         insert_order: InsertOrder::Ordered,

@@ -104,6 +104,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
         read_all_fields: true,
         write_all_fields: false,
         integrity: false,
+        versions: false,
         mix: Mix { read: 0.3, update: 0.3, insert: 0.2, scan: 0.1, read_modify_write: 0.05, delete: 0.05 },
         keys: KeyDistribution::Zipfian,
         insert_order: InsertOrder::Hashed,

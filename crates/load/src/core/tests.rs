@@ -15,6 +15,7 @@ fn spec() -> CoreSpec {
         read_all_fields: true,
         write_all_fields: false,
         integrity: false,
+        versions: false,
         mix: Mix { read: 0.5, update: 0.3, insert: 0.1, scan: 0.05, read_modify_write: 0.05, delete: 0.0 },
         keys: KeyDistribution::Latest,
         insert_order: InsertOrder::Hashed,
@@ -111,4 +112,57 @@ fn integrity_is_checked_field_by_field() {
     short.read(stored.bytes(), Wanted::One(b"field3")).unwrap();
     assert_eq!(workload.verify(&operation, &short), Some(Check::Wrong), "a missing field is wrong");
     assert_eq!(workload.verify(&operation, &Row::default()), Some(Check::Empty));
+}
+
+#[test]
+fn versions_name_the_write_of_every_value() {
+    let spec = CoreSpec { versions: true, ..spec() };
+    let (workload, load) = (CoreRun::new(spec.clone(), 5).unwrap(), CoreLoad::new(spec, 5));
+    let mut operation = Operation::default();
+    load.fill(3, &mut operation);
+    let stored = operation.row.clone();
+    let version = |key: &[u8], name: &[u8], value: &[u8]| Stamp::of(5, key).read(value, name);
+    assert_eq!(stored.fields().count(), 10);
+    for (name, value) in stored.fields().flatten() {
+        assert_eq!(version(&operation.key, name, value), Some(Version::load(3)));
+    }
+    assert_eq!(workload.verify(&operation, &stored), Some(Check::Right));
+    let mut bytes = stored.bytes().to_vec();
+    let start = bytes.windows(4).position(|window| window == b"L000").unwrap();
+    bytes[start + 12] ^= 1;
+    let mut wrong = Row::default();
+    wrong.read(&bytes, Wanted::All).unwrap();
+    assert_eq!(workload.verify(&operation, &wrong), Some(Check::Wrong));
+    load.fill(4, &mut operation);
+    assert_eq!(workload.verify(&operation, &stored), Some(Check::Wrong), "another record's");
+    let mut written = 0;
+    for index in 0..200 {
+        workload.fill(index, &mut operation);
+        if matches!(operation.kind, Kind::Insert | Kind::Update | Kind::ReadModifyWrite) {
+            for (name, value) in operation.row.fields().flatten() {
+                assert_eq!(version(&operation.key, name, value), Some(Version::run(index)));
+                written += 1;
+            }
+        }
+    }
+    assert!(written > 200, "{written} values");
+}
+
+#[test]
+fn versions_are_refused_where_values_cannot_carry_them() {
+    let with = |field_length| CoreSpec { versions: true, field_length, ..spec() }.check_versions();
+    assert_eq!(with(Length::Constant { bytes: 21 }), Ok(()));
+    assert_eq!(with(Length::Histogram { block: 21, counts: vec![1, 2] }), Ok(()));
+    for short in [
+        Length::Constant { bytes: 20 },
+        Length::Uniform { min: 20, max: 100 },
+        Length::Zipfian { min: 1, max: 100 },
+        Length::Histogram { block: 20, counts: vec![1, 2] },
+        Length::Histogram { block: 100, counts: vec![1] },
+    ] {
+        assert!(with(short).unwrap_err().contains("at least 21 bytes"));
+    }
+    let both = CoreSpec { versions: true, integrity: true, ..spec() };
+    assert!(both.check_versions().unwrap_err().contains("exclude each other"));
+    assert_eq!(CoreSpec { versions: false, ..both }.check_versions(), Ok(()));
 }

@@ -197,6 +197,7 @@ pub fn core(
         read_all_fields: props.boolean("readallfields", true),
         write_all_fields: props.boolean("writeallfields", false),
         integrity: props.boolean("dataintegrity", false),
+        versions: false,
         mix: mix(props)?,
         keys: keys(props)?,
         insert_order: order,

@@ -1,0 +1,128 @@
+//! What the ledger costs, ns of a worker's CPU time per write.
+//!
+//! `cargo run --release -p loadstone-load --example ledger`
+
+// A program: printing is what it is for, and a panic is how it fails.
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
+use loadstone_load::keys::{InsertOrder, KeyDistribution};
+use loadstone_load::ledger::{Layout, Ledger, State, Writes};
+use loadstone_load::values::Length;
+use loadstone_load::{Operation, Segment, Workload};
+
+const N: u64 = 8_000_000;
+const REPEATS: usize = 7;
+
+fn spec(versions: bool, write_all_fields: bool) -> CoreSpec {
+    CoreSpec {
+        table: "usertable".to_owned(),
+        records: 1_000_000,
+        insert_start: 0,
+        insert_count: 1_000_000,
+        field_count: 10,
+        field_name_prefix: "field".to_owned(),
+        field_length: Length::Constant { bytes: 100 },
+        read_all_fields: true,
+        write_all_fields,
+        integrity: false,
+        versions,
+        mix: Mix { read: 0.5, update: 0.5, ..Mix::default() },
+        keys: KeyDistribution::Uniform,
+        insert_order: InsertOrder::Hashed,
+        zero_padding: 1,
+        scan_length: Length::Uniform { min: 1, max: 100 },
+        operations: Some(N),
+        insert_lag: 2,
+    }
+}
+
+/// The median over some repeats of what each worker says.
+fn part(name: &str, threads: u64, each: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
+    let mut ns: Vec<f64> = (0..REPEATS)
+        .map(|_| {
+            let claims = AtomicU64::new(0);
+            let (each, claims) = (&each, &claims);
+            let of_all: Vec<f64> = std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|worker| scope.spawn(move || each(worker, claims))).collect();
+                workers.into_iter().map(|worker| worker.join().expect("a worker")).collect()
+            });
+            of_all.iter().sum::<f64>() / N as f64
+        })
+        .collect();
+    ns.sort_by(f64::total_cmp);
+    println!("{name:<52} {threads} {:>7.1}   ({:.1} to {:.1})", ns[REPEATS / 2], ns[0], ns[REPEATS - 1]);
+}
+
+/// CPU time of the calling thread, ns: threads outnumber processors here, and others are on the machine.
+fn cpu_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
+}
+
+/// Claims until the end as the engine does; the time of it all, ns.
+fn claim(claims: &AtomicU64, mut each: impl FnMut(u64)) -> f64 {
+    let start = cpu_ns();
+    loop {
+        let number = claims.fetch_add(1, Ordering::Relaxed);
+        if number >= N {
+            return cpu_ns() - start;
+        }
+        each(number);
+    }
+}
+
+fn main() {
+    println!("{:<52} threads, ns   (least to most of {REPEATS})", "part");
+    let layout = Layout { writes: N, clients: 8, workers: 8, ticks: 0, exceptions: 0 };
+    let words: Vec<AtomicU64> =
+        std::iter::repeat_with(AtomicU64::default).take(layout.words().expect("small")).collect();
+    let ledger = Ledger::create(&words[..], layout, 1, Segment::default()).expect("a ledger");
+    let plain: Vec<AtomicU64> = std::iter::repeat_with(AtomicU64::default).take(N as usize / 32).collect();
+    let run = CoreRun::new(spec(true, false), 1).expect("a mix");
+    for threads in [1, 2, 8] {
+        part("claim alone", threads, |_, claims| claim(claims, |number| _ = black_box(number)));
+        part("claim, one fetch_or a write", threads, |_, claims| {
+            claim(claims, |number| {
+                plain[number as usize / 32].fetch_or(1 << (number % 32 * 2), Ordering::Relaxed);
+            })
+        });
+        part("claim, ledger", threads, |worker, claims| {
+            let pen = ledger.pen(worker as usize);
+            claim(claims, |number| pen.note(number, State::Acknowledged))
+        });
+        part("claim, number of the write, ledger", threads, |worker, claims| {
+            let pen = ledger.pen(worker as usize);
+            claim(claims, |index| {
+                if let Some(number) = run.number(index) {
+                    pen.note(number, State::Acknowledged);
+                }
+            })
+        });
+    }
+    for versions in [false, true] {
+        let with = if versions { "with versions" } else { "without" };
+        for all in [false, true] {
+            let workload = CoreRun::new(spec(versions, all), 1).expect("a mix");
+            let fields = if all { "all fields" } else { "one field" };
+            part(&format!("fill, half updates of {fields}, {with}"), 1, |_, claims| {
+                let mut operation = Operation::default();
+                claim(claims, |index| {
+                    workload.fill(index, &mut operation);
+                    black_box(&operation);
+                })
+            });
+        }
+        let load = CoreLoad::new(spec(versions, false), 1);
+        part(&format!("fill, load of 10 x 100 bytes, {with}"), 1, |_, claims| {
+            let mut operation = Operation::default();
+            claim(claims, |index| {
+                load.fill(index, &mut operation);
+                black_box(&operation);
+            })
+        });
+    }
+}

@@ -1,0 +1,45 @@
+//! The writes of a run by number: which operation a write is, and what it touches, without making its values.
+
+use super::{CoreRun, Kind};
+use crate::ledger::{Write, Writes};
+use crate::random::{Draws, Purpose};
+
+/// What changes the data.
+pub(super) const KINDS: [Kind; 4] = [Kind::Update, Kind::Insert, Kind::ReadModifyWrite, Kind::Delete];
+
+/// Only with [`versions`](super::CoreSpec::versions): without them writes are not counted.
+impl Writes for CoreRun {
+    #[inline]
+    fn number(&self, index: u64) -> Option<u64> {
+        let write = self.shape.spec.versions && KINDS.contains(&self.deal.kind(index));
+        write.then(|| self.deal.before_any(&KINDS, index))
+    }
+
+    fn index(&self, number: u64) -> Option<u64> {
+        if self.shape.spec.versions { self.deal.index_of_any(&KINDS, number) } else { None }
+    }
+
+    fn write(&self, index: u64) -> Option<Write> {
+        let spec = &self.shape.spec;
+        let kind = self.deal.kind(index);
+        if !KINDS.contains(&kind) {
+            return None;
+        }
+        let record = self.record(kind, index, &mut Draws::at(self.shape.seed, index, Purpose::Key));
+        let whole = spec.write_all_fields || matches!(kind, Kind::Insert | Kind::Delete);
+        let field = || self.shape.choose_field(&mut Draws::at(self.shape.seed, index, Purpose::Value)).1;
+        Some(Write { record, field: (!whole).then(field), delete: kind == Kind::Delete })
+    }
+
+    fn histories(&self) -> usize {
+        if self.shape.spec.write_all_fields { 1 } else { self.shape.names.len() }
+    }
+
+    fn loaded(&self, record: u64) -> bool {
+        (self.shape.spec.insert_start..self.shape.spec.records).contains(&record)
+    }
+
+    fn deleted(&self, record: u64) -> Option<u64> {
+        self.deal.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
+    }
+}

@@ -1,0 +1,310 @@
+//! The ledger of a segment's writes: two bits each, in memory that outlives the engine.
+//!
+//! After a crash of the server it says which writes were acknowledged; after a crash of the engine as well, if the words
+//! are a shared mapping of a file. Nothing here opens one, reads a clock or starts a thread: whoever holds the words does.
+//!
+//! A worker notes its writes in a ring of its own and turns them into bits when that is full, so that threads do not
+//! contend for the words in which neighbouring writes lie. A ring that was not emptied any more is in the same memory;
+//! [`Ledger::settle`] turns it into bits later.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::segment::Segment;
+use crate::status::Status;
+
+mod evidence;
+mod judge;
+mod layout;
+mod pen;
+
+pub use evidence::{Evidence, Span, Write, Writes};
+pub use judge::{Age, Finding, Judge, Loss, Shown};
+pub use layout::Layout;
+use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
+pub use pen::Pen;
+
+/// A write that took longer has an exception of its own, ns.
+pub const SLOW_NS: u64 = 100_000_000;
+
+/// "loadledg", and the layout's version.
+const MAGIC: u64 = u64::from_be_bytes(*b"loadledg");
+const VERSION: u64 = 1;
+
+/// Places in the header.
+mod at {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 1;
+    pub const SEED: usize = 2;
+    pub const K: usize = 3;
+    pub const N: usize = 4;
+    pub const WRITES: usize = 5;
+    pub const WORKERS: usize = 6;
+    pub const TICKS: usize = 7;
+    pub const EXCEPTIONS: usize = 8;
+    pub const START_NS: usize = 9;
+    pub const TO_UNIX_NS: usize = 10;
+    pub const TICKS_NOTED: usize = 11;
+    pub const EXCEPTIONS_NOTED: usize = 12;
+    pub const BEYOND: usize = 13;
+    pub const CLOSED: usize = 14;
+    pub const CLIENTS: usize = 15;
+}
+
+/// What is known of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing: it may have been claimed, and sent.
+    Unknown = 0,
+    /// The system said that it is done.
+    Acknowledged = 1,
+    /// It is certain that it was not done.
+    Refused = 2,
+    /// It may have been done, or may still be.
+    Maybe = 3,
+}
+
+impl State {
+    const fn of(bits: u64) -> Self {
+        match bits & 3 {
+            0 => Self::Unknown,
+            1 => Self::Acknowledged,
+            2 => Self::Refused,
+            _ => Self::Maybe,
+        }
+    }
+
+    /// Of a write that was tried once more. A write is noted once, after its last attempt.
+    #[must_use]
+    pub const fn then(self, again: Self) -> Self {
+        match (self, again) {
+            (Self::Acknowledged, _) | (_, Self::Acknowledged) => Self::Acknowledged,
+            (Self::Refused, Self::Refused) => Self::Refused,
+            _ => Self::Maybe,
+        }
+    }
+}
+
+/// A write that was not acknowledged within [`SLOW_NS`], with its times on the clients' clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exception {
+    /// Index of the operation.
+    pub index: u64,
+    /// When its first attempt was sent, ns.
+    pub sent: u64,
+    /// When its last attempt was answered or given up, ns.
+    pub done: u64,
+    /// How it ended; `None` if the status is none of ours.
+    pub status: Option<Status>,
+}
+
+/// A ledger in words that somebody else holds: a slice, a vector, a mapping.
+#[derive(Debug)]
+pub struct Ledger<M> {
+    memory: M,
+    layout: Layout,
+    places: [usize; 4],
+}
+
+impl<M: AsRef<[AtomicU64]>> Ledger<M> {
+    /// A new ledger in words that are all zero. Errors are one line for the user.
+    pub fn create(memory: M, layout: Layout, seed: u64, segment: Segment) -> Result<Self, String> {
+        let words = memory.as_ref();
+        let places = layout.places().ok_or("a ledger of so many writes fits in no memory")?;
+        if words.len() < places[3] {
+            return Err(format!("a ledger of {} writes needs {} words, got {}", layout.writes, places[3], words.len()));
+        }
+        if words[at::MAGIC].load(Ordering::Relaxed) != 0 {
+            return Err("the ledger's memory is not empty: each trial needs a new one".to_owned());
+        }
+        for (place, value) in [
+            (at::VERSION, VERSION),
+            (at::SEED, seed),
+            (at::K, segment.k),
+            (at::N, segment.n),
+            (at::WRITES, layout.writes),
+            (at::CLIENTS, layout.clients),
+            (at::WORKERS, layout.workers),
+            (at::TICKS, layout.ticks),
+            (at::EXCEPTIONS, layout.exceptions),
+        ] {
+            words[place].store(value, Ordering::Relaxed);
+        }
+        words[at::MAGIC].store(MAGIC, Ordering::Release);
+        Ok(Self { memory, layout, places })
+    }
+
+    /// A ledger that is there, its rings turned into bits. Errors are one line for the user.
+    pub fn open(memory: M) -> Result<Self, String> {
+        let words = memory.as_ref();
+        let get = |place: usize| words.get(place).map_or(0, |word| word.load(Ordering::Acquire));
+        if get(at::MAGIC) != MAGIC || get(at::VERSION) != VERSION {
+            return Err("this is no ledger of writes, or one of another engine's version".to_owned());
+        }
+        let layout = Layout {
+            writes: get(at::WRITES),
+            clients: get(at::CLIENTS),
+            workers: get(at::WORKERS),
+            ticks: get(at::TICKS),
+            exceptions: get(at::EXCEPTIONS),
+        };
+        let places = layout.places().filter(|places| places[3] <= words.len() && get(at::K) < get(at::N));
+        let places = places.ok_or("the ledger is cut short, or its header is damaged")?;
+        let ledger = Self { memory, layout, places };
+        ledger.settle();
+        Ok(ledger)
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        self.memory.as_ref()
+    }
+
+    fn get(&self, place: usize) -> u64 {
+        self.words()[place].load(Ordering::Acquire)
+    }
+
+    fn set(&self, place: usize, value: u64) {
+        self.words()[place].store(value, Ordering::Release);
+    }
+
+    /// What it holds.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Seed of the trial.
+    pub fn seed(&self) -> u64 {
+        self.get(at::SEED)
+    }
+
+    /// Whose it is.
+    pub fn segment(&self) -> Segment {
+        Segment { k: self.get(at::K), n: self.get(at::N) }
+    }
+
+    /// Says when the first operation may be claimed, before it is: ns on the clients' clock, and what that clock is to be
+    /// added to for Unix time (wrapping).
+    pub fn start(&self, now_ns: u64, to_unix_ns: u64) {
+        self.set(at::START_NS, now_ns);
+        self.set(at::TO_UNIX_NS, to_unix_ns);
+    }
+
+    /// Says how many operations of the segment had been claimed. The counter is read before the clock, so that what it
+    /// counted was surely claimed by `now_ns`. For one thread, which does it every 10 ms or so: however late it is, the
+    /// times that follow are true, only coarser.
+    pub fn tick(&self, claims: u64, now_ns: u64) {
+        let noted = self.get(at::TICKS_NOTED);
+        if noted < self.layout.ticks {
+            let place = self.places[1] + noted as usize * TICK;
+            self.set(place, claims);
+            self.set(place + 1, now_ns);
+        }
+        self.set(at::TICKS_NOTED, noted + 1);
+    }
+
+    /// The last tick of a trial whose workers have all ended: later operations were never sent.
+    pub fn close(&self, claims: u64, now_ns: u64) {
+        self.tick(claims, now_ns);
+        self.set(at::CLOSED, claims + 1);
+        self.settle();
+    }
+
+    /// How many operations of the segment were claimed in all; `None` if nobody closed the ledger.
+    pub fn closed(&self) -> Option<u64> {
+        self.get(at::CLOSED).checked_sub(1)
+    }
+
+    /// The pen of a worker. Its clients may share it as long as they run on one thread.
+    ///
+    /// # Panics
+    /// If the layout has no such worker.
+    pub fn pen(&self, worker: usize) -> Pen<'_> {
+        let words = self.words();
+        // Two threads with one ring would overwrite each other's notes.
+        assert!((worker as u64) < self.layout.workers, "worker {worker} of {}", self.layout.workers);
+        let start = self.places[0] + worker * RING;
+        Pen {
+            ring: &words[start..start + RING],
+            bits: &words[HEADER..HEADER + self.layout.bit_words() as usize],
+            beyond: &words[at::BEYOND],
+            writes: self.layout.writes,
+        }
+    }
+
+    /// Notes a write that was not acknowledged within [`SLOW_NS`] of its claim or due time, whichever was later.
+    #[cold]
+    pub fn except(&self, exception: Exception) {
+        let slot = self.words()[at::EXCEPTIONS_NOTED].fetch_add(1, Ordering::Relaxed);
+        if slot < self.layout.exceptions {
+            let place = self.places[2] + slot as usize * EXCEPTION;
+            self.set(place + 1, exception.sent);
+            self.set(place + 2, exception.done);
+            self.set(place + 3, exception.status.map_or(u64::MAX, |status| status as u64));
+            // Last, and never zero: half an exception is none.
+            self.set(place, exception.index + 1);
+        }
+    }
+
+    /// The exceptions that found room.
+    pub fn exceptions(&self) -> impl Iterator<Item = Exception> {
+        let noted = self.get(at::EXCEPTIONS_NOTED).min(self.layout.exceptions) as usize;
+        (0..noted).map(|slot| self.places[2] + slot * EXCEPTION).filter_map(|place| {
+            let status = Status::ALL.get(usize::try_from(self.get(place + 3)).unwrap_or(usize::MAX));
+            let index = self.get(place).checked_sub(1)?;
+            Some(Exception { index, sent: self.get(place + 1), done: self.get(place + 2), status: status.copied() })
+        })
+    }
+
+    /// Exceptions that found none. If there are any, a write that is not in the list may have taken any time.
+    pub fn exceptions_lost(&self) -> u64 {
+        self.get(at::EXCEPTIONS_NOTED).saturating_sub(self.layout.exceptions)
+    }
+
+    /// Ticks that found none. If there are any, the later writes have no times.
+    pub fn ticks_lost(&self) -> u64 {
+        self.get(at::TICKS_NOTED).saturating_sub(self.layout.ticks)
+    }
+
+    /// Writes noted whose numbers are beyond the ledger: nothing is known of them.
+    pub fn beyond(&self) -> u64 {
+        self.get(at::BEYOND) + (0..self.layout.workers as usize).map(|worker| self.pen(worker).fold()).sum::<u64>()
+    }
+
+    /// Turns into bits what is left in the rings. It may be done while workers note, and any number of times.
+    pub fn settle(&self) {
+        for worker in 0..self.layout.workers as usize {
+            self.pen(worker).fold();
+        }
+    }
+
+    /// What is known of a write; nothing of one beyond the ledger. What is in the rings is not looked at.
+    #[inline]
+    pub fn state(&self, number: u64) -> State {
+        if number >= self.layout.writes {
+            return State::Unknown;
+        }
+        let word = self.words()[HEADER + (number / WRITES_PER_WORD) as usize].load(Ordering::Relaxed);
+        State::of(word >> (number % WRITES_PER_WORD * 2))
+    }
+
+    /// The number behind the last write of which anything is known.
+    pub fn end(&self) -> u64 {
+        let bits = &self.words()[HEADER..HEADER + self.layout.bit_words() as usize];
+        let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
+        last.map_or(0, |word| (word as u64 + 1) * WRITES_PER_WORD).min(self.layout.writes)
+    }
+
+    /// Start and ticks: claims and ns of Unix time.
+    fn times(&self) -> (u64, Vec<(u64, u64)>) {
+        let unix = |ns: u64| ns.wrapping_add(self.get(at::TO_UNIX_NS));
+        let noted = self.get(at::TICKS_NOTED).min(self.layout.ticks) as usize;
+        let places = (0..noted).map(|tick| self.places[1] + tick * TICK);
+        (unix(self.get(at::START_NS)), places.map(|place| (self.get(place), unix(self.get(place + 1)))).collect())
+    }
+
+    fn to_unix(&self, ns: u64) -> u64 {
+        ns.wrapping_add(self.get(at::TO_UNIX_NS))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! How a worker notes its writes: first in a ring that is its own, then as bits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::State;
+use super::layout::{ENTRIES, ENTRIES_AT, WRITES_PER_WORD};
+
+/// Notes the writes of one worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Pen<'a> {
+    pub(super) ring: &'a [AtomicU64],
+    pub(super) bits: &'a [AtomicU64],
+    pub(super) beyond: &'a AtomicU64,
+    pub(super) writes: u64,
+}
+
+impl Pen<'_> {
+    /// Notes a write, once.
+    #[inline]
+    pub fn note(&self, number: u64, state: State) {
+        let count = self.ring[0].load(Ordering::Relaxed) as usize;
+        let count = count.min(ENTRIES - 1);
+        // The entry before the count, so that whoever finds the ring later finds no entry half made.
+        self.ring[ENTRIES_AT + count].store(number << 2 | state as u64, Ordering::Relaxed);
+        self.ring[0].store(count as u64 + 1, Ordering::Release);
+        if count + 1 == ENTRIES {
+            self.empty();
+        }
+    }
+
+    #[cold]
+    fn empty(&self) {
+        self.beyond.fetch_add(self.fold(), Ordering::Relaxed);
+        // Only now: an engine killed in between leaves entries that are bits already, which does no harm.
+        self.ring[0].store(0, Ordering::Release);
+    }
+
+    /// Returns how many entries are beyond the ledger.
+    pub(super) fn fold(&self) -> u64 {
+        let count = (self.ring[0].load(Ordering::Acquire) as usize).min(ENTRIES);
+        let (mut word, mut mask, mut beyond) = (0, 0, 0);
+        for entry in &self.ring[ENTRIES_AT..ENTRIES_AT + count] {
+            let entry = entry.load(Ordering::Relaxed);
+            let number = entry >> 2;
+            if number >= self.writes {
+                beyond += 1;
+                continue;
+            }
+            // Neighbours in the ring are mostly neighbours in a word.
+            if number / WRITES_PER_WORD != word {
+                if mask != 0 {
+                    self.bits[word as usize].fetch_or(mask, Ordering::Relaxed);
+                }
+                (word, mask) = (number / WRITES_PER_WORD, 0);
+            }
+            mask |= (entry & 3) << (number % WRITES_PER_WORD * 2);
+        }
+        if mask != 0 {
+            self.bits[word as usize].fetch_or(mask, Ordering::Relaxed);
+        }
+        beyond
+    }
+}

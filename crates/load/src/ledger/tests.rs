@@ -1,0 +1,108 @@
+use super::*;
+use proptest::prelude::*;
+
+mod worlds;
+
+const LAYOUT: Layout = Layout { writes: 10_000, clients: 4, workers: 3, ticks: 20, exceptions: 2 };
+
+fn memory(layout: Layout) -> Vec<AtomicU64> {
+    std::iter::repeat_with(AtomicU64::default).take(layout.words().unwrap()).collect()
+}
+
+fn ledger() -> Ledger<Vec<AtomicU64>> {
+    Ledger::create(memory(LAYOUT), LAYOUT, 7, Segment { k: 1, n: 4 }).unwrap()
+}
+
+#[test]
+fn a_thousand_million_writes_take_a_quarter_of_a_gigabyte() {
+    let layout = Layout { writes: 1_000_000_000, clients: 64, workers: 64, ticks: 360_000, exceptions: 1 << 20 };
+    assert!(layout.bit_words() * 8 <= 256_000_000);
+    assert_eq!(layout.words().unwrap() as u64, 32 + layout.bit_words() + 64 * 256 + 720_000 + (4 << 20));
+    assert_eq!(Layout { exceptions: u64::MAX, ..layout }.words(), None);
+}
+
+#[test]
+fn what_is_no_ledger_is_refused() {
+    assert!(Ledger::open(Vec::new()).unwrap_err().contains("no ledger"));
+    let words = ledger().memory;
+    let cut: Vec<_> =
+        words[..words.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
+    assert!(Ledger::open(cut).unwrap_err().contains("cut short"));
+    assert!(Ledger::create(words, LAYOUT, 7, Segment::default()).unwrap_err().contains("not empty"));
+    let small = memory(Layout { workers: 2, ..LAYOUT });
+    assert!(Ledger::create(small, LAYOUT, 7, Segment::default()).unwrap_err().contains("words"));
+}
+
+#[test]
+fn what_an_engine_noted_is_there_after_its_death() {
+    let ledger = ledger();
+    ledger.start(100, 1_000);
+    ledger.tick(50, 120);
+    let exception = Exception { index: 9, sent: 1, done: 5, status: Some(Status::Timeout) };
+    for index in 9..12 {
+        ledger.except(Exception { index, ..exception });
+    }
+    // A ring and a half: the rest is in the ring only.
+    for number in 0..360 {
+        ledger.pen(2).note(number, State::Acknowledged);
+    }
+    assert_eq!((ledger.state(239), ledger.state(359)), (State::Acknowledged, State::Unknown));
+    let after = Ledger::open(ledger.memory).unwrap();
+    assert!((0..360).all(|number| after.state(number) == State::Acknowledged));
+    assert_eq!((after.state(360), after.end()), (State::Unknown, 384));
+    assert_eq!((after.layout(), after.seed(), after.segment()), (LAYOUT, 7, Segment { k: 1, n: 4 }));
+    assert_eq!(after.times(), (1_100, vec![(50, 1_120)]));
+    assert_eq!(after.exceptions().collect::<Vec<_>>(), [exception, Exception { index: 10, ..exception }]);
+    assert_eq!((after.exceptions_lost(), after.closed()), (1, None));
+}
+
+#[test]
+fn numbers_beyond_the_ledger_are_counted_and_known_for_nothing() {
+    let ledger = ledger();
+    for number in LAYOUT.writes - 2..LAYOUT.writes + 300 {
+        ledger.pen(0).note(number, State::Refused);
+    }
+    assert_eq!(ledger.beyond(), 300);
+    ledger.settle();
+    assert_eq!(ledger.state(LAYOUT.writes - 1), State::Refused);
+    assert_eq!(ledger.state(LAYOUT.writes), State::Unknown);
+}
+
+#[test]
+#[should_panic(expected = "worker 3 of 3")]
+fn no_two_workers_share_a_ring() {
+    ledger().pen(3);
+}
+
+proptest! {
+    /// Threads note in any order, and every bit is where it belongs.
+    #[test]
+    fn threads_lose_no_mark_of_each_other(states in proptest::collection::vec(1u64..4, 0..4_000), threads in 1usize..4) {
+        let ledger = ledger();
+        std::thread::scope(|scope| {
+            for worker in 0..threads {
+                let (ledger, states) = (&ledger, &states);
+                scope.spawn(move || {
+                    let pen = ledger.pen(worker);
+                    for (number, &state) in states.iter().enumerate().skip(worker).step_by(threads) {
+                        pen.note(number as u64, State::of(state));
+                    }
+                });
+            }
+        });
+        ledger.close(5, 5);
+        prop_assert_eq!(ledger.closed(), Some(5));
+        for (number, &state) in states.iter().enumerate() {
+            prop_assert_eq!(ledger.state(number as u64), State::of(state));
+        }
+        prop_assert_eq!(ledger.state(states.len() as u64), State::Unknown);
+    }
+}
+
+#[test]
+fn a_write_tried_again_is_what_its_best_attempt_was() {
+    use State::{Acknowledged, Maybe, Refused};
+    assert_eq!(Maybe.then(Acknowledged), Acknowledged);
+    assert_eq!(Refused.then(Refused), Refused);
+    assert_eq!((Maybe.then(Refused), Refused.then(Maybe)), (Maybe, Maybe));
+}

@@ -1,0 +1,405 @@
+//! Random worlds: clients in segments write to a store that is a map, on a clock that is a number, and things go wrong.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::core::{CoreRun, CoreSpec, Mix};
+use crate::keys::{InsertOrder, KeyDistribution};
+use crate::operation::{Kind, Operation, Workload};
+use crate::random::{Draws, Purpose};
+use crate::values::Length;
+use crate::version::{LEN, Phase, Stamp, Version};
+
+const MS: u64 = 1_000_000;
+const SEED: u64 = 11;
+/// How far the clock of a segment is off at most.
+const SKEW: u64 = 250 * MS;
+/// Writes farther apart than this are in order for the judge as well: slow and tick bounds, late ticks, skew.
+const APART: u64 = SLOW_NS + 90 * MS + 2 * SKEW;
+
+#[derive(Clone, Debug)]
+struct World {
+    seed: u64,
+    records: u64,
+    fields: usize,
+    whole: bool,
+    deletes: bool,
+    clients: u64,
+    segments: u64,
+    operations: u64,
+    /// The server orders writes, and not the client's stamps.
+    server_orders: bool,
+    /// Share of acknowledged writes that are dropped, of refused ones that are done, and of histories that go back.
+    wrong: f64,
+    /// Share of the way at which the server is killed, and the ms that it forgets.
+    kill: Option<(f64, u64)>,
+    /// Share of the way at which the engine is killed.
+    death: Option<f64>,
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let shape = (any::<u64>(), 1u64..40, 1usize..4, any::<bool>(), any::<bool>());
+    let load = (1u64..8, 1u64..5, 50u64..2_500, any::<bool>());
+    let wrongs = (
+        prop_oneof![Just(0.0), 0.001..0.1],
+        proptest::option::of((0.1..1.0, 1u64..3_000)),
+        proptest::option::of(0.1..1.0),
+    );
+    (shape, load, wrongs).prop_map(|(shape, load, wrongs)| {
+        let (seed, records, fields, whole, deletes) = shape;
+        let (clients, segments, operations, server_orders) = load;
+        let (wrong, kill, death) = wrongs;
+        World {
+            seed,
+            records,
+            fields,
+            whole,
+            deletes,
+            clients,
+            segments,
+            operations,
+            server_orders,
+            wrong,
+            kill,
+            death,
+        }
+    })
+}
+
+impl World {
+    fn workload(&self) -> CoreRun {
+        let delete = if self.deletes { 0.05 } else { 0.0 };
+        let spec = CoreSpec {
+            table: String::new(),
+            records: self.records,
+            insert_start: 0,
+            insert_count: self.records,
+            field_count: self.fields,
+            field_name_prefix: "field".to_owned(),
+            field_length: Length::Uniform { min: LEN, max: 40 },
+            read_all_fields: true,
+            write_all_fields: self.whole,
+            integrity: false,
+            versions: true,
+            mix: Mix { read: 0.2, update: 0.5, insert: 0.1, scan: 0.0, read_modify_write: 0.1, delete },
+            keys: KeyDistribution::Zipfian,
+            insert_order: InsertOrder::Hashed,
+            zero_padding: 1,
+            scan_length: Length::Constant { bytes: 1 },
+            operations: Some(self.operations),
+            insert_lag: 4,
+        };
+        spec.check_versions().unwrap();
+        CoreRun::new(spec, SEED).unwrap()
+    }
+}
+
+/// What really became of a write.
+#[derive(Clone, Debug)]
+struct Deed {
+    sent: u64,
+    done: u64,
+    state: State,
+    touches: Write,
+    /// When the store did it, or by which stamp it ordered it.
+    effect: Option<u64>,
+    key: Vec<u8>,
+    values: BTreeMap<usize, Vec<u8>>,
+}
+
+struct Outcome {
+    ledgers: Vec<Ledger<Vec<AtomicU64>>>,
+    deeds: BTreeMap<u64, Deed>,
+    killed: u64,
+    /// Record and field to what stands there.
+    store: BTreeMap<(u64, usize), Vec<u8>>,
+    keys: BTreeMap<u64, Vec<u8>>,
+}
+
+fn run(world: &World, workload: &CoreRun) -> Outcome {
+    let mut draws = Draws::at(world.seed, 0, Purpose::Retry);
+    let (clients, writes) = (world.clients, world.operations);
+    let layout = Layout { writes, clients, workers: clients, ticks: 20_000, exceptions: 10_000 };
+    let mut ledgers: Vec<_> = (0..world.segments)
+        .map(|k| Ledger::create(memory(layout), layout, SEED, Segment { k, n: world.segments }).unwrap())
+        .collect();
+    let start = 1_000 * MS;
+    for ledger in &ledgers {
+        // Each has a clock of its own, which is off by something.
+        ledger.start(start, draws.below(SKEW));
+    }
+    let mut free: Vec<(u64, u64, u64)> =
+        (0..world.segments).flat_map(|k| (0..world.clients).map(move |c| (start, k, c))).collect();
+    let mut steps = vec![0; world.segments as usize];
+    let mut next_tick = vec![start + 10 * MS; world.segments as usize];
+    // About as long as it takes, with 4 ms an operation and pauses of 10 ms.
+    let length = world.operations * 24 * MS / (world.clients * world.segments);
+    let (death, killed) = (world.death.map(|share| start + (length as f64 * share) as u64), world.kill);
+    let killed = killed.map_or(0, |(share, _)| start + (length as f64 * share) as u64);
+    let (mut deeds, mut operation) = (BTreeMap::new(), Operation::default());
+    let mut end = start;
+    // Whoever is free first goes next, so that claims are in the order of time.
+    while let Some(&(now, k, client)) = free.iter().min() {
+        let place = free.iter().position(|&each| each == (now, k, client)).unwrap();
+        let segment = Segment { k, n: world.segments };
+        let (ledger, step) = (&ledgers[k as usize], &mut steps[k as usize]);
+        if *step >= segment.share(world.operations) || death.is_some_and(|death| now > death) {
+            free.swap_remove(place);
+            continue;
+        }
+        while next_tick[k as usize] < now {
+            // The clock is read a while after the counter.
+            ledger.tick(*step, next_tick[k as usize] + draws.below(9 * MS));
+            next_tick[k as usize] += 10 * MS + draws.below(10) * MS;
+        }
+        let index = segment.index(*step);
+        *step += 1;
+        let took = if draws.next_f64() < 0.03 { 90 * MS + draws.below(300 * MS) } else { 1 + draws.below(8 * MS) };
+        let done = now + took;
+        end = end.max(done);
+        free[place].0 = done + draws.below(40 * MS);
+        workload.fill(index, &mut operation);
+        let Some(touches) = workload.write(index) else { continue };
+        let (state, within) = match draws.next_f64() {
+            p if p < 0.9 => (State::Acknowledged, Some(took)),
+            p if p < 0.94 => (State::Refused, None),
+            p if p < 0.96 => (State::Maybe, None),
+            _ => (State::Maybe, Some(2_000 * MS)),
+        };
+        let wrong = draws.next_f64() < world.wrong;
+        let mut effect = within.map(|ns| now + draws.below(ns + 1));
+        if state != State::Maybe && wrong {
+            effect = if state == State::Refused { Some(now) } else { None };
+        }
+        if let Some((_, forgets)) = world.kill {
+            effect = effect.filter(|&at| at > killed || at + forgets * MS < killed);
+        }
+        if !world.server_orders {
+            effect = effect.map(|_| now + draws.below(took));
+        }
+        // What a dead engine was waiting for it noted nowhere.
+        let noted = death.is_none_or(|death| done <= death);
+        if noted {
+            ledger.pen(client as usize).note(workload.number(index).unwrap(), state);
+            if state != State::Acknowledged || took > SLOW_NS {
+                ledger.except(Exception { index, sent: now, done, status: None });
+            }
+        }
+        let state = if noted { state } else { State::Unknown };
+        // A delete leaves the buffer as it finds it.
+        let written = operation.row.fields().flatten().filter(|_| !touches.delete);
+        let values = written.map(|(name, value)| {
+            (workload.field_names().iter().position(|own| own.as_bytes() == name).unwrap(), value.to_vec())
+        });
+        let (key, values) = (operation.key.clone(), values.collect());
+        deeds.insert(index, Deed { sent: now, done, state, touches, effect, key, values });
+    }
+    for ((ledger, step), next) in ledgers.iter().zip(&steps).zip(next_tick) {
+        let last = death.unwrap_or(end).min(end);
+        (next..last).step_by(10 * MS as usize).for_each(|ns| ledger.tick(*step, ns));
+    }
+    if death.is_some() {
+        ledgers = ledgers.into_iter().map(|ledger| Ledger::open(ledger.memory).unwrap()).collect();
+    } else {
+        for (ledger, step) in ledgers.iter().zip(steps) {
+            ledger.close(step, end);
+        }
+    }
+    let (store, keys) = stored(world, workload, &deeds, &mut draws);
+    Outcome { ledgers, deeds, killed, store, keys }
+}
+
+type Stored = (BTreeMap<(u64, usize), Vec<u8>>, BTreeMap<u64, Vec<u8>>);
+
+fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws: &mut Draws) -> Stored {
+    let (mut store, mut keys) = (BTreeMap::new(), BTreeMap::new());
+    for record in 0..world.records + world.operations {
+        let mut key = Vec::new();
+        crate::keys::write_key(&mut key, record, InsertOrder::Hashed, 1);
+        for field in 0..world.fields {
+            let mut value = vec![b'.'; 30];
+            let name = workload.field_names()[field].as_bytes();
+            Stamp::of(SEED, &key).version(Version::load(record)).write(&mut value, name);
+            if record < world.records {
+                store.insert((record, field), value);
+            }
+        }
+        keys.insert(record, key);
+    }
+    let mut done: Vec<&Deed> = deeds.values().filter(|deed| deed.effect.is_some()).collect();
+    done.sort_by_key(|deed| deed.effect);
+    for deed in &done {
+        assert_eq!(keys[&deed.touches.record], deed.key, "a write touches what it says");
+        if deed.touches.delete {
+            (0..world.fields).for_each(|field| drop(store.remove(&(deed.touches.record, field))));
+        }
+        for (&field, value) in &deed.values {
+            assert!(deed.touches.field.is_none_or(|own| own == field));
+            store.insert((deed.touches.record, field), value.clone());
+        }
+    }
+    // An old replica answers.
+    for deed in done {
+        if draws.next_f64() < world.wrong {
+            for (&field, value) in &deed.values {
+                store.insert((deed.touches.record, field), value.clone());
+            }
+        }
+    }
+    (store, keys)
+}
+
+/// Judges every history, and compares with the truth. Returns how many losses were found.
+fn check(world: &World) -> Result<usize, TestCaseError> {
+    let workload = world.workload();
+    let outcome = run(world, &workload);
+    let Outcome { ledgers, deeds, killed, store, keys } = &outcome;
+    let evidence = Evidence::new(ledgers, None, SKEW).unwrap();
+    let records = 0..world.records + world.operations;
+    let mut judge = Judge::new(&workload, &evidence, world.server_orders, records.clone());
+    let mut losses = Vec::new();
+    for (&index, deed) in deeds {
+        let number = workload.number(index).unwrap();
+        prop_assert_eq!(evidence.state(index, number), Some(deed.state), "{} was sent", index);
+        let span = evidence.span(index);
+        prop_assert!(span.begun <= deed.sent + SKEW, "{:?} {:?}", span, deed);
+        prop_assert!(span.done >= deed.done || deed.state == State::Unknown, "{:?} {:?}", span, deed);
+    }
+    let sent = deeds.keys().next_back().map_or(0, |&last| workload.number(last).unwrap());
+    let room = if world.death.is_some() { 96 + 2 * world.clients * world.segments } else { 0 };
+    for (record, field) in records.flat_map(|record| (0..world.fields).map(move |field| (record, field))) {
+        let stamp = Stamp::of(SEED, &keys[&record]);
+        let name = workload.field_names()[field].as_bytes();
+        let shown = match store.get(&(record, field)) {
+            None => Shown::Absent,
+            Some(value) => stamp.read(value, name).map_or(Shown::Unreadable, Shown::Of),
+        };
+        let (finding, deleted) = (judge.judge(record, field, shown), workload.deleted(record));
+        let acknowledged = || {
+            let touching = deeds
+                .iter()
+                .filter(|(_, deed)| deed.touches.record == record && deed.touches.field.is_none_or(|own| own == field));
+            touching.filter(|(_, deed)| deed.state == State::Acknowledged)
+        };
+        let standing = match shown {
+            Shown::Of(Version { phase: Phase::Run, index }) => deeds.get(&index),
+            Shown::Absent => deleted.and_then(|index| deeds.get(&index)),
+            _ => None,
+        };
+        // Of a delete that was not sent when the engine died the ledger may think that it was, if it was one of the next.
+        let next = deleted.map(|index| (index, workload.number(index).unwrap()));
+        let unsure = standing.is_none() && next.is_some_and(|(index, number)| evidence.state(index, number).is_some());
+        prop_assert!(!unsure || shown != Shown::Absent || next.unwrap().1 <= sent + room);
+        let unsure = unsure && shown == Shown::Absent;
+        // By when what stands there was over, as far as can be known at all.
+        let over = match standing {
+            None if unsure => u64::MAX,
+            None => 0,
+            Some(deed) => match deed.state {
+                State::Refused if shown == Shown::Absent => 0,
+                State::Refused => {
+                    prop_assert!(matches!(finding, Finding::Phantom(_)), "{record}/{field}: {finding:?}");
+                    continue;
+                }
+                State::Maybe | State::Unknown if world.server_orders || deed.state == State::Unknown => u64::MAX,
+                _ => deed.done,
+            },
+        };
+        let gone = world.records > record && shown == Shown::Absent && over == 0;
+        let lost = acknowledged().any(|(_, deed)| over < deed.sent) || gone;
+        let plain = acknowledged().any(|(_, deed)| over.saturating_add(APART) < deed.sent) || gone;
+        match finding {
+            Finding::Lost(_) => {
+                prop_assert!(lost, "nothing is lost in {record}/{field}: {shown:?}");
+                losses.push((Loss { record, field, shown }, over));
+            }
+            Finding::Fine | Finding::Overlapped | Finding::CameTrue => {
+                prop_assert!(!plain, "a loss in {record}/{field} is not found: {shown:?}, {finding:?}");
+            }
+            other => prop_assert!(false, "{record}/{field}: {shown:?} is {other:?}"),
+        }
+    }
+    let asked: Vec<Loss> = losses.iter().map(|&(loss, _)| loss).collect();
+    for ((loss, over), age) in losses.iter().zip(judge.ages(&asked, *killed)) {
+        let Some(age) = age else { continue };
+        let oldest = &deeds[&age.oldest];
+        prop_assert!(
+            oldest.state == State::Acknowledged && oldest.sent > *over && oldest.touches.record == loss.record
+        );
+        let real = |ns: u64| *killed as i64 - ns as i64;
+        prop_assert!(age.least_ns <= real(oldest.done), "{age:?}");
+        prop_assert!(age.most_ns + SKEW as i64 >= real(oldest.sent), "{age:?}");
+    }
+    Ok(losses.len())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_loss_is_found_and_none_is_made_up(world in world()) {
+        check(&world)?;
+    }
+
+    /// Hot keys, many clients, overlapping and late writes, an engine that dies: but the store does what it says.
+    #[test]
+    fn an_honest_store_loses_nothing(world in world()) {
+        let found = check(&World { wrong: 0.0, kill: None, ..world })?;
+        prop_assert_eq!(found, 0);
+    }
+}
+
+#[test]
+fn a_killed_server_that_forgets_is_found_out() {
+    let world = World {
+        seed: 1,
+        records: 2_000,
+        fields: 1,
+        whole: true,
+        deletes: false,
+        clients: 4,
+        segments: 2,
+        operations: 4_000,
+        server_orders: true,
+        wrong: 0.0,
+        kill: Some((0.5, 500)),
+        death: None,
+    };
+    assert!(check(&world).unwrap() > 20);
+    assert_eq!(check(&World { kill: None, ..world }).unwrap(), 0);
+}
+
+#[test]
+fn writes_are_numbered_both_ways_and_each_belongs_to_one_segment() {
+    let world = World { segments: 3, ..WHOLE };
+    let workload = world.workload();
+    let mut operation = Operation::default();
+    let mut next = 0;
+    for index in 0..5_000 {
+        workload.fill(index, &mut operation);
+        let write = matches!(operation.kind, Kind::Update | Kind::Insert | Kind::ReadModifyWrite | Kind::Delete);
+        assert_eq!(workload.number(index), write.then_some(next));
+        if write {
+            assert_eq!(workload.index(next), Some(index));
+            next += 1;
+        }
+    }
+    let workload = &workload;
+    let own = |k| (0..next).filter(move |&number| Segment { k, n: 3 }.owns(workload.index(number).unwrap())).count();
+    assert_eq!((0..3).map(own).sum::<usize>() as u64, next);
+}
+
+const WHOLE: World = World {
+    seed: 1,
+    records: 20,
+    fields: 2,
+    whole: false,
+    deletes: true,
+    clients: 2,
+    segments: 1,
+    operations: 5_000,
+    server_orders: true,
+    wrong: 0.0,
+    kill: None,
+    death: None,
+};

@@ -1,0 +1,194 @@
+//! Which write made a value: a text of fixed width at the value's start, printable in any store's text column.
+//!
+//! `R00000000002a9f31c0de`: the phase (`L` load, `R` run), the index of the write in that phase, and a check over seed,
+//! key, field and index. A value of another record, another field or another seed has another check. The check does not
+//! cover the filler behind it.
+
+use crate::random::mix;
+
+const INDEX_DIGITS: usize = 12;
+const CHECK_DIGITS: usize = 8;
+/// Bytes of the text.
+pub const LEN: usize = 1 + INDEX_DIGITS + CHECK_DIGITS;
+
+/// The phase of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It loaded the record.
+    Load,
+    /// It belongs to a run.
+    Run,
+}
+
+/// The write that made a value. Load writes come before those of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// Its phase.
+    pub phase: Phase,
+    /// Its index in that phase; below 2^48.
+    pub index: u64,
+}
+
+impl Version {
+    /// The write of the run at `index`.
+    pub const fn run(index: u64) -> Self {
+        Self { phase: Phase::Run, index }
+    }
+
+    /// The write of the load at `index`.
+    pub const fn load(index: u64) -> Self {
+        Self { phase: Phase::Load, index }
+    }
+
+    /// What a value claims to be, and the check that it carries, right or wrong; `None` if it does not begin as ours do.
+    pub fn parse(value: &[u8]) -> Option<(Self, u32)> {
+        let (mark, rest) = value.split_first()?;
+        let phase = match mark {
+            b'L' => Phase::Load,
+            b'R' => Phase::Run,
+            _ => return None,
+        };
+        let (index, rest) = rest.split_at_checked(INDEX_DIGITS)?;
+        let (check, _) = rest.split_at_checked(CHECK_DIGITS)?;
+        Some((Self { phase, index: number(index)? }, number(check)? as u32))
+    }
+}
+
+/// What the versions of one record's fields have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// For the record with this key.
+    #[inline]
+    pub fn of(seed: u64, key: &[u8]) -> Self {
+        Self(hash(mix(seed), key))
+    }
+
+    /// For a write to this record.
+    #[inline]
+    pub fn version(self, version: Version) -> Mark {
+        let mut text = [0; 1 + INDEX_DIGITS];
+        text[0] = if version.phase == Phase::Load { b'L' } else { b'R' };
+        text[1..5].copy_from_slice(&hex((version.index >> 32) as u32)[4..]);
+        text[5..].copy_from_slice(&hex(version.index as u32));
+        Mark { text, state: mix(self.0 ^ (version.index << 1 | u64::from(version.phase == Phase::Run))) }
+    }
+
+    /// The version of a value of this record's `field`; `None` if its check is wrong.
+    #[inline]
+    pub fn read(self, value: &[u8], field: &[u8]) -> Option<Version> {
+        let (version, check) = Version::parse(value)?;
+        (check == self.version(version).check(field)).then_some(version)
+    }
+}
+
+/// Writes the versions of one write's fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    text: [u8; 1 + INDEX_DIGITS],
+    state: u64,
+}
+
+impl Mark {
+    #[inline]
+    fn check(&self, field: &[u8]) -> u32 {
+        (mix(self.state ^ hash(0, field)) >> 32) as u32
+    }
+
+    /// Overwrites the start of a value. One that is too short stays as it is: specs with such values are refused.
+    #[inline]
+    pub fn write(&self, value: &mut [u8], field: &[u8]) {
+        if let Some(start) = value.first_chunk_mut::<LEN>() {
+            start[..self.text.len()].copy_from_slice(&self.text);
+            start[self.text.len()..].copy_from_slice(&hex(self.check(field)));
+        }
+    }
+}
+
+/// Eight bytes a round; keys have some twenty.
+#[inline]
+fn hash(start: u64, text: &[u8]) -> u64 {
+    let (words, rest) = text.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let state = words.iter().fold(start ^ text.len() as u64, |state, word| mix(state ^ u64::from_le_bytes(*word)));
+    mix(state ^ u64::from_le_bytes(last))
+}
+
+/// Eight lower-case digits at once: one a byte of a word.
+#[inline]
+const fn hex(x: u32) -> [u8; 8] {
+    let mut x = x as u64;
+    x = (x << 16 | x) & 0x0000_ffff_0000_ffff;
+    x = (x << 8 | x) & 0x00ff_00ff_00ff_00ff;
+    x = (x << 4 | x) & 0x0f0f_0f0f_0f0f_0f0f;
+    // A digit above 9 carries into bit 4 when 6 is added; letters stand 39 beyond where the digits would go on.
+    let letters = ((x + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+    (x + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
+}
+
+#[inline]
+fn number(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0u64, |sum, &digit| {
+        let digit = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(sum << 4 | u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(seed: u64, key: &str, field: &str, version: Version) -> Vec<u8> {
+        let mut value = vec![b'x'; LEN + 3];
+        Stamp::of(seed, key.as_bytes()).version(version).write(&mut value, field.as_bytes());
+        value
+    }
+
+    #[test]
+    fn the_text_is_of_fixed_width_and_begins_with_phase_and_index() {
+        let text = String::from_utf8(written(1, "user1", "field0", Version::run(42))).unwrap();
+        assert!(text.starts_with("R00000000002a") && text.ends_with("xxx"), "{text}");
+        assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
+        assert!(written(1, "user1", "field0", Version::load(0xfeed_dead_beef)).starts_with(b"Lfeeddeadbeef"));
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_those_of_the_standard_library() {
+        for x in (0..=u16::MAX).map(u32::from).flat_map(|x| [x, x << 16, !x]) {
+            assert_eq!(hex(x), format!("{x:08x}").as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_and_belongs_to_its_place_alone(
+            seed: u64, key in "[a-z0-9]{0,30}", field in "[a-z0-9]{1,20}", index in 0u64..1 << 48, run: bool,
+        ) {
+            let version = if run { Version::run(index) } else { Version::load(index) };
+            let value = written(seed, &key, &field, version);
+            let read = |seed, key: &str, field: &str| Stamp::of(seed, key.as_bytes()).read(&value, field.as_bytes());
+            prop_assert_eq!(read(seed, &key, &field), Some(version));
+            prop_assert_eq!(read(seed ^ 1, &key, &field), None);
+            prop_assert_eq!(read(seed, &format!("{key}0"), &field), None);
+            prop_assert_eq!(read(seed, &key, &format!("{field}0")), None);
+            for at in 0..LEN {
+                let mut torn = value.clone();
+                torn[at] = if torn[at] == b'0' { b'1' } else { b'0' };
+                prop_assert_eq!(Stamp::of(seed, key.as_bytes()).read(&torn, field.as_bytes()), None);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_parsed_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = Version::parse(&value);
+            prop_assert_eq!(Stamp::of(1, b"user1").read(&value, b"field0"), None);
+        }
+    }
+}
