@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::core::{CoreRun, CoreSpec, Mix};
 use crate::keys::{InsertOrder, KeyDistribution};
-use crate::operation::{Kind, Operation, Workload};
+use crate::operation::{Kind, Operation, RecordWorkload, Workload};
 use crate::random::{Draws, Purpose};
 use crate::values::Length;
 use crate::version::{LEN, Phase, Stamp, Version};
