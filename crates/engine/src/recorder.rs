@@ -619,3 +619,84 @@ impl IntervalCursor {
         self.interval
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loadstone_load::Kind;
+
+    use super::*;
+
+    const SHAPE: Shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
+
+    fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64) {
+        let times = Times { due: 0, sent: 0, done: ns };
+        recorder.step(Step { id: Kind::Read.step(), status, times, generator_ns: 1, interval });
+        recorder.operation(&Ended { status, rows: 1, bytes: 1, due_ns: 0, done_ns: ns, interval });
+        recorder.ended_in(interval, status);
+    }
+
+    /// A writer that never waits, and a reader that is now quick and now slow: every interval has what was due in it.
+    #[test]
+    fn intervals_are_exact_whenever_they_are_read() {
+        const EACH: u64 = 500;
+        const INTERVALS: u64 = 2_000;
+        let shape = Shape { sinks: vec![Sink::HdrNs], ..SHAPE };
+        let recorder = Arc::new(Recorder::new(&shape, 1));
+        let mut reader = Reader::new(vec![Arc::clone(&recorder)]);
+        let (mut all, now) = (BTreeMap::new(), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for i in 0..EACH * INTERVALS {
+                    now.store(i / EACH, Ordering::Release);
+                    // Some operations end in a later interval than they were due in.
+                    let late = i % 7 == 0 && i > 3 * EACH;
+                    record(&recorder, i / EACH - if late { 1 + i % 3 } else { 0 }, Status::Ok, i % 1_000);
+                }
+            });
+            let mut rounds = 0u32;
+            while !writer.is_finished() {
+                reader.read(now.load(Ordering::Acquire), false, &mut all);
+                rounds += 1;
+                std::thread::sleep(std::time::Duration::from_micros(u64::from(rounds % 5) * 100));
+            }
+        });
+        reader.read(INTERVALS - 1, true, &mut all);
+        let mut expected = BTreeMap::<u64, (u64, u64)>::new();
+        for i in 0..EACH * INTERVALS {
+            let late = i % 7 == 0 && i > 3 * EACH;
+            let own = expected.entry(i / EACH - if late { 1 + i % 3 } else { 0 }).or_default();
+            if i % 1_000 > SHAPE.deadline_ns { own.1 += 1 } else { own.0 += 1 }
+        }
+        let found: BTreeMap<u64, (u64, u64)> =
+            all.iter().map(|(&k, more)| (k, (more.counts[0], more.counts[1]))).collect();
+        assert_eq!(found, expected);
+        for (interval, more) in &all {
+            let [service, response, lower] = &more.latencies[&(Kind::Read.step(), Status::Ok)];
+            let counts = [service.count(), response.count(), lower.count()];
+            assert_eq!(counts, [more.counts[0] + more.counts[1]; 3], "interval {interval}");
+        }
+        assert_eq!(all.values().map(|more| more.completed).sum::<u64>(), EACH * INTERVALS);
+        assert_eq!(totals(&[recorder]).succeeded, EACH * INTERVALS);
+    }
+
+    #[test]
+    fn outcomes_are_counted_as_what_they_are() {
+        let recorder = Recorder::new(&SHAPE, 1);
+        for (status, ns) in [
+            (Status::Ok, 500),
+            (Status::Ok, 501),
+            (Status::BatchedOk, 1),
+            (Status::Timeout, 1),
+            (Status::NotFound, 1),
+            (Status::NotYet, 1),
+        ] {
+            record(&recorder, 0, status, ns);
+        }
+        let mut all = BTreeMap::new();
+        let recorders = [Arc::new(recorder)];
+        Reader::new(recorders.to_vec()).read(0, true, &mut all);
+        assert_eq!((all[&0].counts, all[&0].ended, all[&0].completed), ([2, 1, 2, 1], 6, 3));
+        let totals = totals(&recorders);
+        assert_eq!((totals.succeeded, totals.failed(), totals.not_yet, totals.batched), (3, 2, 1, 1));
+    }
+}
