@@ -52,9 +52,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Earlier:
-    """Operations of an earlier interval that ended since the last event; they add to that interval."""
+    """What came to an earlier interval since the last event; it adds to that interval."""
 
     k: int
+    completed: int
+    ended: int
     good: int
     late: int
     failed: int

@@ -55,7 +55,7 @@ impl Pulse {
         }
     }
 
-    /// Ticks until `over`; counts the ticks within the window.
+    /// Ticks until `over`; counts the ticks that reach into the window.
     pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
         while !over() {
             let due = timer.now_ns() + TICK_NS;
@@ -67,7 +67,7 @@ impl Pulse {
     /// Counts a tick that was to wake at `due` and woke at `woke`.
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
         // One that was woken early, by a stop, is none.
-        if woke >= due && borders.counts(due) {
+        if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
             self.lag.record(woke - due);
         }
     }

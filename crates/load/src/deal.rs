@@ -113,9 +113,8 @@ impl Deal {
     /// How many operations of any of the counted `kinds` have an index below `index`.
     #[inline]
     pub fn before_any(&self, kinds: &[Kind], index: u64) -> u64 {
-        let (decks, place) = (index / self.deck, self.place(index));
-        let dealt = kinds.iter().map(|&kind| kind as usize).filter(|&kind| self.quota[kind] > 0);
-        dealt.map(|kind| decks * self.quota[kind] + u64::from(self.before[kind][place])).sum()
+        let card = self.card(index);
+        kinds.iter().map(|&kind| self.before_card(kind, card)).sum()
     }
 
     /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them is dealt.

@@ -17,9 +17,9 @@ class Row:
 
     start_ns: int
     length_ns: int
-    completed: int
-    ended: int
     due: int | None
+    completed: int = 0
+    ended: int = 0
 
 
 class Course:
@@ -40,15 +40,16 @@ class Course:
     def take(self, interval: Interval) -> None:
         """Adds an interval, and to earlier ones what ended since."""
         self.memory_max = max(self.memory_max, interval.memory_bytes)
-        self._rows[interval.k] = Row(
-            interval.start_ns, interval.length_ns, interval.completed, interval.ended, interval.due
-        )
+        self._rows[interval.k] = Row(interval.start_ns, interval.length_ns, interval.due)
         self._add(interval)
         for each in interval.earlier:
             self._add(each)
 
     def _add(self, part: Interval | Earlier) -> None:
-        """Adds to an interval what ended of it."""
+        """Adds to an interval what came to it."""
+        if row := self._rows.get(part.k):
+            row.completed += part.completed
+            row.ended += part.ended
         self._failed[part.k] += part.failed
         self._latencies[part.k] += [latency(outcome) for outcome in part.outcomes if counts(outcome)]
 
