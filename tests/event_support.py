@@ -94,7 +94,8 @@ def interval(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str
 def earlier(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     """What ended of the k-th second since the last event, well."""
     good = sum(each["count"] for each in outcomes)
-    return {"k": k, "good": good, "late": 0, "failed": 0, "not_yet": 0, "outcomes": outcomes, **changes}
+    counts = {"completed": 0, "ended": 0, "good": good, "late": 0, "failed": 0, "not_yet": 0}
+    return {"k": k, **counts, "outcomes": outcomes, **changes}
 
 
 def executor(name: str, clients: int, busy: float, lag: Iterable[int]) -> dict[str, Any]:
