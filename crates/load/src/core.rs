@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::deal::{Card, Deal};
+use crate::deal::Deal;
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
 pub use crate::mix::Mix;
@@ -235,29 +235,29 @@ impl CoreRun {
     /// The records that surely exist when the operation at `index` is sent: those loaded, plus the inserts before it
     /// less the lag, less the records deleted from the low end (with the same lag ahead).
     #[inline]
-    fn existing(&self, card: Card) -> Existing {
+    fn existing(&self, index: u64) -> Existing {
         let spec = &self.shape.spec;
-        let inserted = self.deal.before_card(Kind::Insert, card).saturating_sub(spec.insert_lag);
+        let inserted = self.deal.before(Kind::Insert, index).saturating_sub(spec.insert_lag);
         let last = (spec.records + inserted).saturating_sub(1);
         if !self.deal.deals(Kind::Delete) {
             return Existing { first: spec.insert_start.min(last), last };
         }
-        let deleted = self.deal.before_card(Kind::Delete, card) + spec.insert_lag;
+        let deleted = self.deal.before(Kind::Delete, index) + spec.insert_lag;
         Existing { first: (spec.insert_start + deleted).min(last), last }
     }
 
     #[inline]
-    fn choose(&self, index: u64, card: Card, draws: &mut Draws) -> u64 {
-        let turn = index - self.deal.before_card(Kind::Insert, card);
-        self.chooser.choose(turn, self.existing(card), draws)
+    fn choose(&self, index: u64, draws: &mut Draws) -> u64 {
+        let turn = index - self.deal.before(Kind::Insert, index);
+        self.chooser.choose(turn, self.existing(index), draws)
     }
 
     #[inline]
-    fn record(&self, kind: Kind, index: u64, card: Card, draws: &mut Draws) -> u64 {
+    fn record(&self, kind: Kind, index: u64, draws: &mut Draws) -> u64 {
         match kind {
-            Kind::Insert => self.shape.spec.records + self.deal.before_card(Kind::Insert, card),
-            Kind::Delete => self.shape.spec.insert_start + self.deal.before_card(Kind::Delete, card),
-            _ => self.choose(index, card, draws),
+            Kind::Insert => self.shape.spec.records + self.deal.before(Kind::Insert, index),
+            Kind::Delete => self.shape.spec.insert_start + self.deal.before(Kind::Delete, index),
+            _ => self.choose(index, draws),
         }
     }
 
@@ -280,12 +280,11 @@ impl Workload for CoreRun {
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
-        let card = self.deal.card(index);
-        let kind = self.deal.kind_of(card);
+        let kind = self.deal.kind(index);
         operation.index = index;
         operation.kind = kind;
         let mut draws = Draws::at(self.shape.seed, index, Purpose::Key);
-        let record = self.record(kind, index, card, &mut draws);
+        let record = self.record(kind, index, &mut draws);
         self.shape.set_key(operation, record);
         match kind {
             Kind::Insert => self.shape.write_all(operation),

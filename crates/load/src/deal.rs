@@ -25,13 +25,6 @@ pub struct Deal {
     before: [Vec<u16>; Kind::COUNT],
 }
 
-/// What is dealt to one index.
-#[derive(Clone, Copy, Debug)]
-pub struct Card {
-    block: u64,
-    place: usize,
-}
-
 impl Deal {
     /// No kind is dealt more rarely than once in so many operations.
     pub const RAREST: usize = DECKS[3];
@@ -74,40 +67,27 @@ impl Deal {
         Some(Self { seed, deck: deck as u64, shuffles: shuffles as u64, kinds, quota, before })
     }
 
-    /// What is dealt to `index`: found once, then asked for its kind and for the counts before it.
     #[inline]
-    pub fn card(&self, index: u64) -> Card {
+    fn place(&self, index: u64) -> usize {
         let block = index / self.deck;
         let shuffle = Draws::at(self.seed, block, Purpose::Deal).below(self.shuffles);
-        Card { block, place: (shuffle * self.deck + index % self.deck) as usize }
-    }
-
-    /// The kind of a card.
-    #[inline]
-    pub fn kind_of(&self, card: Card) -> Kind {
-        self.kinds[card.place]
-    }
-
-    /// How many operations of a counted `kind` come before a card.
-    #[inline]
-    pub fn before_card(&self, kind: Kind, card: Card) -> u64 {
-        let quota = self.quota[kind as usize];
-        if quota == 0 {
-            return 0;
-        }
-        card.block * quota + u64::from(self.before[kind as usize][card.place])
+        (shuffle * self.deck + index % self.deck) as usize
     }
 
     /// The kind of the operation at `index`.
     #[inline]
     pub fn kind(&self, index: u64) -> Kind {
-        self.kind_of(self.card(index))
+        self.kinds[self.place(index)]
     }
 
     /// How many operations of a counted `kind` have an index below `index`.
     #[inline]
     pub fn before(&self, kind: Kind, index: u64) -> u64 {
-        self.before_card(kind, self.card(index))
+        let quota = self.quota[kind as usize];
+        if quota == 0 {
+            return 0;
+        }
+        index / self.deck * quota + u64::from(self.before[kind as usize][self.place(index)])
     }
 
     /// How many operations of any of the counted `kinds` have an index below `index`.

@@ -21,12 +21,11 @@ impl Writes for CoreRun {
 
     fn write(&self, index: u64) -> Option<Write> {
         let spec = &self.shape.spec;
-        let card = self.deal.card(index);
-        let kind = self.deal.kind_of(card);
+        let kind = self.deal.kind(index);
         if !KINDS.contains(&kind) {
             return None;
         }
-        let record = self.record(kind, index, card, &mut Draws::at(self.shape.seed, index, Purpose::Key));
+        let record = self.record(kind, index, &mut Draws::at(self.shape.seed, index, Purpose::Key));
         let whole = spec.write_all_fields || matches!(kind, Kind::Insert | Kind::Delete);
         let field = || self.shape.choose_field(&mut Draws::at(self.shape.seed, index, Purpose::Value)).1;
         Some(Write { record, field: (!whole).then(field), delete: kind == Kind::Delete })
