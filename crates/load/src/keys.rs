@@ -134,52 +134,40 @@ impl Chooser {
     }
 
     /// A record number within `existing`. `turn` counts the choices made before this one.
-    ///
-    /// Each distribution has a loop of its own: in a shared one, the compiler computes what `latest` needs before the
-    /// loop, for every distribution.
     #[inline]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
+        let mut number = 0;
+        let redraws = if let Self::Zipfian(.., redraws) = self { *redraws } else { REDRAWS };
+        for _ in 0..redraws {
+            match self.draw(turn, existing, draws) {
+                Some(n) if n >= existing.first && n <= existing.last => return n,
+                Some(n) => number = n,
+                None => {}
+            }
+        }
+        existing.first + number % (existing.last.saturating_sub(existing.first) + 1)
+    }
+
+    #[inline]
+    fn draw(&self, turn: u64, existing: Existing, draws: &mut Draws) -> Option<u64> {
         match self {
-            Self::Uniform(range) => within(existing, REDRAWS, || Some(range.start + draws.below(range.count))),
-            Self::Sequential(range) => within(existing, 1, || Some(range.start + turn % range.count)),
-            Self::Zipfian(range, zipfian, redraws) => {
-                within(existing, *redraws, || Some(range.start + zipfian.next(draws)))
-            }
-            Self::Latest(zipfian) => {
-                let now = zipfian.over(existing.last);
-                within(existing, REDRAWS, || Some(existing.last - now.next(draws)))
-            }
+            Self::Uniform(range) => Some(range.start + draws.below(range.count)),
+            Self::Sequential(range) => Some(range.start + turn % range.count),
+            Self::Zipfian(range, zipfian, _) => Some(range.start + zipfian.next(draws)),
+            Self::Latest(zipfian) => Some(existing.last - zipfian.next(existing.last, draws)),
             Self::Hotspot(range, hot, share) => {
                 let cold = range.count - (*hot).min(range.count);
-                within(existing, REDRAWS, || {
-                    let number = if (draws.next_f64() < *share && *hot > 0) || cold == 0 {
-                        draws.below(*hot)
-                    } else {
-                        hot + draws.below(cold)
-                    };
-                    Some(range.start + number)
-                })
+                let number = if (draws.next_f64() < *share && *hot > 0) || cold == 0 {
+                    draws.below(*hot)
+                } else {
+                    hot + draws.below(cold)
+                };
+                Some(range.start + number)
             }
-            Self::Exponential(scale) => {
-                within(existing, REDRAWS, || existing.last.checked_sub((draws.exponential() * scale) as u64))
-            }
-            Self::TrueZipfian(range, zipfian) => within(existing, REDRAWS, || Some(range.start + zipfian.next(draws))),
+            Self::Exponential(scale) => existing.last.checked_sub((draws.exponential() * scale) as u64),
+            Self::TrueZipfian(range, zipfian) => Some(range.start + zipfian.next(draws)),
         }
     }
-}
-
-/// The first number drawn that exists; after `redraws` draws, the last one folded into those that do.
-#[inline]
-fn within(existing: Existing, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
-    let mut number = 0;
-    for _ in 0..redraws {
-        match draw() {
-            Some(n) if n >= existing.first && n <= existing.last => return n,
-            Some(n) => number = n,
-            None => {}
-        }
-    }
-    existing.first + number % (existing.last.saturating_sub(existing.first) + 1)
 }
 
 /// Writes the key of a record: `user`, zeros up to `zero_padding` digits, the number or its hash.

@@ -10,8 +10,6 @@ use crate::random::{Draws, mix};
 
 /// YCSB's exponent.
 pub const THETA: f64 = 0.99;
-/// 1 + 2^−θ: zeta of two items.
-const SECOND: f64 = 1.503_477_775_028_359_4;
 /// Terms of zeta that are summed one by one; beyond, Euler and Maclaurin's formula is exact to 1e-12.
 const SUMMED: u64 = 128;
 
@@ -49,18 +47,21 @@ pub struct Zipfian {
     items: f64,
     zetan: f64,
     eta: f64,
+    second: f64,
 }
 
 impl Zipfian {
     /// Over `items` ≥ 1 ranks with YCSB's exponent.
     pub fn new(items: u64) -> Self {
-        Self::with_eta_head(items, eta_head(items), zeta(items, THETA))
+        Self::with_zeta(items, items, zeta(items, THETA))
     }
 
-    /// With a zeta known already, and the part of eta's formula that depends on the items.
-    #[inline]
-    fn with_eta_head(items: u64, eta_head: f64, zetan: f64) -> Self {
-        Self { items: items as f64, zetan, eta: eta_head / (1.0 - SECOND / zetan) }
+    /// With a zeta known already, and with `eta_items` in eta's formula: YCSB's growing generator leaves it at the
+    /// number it was made with.
+    fn with_zeta(items: u64, eta_items: u64, zetan: f64) -> Self {
+        let second = 1.0 + 0.5f64.powf(THETA);
+        let eta = (1.0 - (2.0 / eta_items as f64).powf(1.0 - THETA)) / (1.0 - second / zetan);
+        Self { items: items as f64, zetan, eta, second }
     }
 
     /// The rank at quantile `u` in `[0, 1)`.
@@ -70,16 +71,11 @@ impl Zipfian {
         if uz < 1.0 {
             return 0;
         }
-        if uz < SECOND {
+        if uz < self.second {
             return 1;
         }
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as u64
     }
-}
-
-/// 1 − (2 ÷ items)^(1 − θ), the part of eta's formula that depends on the items alone.
-fn eta_head(items: u64) -> f64 {
-    1.0 - (2.0 / items as f64).powf(1.0 - THETA)
 }
 
 /// x^α for α = 1 ÷ (1 − θ). YCSB computes α = 99.99999999999991 and takes `Math.pow`; the difference to x^100 is a factor of
@@ -106,9 +102,7 @@ impl ScrambledZipfian {
 
     /// Scatters ranks over `items` ≥ 1 places.
     pub fn new(items: u64) -> Self {
-        let eta_head = eta_head(Self::INNER_ITEMS);
-        let inner = Zipfian::with_eta_head(Self::INNER_ITEMS, eta_head, Self::INNER_ZETA);
-        Self { inner, items: items.max(1) }
+        Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ITEMS, Self::INNER_ZETA), items: items.max(1) }
     }
 
     /// The next place.
@@ -121,8 +115,7 @@ impl ScrambledZipfian {
 /// YCSB's `latest`: a zipfian over a number of items that grows while the run inserts.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowingZipfian {
-    /// What of eta stays: YCSB's growing generator leaves it at the number of items it was made with.
-    eta_head: f64,
+    made_with: u64,
     /// zeta up to `SUMMED` less the formula's value there, so that zeta(n) costs one power.
     offset: f64,
     tail: Tail,
@@ -132,31 +125,16 @@ impl GrowingZipfian {
     /// Made with `items` ≥ 1.
     pub fn new(items: u64) -> Self {
         let tail = Tail::new(THETA);
-        let offset = zeta(SUMMED, THETA) - tail.at(SUMMED as f64);
-        Self { eta_head: eta_head(items.max(1)), offset, tail }
+        let items = items.max(1);
+        Self { made_with: items, offset: zeta(SUMMED, THETA) - tail.at(SUMMED as f64), tail }
     }
 
-    /// Ranks in `0..items`, for the number of items there are now.
+    /// A rank in `0..items`, for the number of items there are now.
     #[inline]
-    pub fn over(&self, items: u64) -> Recent {
+    pub fn next(&self, items: u64, draws: &mut Draws) -> u64 {
         let items = items.max(1);
         let zetan = if items <= SUMMED { zeta(items, THETA) } else { self.offset + self.tail.at(items as f64) };
-        Recent { zipfian: Zipfian::with_eta_head(items, self.eta_head, zetan), last: items - 1 }
-    }
-}
-
-/// A [`GrowingZipfian`] over the items of one moment.
-#[derive(Clone, Copy, Debug)]
-pub struct Recent {
-    zipfian: Zipfian,
-    last: u64,
-}
-
-impl Recent {
-    /// The next rank.
-    #[inline]
-    pub fn next(&self, draws: &mut Draws) -> u64 {
-        self.zipfian.rank(draws.next_f64()).min(self.last)
+        Zipfian::with_zeta(items, self.made_with, zetan).rank(draws.next_f64()).min(items - 1)
     }
 }
 
@@ -246,11 +224,6 @@ mod tests {
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() <= 1e-11 * b.abs()
-    }
-
-    #[test]
-    fn zeta_of_two_items_is_the_constant() {
-        assert_eq!(SECOND.to_bits(), (1.0 + 0.5f64.powf(THETA)).to_bits());
     }
 
     /// Internals of YCSB's own generator, printed by it.
