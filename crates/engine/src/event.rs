@@ -204,8 +204,6 @@ pub struct Summary {
     pub executors: Vec<Executor>,
     /// The clock that everything was measured by.
     pub clock: Clock,
-    /// Latencies above what a histogram holds, 39 hours: they stand in it as that.
-    pub saturated_values: u64,
     /// CPU time of the engine while measuring, ns: user, then system.
     pub cpu_ns: [u64; 2],
     /// Peak resident memory of the engine, bytes.
@@ -304,16 +302,11 @@ pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outco
                 service: encode(service),
                 response: open.then(|| encode(response)),
                 response_lower: open.then(|| encode(lower)),
-                service_ns_sum: summed.then(|| whole(service.sum())),
-                response_ns_sum: (summed && open).then(|| whole(response.sum())),
+                service_ns_sum: summed.then(|| service.sum()),
+                response_ns_sum: (summed && open).then(|| response.sum()),
             }
         })
         .collect()
-}
-
-/// A sum of ns as JSON numbers hold it: 500 years of waiting, and no more.
-fn whole(sum: u128) -> u64 {
-    u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
 /// The outcomes of operations whose end was not seen.

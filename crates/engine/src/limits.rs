@@ -6,8 +6,8 @@ use crate::error::EngineError;
 
 /// Mappings of a client's thread: its stack with a guard page, its histograms, its share of the allocator's arenas.
 const MAPPINGS_PER_THREAD: u64 = 8;
-/// Address space of a client's thread beside its stack: histograms of four kinds of operation, in two slots.
-const BYTES_PER_THREAD: u64 = 8 * 311_296;
+/// Address space of a client's thread beside its stack: histograms of four kinds of operation.
+const BYTES_PER_THREAD: u64 = 4 * 270_336;
 
 /// Files that the engine has open beside its connections: its own, its executors' and its store's.
 const FILES_BESIDE: u64 = 256;

@@ -265,7 +265,6 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
             jumps: closed.clock.map_or(0, |clock| clock.jumps),
             reversals: crate::clock::reversals(),
         },
-        saturated_values: closed.latencies.values().flatten().map(Reading::saturated).sum(),
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,

@@ -16,9 +16,9 @@ use crate::status::Status;
 /// 2,048 exact values first, then 1,024 per doubling: three significant digits.
 const SUB_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BITS - 1);
-/// Values up to 2^47 − 1: 39 hours in ns, over four years in µs.
-const VALUE_BITS: u32 = 47;
-/// Larger values are recorded as this, and counted as saturated with all others of its bucket.
+/// Values up to 2^42 − 1: over an hour in ns, over 50 days in µs.
+const VALUE_BITS: u32 = 42;
+/// Larger values are recorded as this.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
 
@@ -118,7 +118,7 @@ impl Grid {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     counts: Vec<u64>,
-    sum: u128,
+    sum: u64,
 }
 
 impl Reading {
@@ -130,7 +130,7 @@ impl Reading {
             }
             self.counts[at] += n;
         }
-        self.sum += u128::from(grid.sum.load(Ordering::Relaxed));
+        self.sum = self.sum.wrapping_add(grid.sum.load(Ordering::Relaxed));
     }
 
     /// Counts one value.
@@ -145,7 +145,7 @@ impl Reading {
             self.counts.resize(at + 1, 0);
         }
         self.counts[at] += n;
-        self.sum += u128::from(value) * u128::from(n);
+        self.sum = self.sum.wrapping_add(value.wrapping_mul(n));
     }
 
     /// Adds another reading.
@@ -156,7 +156,7 @@ impl Reading {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
-        self.sum += other.sum;
+        self.sum = self.sum.wrapping_add(other.sum);
     }
 
     /// What came since an earlier reading of the same grids.
@@ -166,7 +166,7 @@ impl Reading {
         for (mine, theirs) in counts.iter_mut().zip(&earlier.counts) {
             *mine = mine.saturating_sub(*theirs);
         }
-        Self { counts, sum: self.sum.saturating_sub(earlier.sum) }
+        Self { counts, sum: self.sum.wrapping_sub(earlier.sum) }
     }
 
     /// How many values.
@@ -175,13 +175,8 @@ impl Reading {
     }
 
     /// The exact sum of the values (those above [`VALUE_MAX`] included as they were).
-    pub const fn sum(&self) -> u128 {
+    pub const fn sum(&self) -> u64 {
         self.sum
-    }
-
-    /// How many values were too large for their size to be told.
-    pub fn saturated(&self) -> u64 {
-        self.counts.get(bucket(VALUE_MAX)).copied().unwrap_or(0)
     }
 
     /// The buckets in use: lowest and highest value, and how many values, in rising order.
@@ -265,9 +260,7 @@ mod tests {
         grid.record(u64::MAX);
         let mut reading = Reading::default();
         reading.add(&grid);
-        assert_eq!((reading.histogram().max(), reading.saturated()), (VALUE_MAX, 1));
-        reading.record(1 << 46);
-        assert_eq!((reading.count(), reading.saturated()), (2, 1));
+        assert_eq!(reading.histogram().max(), VALUE_MAX);
     }
 
     proptest! {
@@ -295,7 +288,7 @@ mod tests {
     }
                 merged.merge(&now.since(&last));
                 prop_assert_eq!(merged.histogram(), whole);
-                prop_assert_eq!(merged.sum(), values.iter().map(|&value| u128::from(value)).sum::<u128>());
+                prop_assert_eq!(merged.sum(), values.iter().sum::<u64>());
             }
         }
 }
