@@ -25,6 +25,14 @@ pub struct Deal {
     before: [Vec<u16>; Kind::COUNT],
 }
 
+/// Where an operation stands in the deal.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    block: u64,
+    /// Among the cards of all shuffles.
+    card: usize,
+}
+
 impl Deal {
     /// No kind is dealt more rarely than once in so many operations.
     pub const RAREST: usize = DECKS[3];
@@ -67,27 +75,40 @@ impl Deal {
         Some(Self { seed, deck: deck as u64, shuffles: shuffles as u64, kinds, quota, before })
     }
 
+    /// Where the operation at `index` stands: a caller with several questions about it looks this up once.
     #[inline]
-    fn place(&self, index: u64) -> usize {
+    pub fn place(&self, index: u64) -> Place {
         let block = index / self.deck;
         let shuffle = Draws::at(self.seed, block, Purpose::Deal).below(self.shuffles);
-        (shuffle * self.deck + index % self.deck) as usize
+        Place { block, card: (shuffle * self.deck + index % self.deck) as usize }
+    }
+
+    /// The kind of the operation at a place.
+    #[inline]
+    pub fn kind_at(&self, place: Place) -> Kind {
+        self.kinds[place.card]
     }
 
     /// The kind of the operation at `index`.
     #[inline]
     pub fn kind(&self, index: u64) -> Kind {
-        self.kinds[self.place(index)]
+        self.kind_at(self.place(index))
     }
 
     /// How many operations of a counted `kind` have an index below `index`.
     #[inline]
     pub fn before(&self, kind: Kind, index: u64) -> u64 {
+        self.before_at(kind, self.place(index))
+    }
+
+    /// How many operations of a counted `kind` stand before a place.
+    #[inline]
+    pub fn before_at(&self, kind: Kind, place: Place) -> u64 {
         let quota = self.quota[kind as usize];
         if quota == 0 {
             return 0;
         }
-        index / self.deck * quota + u64::from(self.before[kind as usize][self.place(index)])
+        place.block * quota + u64::from(self.before[kind as usize][place.card])
     }
 
     /// Whether any operation of `kind` is dealt.
