@@ -40,8 +40,10 @@ pub(super) struct Block {
 /// Level l holds 2^l chunks, so the table grows without moving what is there.
 #[derive(Debug)]
 struct Sums {
-    levels: [OnceLock<Box<[OnceLock<Box<Chunk>>]>>; LEVELS],
+    levels: [OnceLock<Level>; LEVELS],
 }
+
+type Level = Box<[OnceLock<Box<Chunk>>]>;
 
 #[derive(Debug)]
 struct Chunk {
