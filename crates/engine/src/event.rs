@@ -216,6 +216,9 @@ pub struct Summary {
     /// Seconds the store took to become idle afterwards, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
+    /// Latencies above what a histogram holds, 39 hours, over all outcomes: they stand there as that.
+    #[serde(default)]
+    pub saturated_values: u64,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
     /// The first message of each kind of failure, by `OPERATION STATUS`.
@@ -289,6 +292,11 @@ pub fn encode(reading: &Reading) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
+/// A sum of ns as the event tells it: 584 years at the most.
+fn sum_ns(reading: &Reading) -> u64 {
+    u64::try_from(reading.sum()).unwrap_or(u64::MAX)
+}
+
 /// The outcomes of readings, by the names of their steps. `summed`: with their sums.
 pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
     latencies
@@ -302,8 +310,8 @@ pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outco
                 service: encode(service),
                 response: open.then(|| encode(response)),
                 response_lower: open.then(|| encode(lower)),
-                service_ns_sum: summed.then(|| service.sum()),
-                response_ns_sum: (summed && open).then(|| response.sum()),
+                service_ns_sum: summed.then(|| sum_ns(service)),
+                response_ns_sum: (summed && open).then(|| sum_ns(response)),
             }
         })
         .collect()

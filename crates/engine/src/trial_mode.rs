@@ -274,6 +274,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
             .map(|own| Collection { collector: own.collector.clone(), count: own.count, time_ms: own.time_ms })
             .collect(),
         settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
+        saturated_values: closed.latencies.values().flatten().map(Reading::saturated).sum(),
         outcomes: all,
         words: closed
             .moment

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::deal::Deal;
+use crate::deal::{self, Deal};
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
 pub use crate::mix::Mix;
@@ -232,32 +232,32 @@ impl CoreRun {
         Some(Self { shape: Shape::new(spec, seed, Phase::Run), deal, chooser, scan_length })
     }
 
-    /// The records that surely exist when the operation at `index` is sent: those loaded, plus the inserts before it
+    /// The records that surely exist when the operation at a place is sent: those loaded, plus the inserts before it
     /// less the lag, less the records deleted from the low end (with the same lag ahead).
     #[inline]
-    fn existing(&self, index: u64) -> Existing {
+    fn existing(&self, at: deal::Place) -> Existing {
         let spec = &self.shape.spec;
-        let inserted = self.deal.before(Kind::Insert, index).saturating_sub(spec.insert_lag);
+        let inserted = self.deal.before_at(Kind::Insert, at).saturating_sub(spec.insert_lag);
         let last = (spec.records + inserted).saturating_sub(1);
         if !self.deal.deals(Kind::Delete) {
             return Existing { first: spec.insert_start.min(last), last };
         }
-        let deleted = self.deal.before(Kind::Delete, index) + spec.insert_lag;
+        let deleted = self.deal.before_at(Kind::Delete, at) + spec.insert_lag;
         Existing { first: (spec.insert_start + deleted).min(last), last }
     }
 
     #[inline]
-    fn choose(&self, index: u64, draws: &mut Draws) -> u64 {
-        let turn = index - self.deal.before(Kind::Insert, index);
-        self.chooser.choose(turn, self.existing(index), draws)
+    fn choose(&self, index: u64, at: deal::Place, draws: &mut Draws) -> u64 {
+        let turn = index - self.deal.before_at(Kind::Insert, at);
+        self.chooser.choose(turn, self.existing(at), draws)
     }
 
     #[inline]
-    fn record(&self, kind: Kind, index: u64, draws: &mut Draws) -> u64 {
+    fn record(&self, kind: Kind, index: u64, at: deal::Place, draws: &mut Draws) -> u64 {
         match kind {
-            Kind::Insert => self.shape.spec.records + self.deal.before(Kind::Insert, index),
-            Kind::Delete => self.shape.spec.insert_start + self.deal.before(Kind::Delete, index),
-            _ => self.choose(index, draws),
+            Kind::Insert => self.shape.spec.records + self.deal.before_at(Kind::Insert, at),
+            Kind::Delete => self.shape.spec.insert_start + self.deal.before_at(Kind::Delete, at),
+            _ => self.choose(index, at, draws),
         }
     }
 
@@ -280,11 +280,12 @@ impl Workload for CoreRun {
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
-        let kind = self.deal.kind(index);
+        let at = self.deal.place(index);
+        let kind = self.deal.kind_at(at);
         operation.index = index;
         operation.kind = kind;
         let mut draws = Draws::at(self.shape.seed, index, Purpose::Key);
-        let record = self.record(kind, index, &mut draws);
+        let record = self.record(kind, index, at, &mut draws);
         self.shape.set_key(operation, record);
         match kind {
             Kind::Insert => self.shape.write_all(operation),

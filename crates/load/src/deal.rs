@@ -25,6 +25,14 @@ pub struct Deal {
     before: [Vec<u16>; Kind::COUNT],
 }
 
+/// Where an operation stands in the deal.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    block: u64,
+    /// Among the cards of all shuffles.
+    card: usize,
+}
+
 impl Deal {
     /// No kind is dealt more rarely than once in so many operations.
     pub const RAREST: usize = DECKS[3];
@@ -67,34 +75,46 @@ impl Deal {
         Some(Self { seed, deck: deck as u64, shuffles: shuffles as u64, kinds, quota, before })
     }
 
+    /// Where the operation at `index` stands: a caller with several questions about it looks this up once.
     #[inline]
-    fn place(&self, index: u64) -> usize {
+    pub fn place(&self, index: u64) -> Place {
         let block = index / self.deck;
         let shuffle = Draws::at(self.seed, block, Purpose::Deal).below(self.shuffles);
-        (shuffle * self.deck + index % self.deck) as usize
+        Place { block, card: (shuffle * self.deck + index % self.deck) as usize }
+    }
+
+    /// The kind of the operation at a place.
+    #[inline]
+    pub fn kind_at(&self, place: Place) -> Kind {
+        self.kinds[place.card]
     }
 
     /// The kind of the operation at `index`.
     #[inline]
     pub fn kind(&self, index: u64) -> Kind {
-        self.kinds[self.place(index)]
+        self.kind_at(self.place(index))
     }
 
     /// How many operations of a counted `kind` have an index below `index`.
     #[inline]
     pub fn before(&self, kind: Kind, index: u64) -> u64 {
+        self.before_at(kind, self.place(index))
+    }
+
+    /// How many operations of a counted `kind` stand before a place.
+    #[inline]
+    pub fn before_at(&self, kind: Kind, place: Place) -> u64 {
         let quota = self.quota[kind as usize];
         if quota == 0 {
             return 0;
         }
-        index / self.deck * quota + u64::from(self.before[kind as usize][self.place(index)])
+        place.block * quota + u64::from(self.before[kind as usize][place.card])
     }
 
-    /// How many operations of any of the counted `kinds` have an index below `index`.
+    /// How many operations of any of the counted `kinds` stand before a place.
     #[inline]
-    pub fn before_any(&self, kinds: &[Kind], index: u64) -> u64 {
-        let card = self.card(index);
-        kinds.iter().map(|&kind| self.before_card(kind, card)).sum()
+    pub fn before_any(&self, kinds: &[Kind], place: Place) -> u64 {
+        kinds.iter().map(|&kind| self.before_at(kind, place)).sum()
     }
 
     /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them is dealt.
@@ -105,7 +125,7 @@ impl Deal {
         let (mut low, mut high) = (start, start + self.deck - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            if self.before_any(kinds, middle) <= nth { low = middle } else { high = middle - 1 }
+            if self.before_any(kinds, self.place(middle)) <= nth { low = middle } else { high = middle - 1 }
         }
         Some(low)
     }

@@ -74,6 +74,22 @@ pub struct Existing {
     pub last: u64,
 }
 
+impl Existing {
+    /// Draws until a record that exists comes, at most `redraws` times; then the last draw is folded into them.
+    #[inline]
+    fn draw(self, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
+        let mut number = 0;
+        for _ in 0..redraws {
+            match draw() {
+                Some(n) if n >= self.first && n <= self.last => return n,
+                Some(n) => number = n,
+                None => {}
+            }
+        }
+        self.first + number % (self.last.saturating_sub(self.first) + 1)
+    }
+}
+
 /// The range a chooser draws from: what YCSB calls insertstart and insertcount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -136,36 +152,34 @@ impl Chooser {
     /// A record number within `existing`. `turn` counts the choices made before this one.
     #[inline]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
-        let mut number = 0;
-        let redraws = if let Self::Zipfian(.., redraws) = self { *redraws } else { REDRAWS };
-        for _ in 0..redraws {
-            match self.draw(turn, existing, draws) {
-                Some(n) if n >= existing.first && n <= existing.last => return n,
-                Some(n) => number = n,
-                None => {}
-            }
-        }
-        existing.first + number % (existing.last.saturating_sub(existing.first) + 1)
-    }
-
-    #[inline]
-    fn draw(&self, turn: u64, existing: Existing, draws: &mut Draws) -> Option<u64> {
+        // One loop for each distribution, not one with the choice inside: what is the same for all draws of one
+        // distribution (two powers for `latest`) must not be computed ahead of the loop for the others as well.
         match self {
-            Self::Uniform(range) => Some(range.start + draws.below(range.count)),
-            Self::Sequential(range) => Some(range.start + turn % range.count),
-            Self::Zipfian(range, zipfian, _) => Some(range.start + zipfian.next(draws)),
-            Self::Latest(zipfian) => Some(existing.last - zipfian.next(existing.last, draws)),
+            Self::Uniform(range) => existing.draw(REDRAWS, || Some(range.start + draws.below(range.count))),
+            // Drawn again it would be the same.
+            Self::Sequential(range) => existing.draw(1, || Some(range.start + turn % range.count)),
+            Self::Zipfian(range, zipfian, redraws) => {
+                existing.draw(*redraws, || Some(range.start + zipfian.next(draws)))
+            }
+            Self::Latest(zipfian) => {
+                let ranks = zipfian.over(existing.last);
+                existing.draw(REDRAWS, || Some(existing.last - ranks.next(draws)))
+            }
             Self::Hotspot(range, hot, share) => {
                 let cold = range.count - (*hot).min(range.count);
-                let number = if (draws.next_f64() < *share && *hot > 0) || cold == 0 {
-                    draws.below(*hot)
-                } else {
-                    hot + draws.below(cold)
-                };
-                Some(range.start + number)
+                existing.draw(REDRAWS, || {
+                    let number = if (draws.next_f64() < *share && *hot > 0) || cold == 0 {
+                        draws.below(*hot)
+                    } else {
+                        hot + draws.below(cold)
+                    };
+                    Some(range.start + number)
+                })
             }
-            Self::Exponential(scale) => existing.last.checked_sub((draws.exponential() * scale) as u64),
-            Self::TrueZipfian(range, zipfian) => Some(range.start + zipfian.next(draws)),
+            Self::Exponential(scale) => {
+                existing.draw(REDRAWS, || existing.last.checked_sub((draws.exponential() * scale) as u64))
+            }
+            Self::TrueZipfian(range, zipfian) => existing.draw(REDRAWS, || Some(range.start + zipfian.next(draws))),
         }
     }
 }

@@ -16,11 +16,18 @@ use crate::status::Status;
 /// 2,048 exact values first, then 1,024 per doubling: three significant digits.
 const SUB_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BITS - 1);
-/// Values up to 2^42 − 1: over an hour in ns, over 50 days in µs.
-const VALUE_BITS: u32 = 42;
-/// Larger values are recorded as this.
+/// Values up to 2^47 − 1: 39 hours in ns, over four years in µs.
+const VALUE_BITS: u32 = 47;
+/// Larger values are recorded as this, and counted as saturated.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
+/// Buckets that are marked as touched together.
+const BLOCK: usize = 64;
+/// Words of 64 marks.
+const WORDS: usize = BUCKETS.div_ceil(BLOCK * 64);
+/// A sum is kept as its lower 63 bits and how often these were full.
+const SUM_BITS: u32 = 63;
+const SUM_LOW: u64 = (1 << SUM_BITS) - 1;
 
 #[inline]
 const fn bucket(value: u64) -> usize {
@@ -42,10 +49,13 @@ const fn lowest(bucket: usize) -> u64 {
 /// One histogram with a single writer.
 pub struct Grid {
     counts: Box<[AtomicU64]>,
-    /// Buckets ever used, so that a reader need not walk 34,000 of them.
-    low: AtomicU64,
-    high: AtomicU64,
+    /// A bit for each block of buckets ever used, so that a reader need not walk 39,000 buckets, of which a store's
+    /// outliers leave most between them unused.
+    touched: [AtomicU64; WORDS],
     sum: AtomicU64,
+    /// How often the sum's highest bit has changed.
+    sum_high: AtomicU64,
+    saturated: AtomicU64,
 }
 
 impl std::fmt::Debug for Grid {
@@ -57,14 +67,15 @@ impl std::fmt::Debug for Grid {
 impl Default for Grid {
     fn default() -> Self {
         // Zeroed pages are not backed by memory before they are touched: a grid of latencies between 1 µs and 10 ms
-        // keeps some 60 kB resident of its 270 kB.
+        // keeps some 60 kB resident of its 310 kB.
         let mut counts = Vec::with_capacity(BUCKETS);
         counts.resize_with(BUCKETS, AtomicU64::default);
         Self {
             counts: counts.into_boxed_slice(),
-            low: AtomicU64::new(u64::MAX),
-            high: AtomicU64::new(0),
+            touched: Default::default(),
             sum: AtomicU64::new(0),
+            sum_high: AtomicU64::new(0),
+            saturated: AtomicU64::new(0),
         }
     }
 }
@@ -79,23 +90,54 @@ impl Grid {
     /// Counts one value. Only ever called by the grid's one writer.
     #[inline]
     pub fn record(&self, value: u64) {
+        let value = if value > VALUE_MAX { self.saturate(value) } else { value };
         let at = bucket(value);
         add(&self.counts[at], 1);
-        add(&self.sum, value);
-        let at = at as u64;
-        if at < self.low.load(Ordering::Relaxed) {
-            self.low.store(at, Ordering::Relaxed);
+        let block = at / BLOCK;
+        let (word, bit) = (&self.touched[block / 64], 1 << (block % 64));
+        let marks = word.load(Ordering::Relaxed);
+        if marks & bit == 0 {
+            word.store(marks | bit, Ordering::Relaxed);
         }
-        if at > self.high.load(Ordering::Relaxed) {
-            self.high.store(at, Ordering::Relaxed);
+        let old = self.sum.load(Ordering::Relaxed);
+        let sum = old.wrapping_add(value);
+        self.sum.store(sum, Ordering::Relaxed);
+        if (old ^ sum) > SUM_LOW {
+            // Whoever sees this change sees the sum at least as it is now.
+            self.sum_high.store(self.sum_high.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
     }
 
+    /// Counts a value that is too large, and gives what is added to the sum: itself, but nothing beyond 292 years.
+    #[cold]
+    fn saturate(&self, value: u64) -> u64 {
+        add(&self.saturated, 1);
+        value.min(SUM_LOW)
+    }
+
+    /// The exact sum. Between a writer's two stores the highest bit of the lower word is ahead of the changes counted.
+    fn sum(&self) -> u128 {
+        let high = self.sum_high.load(Ordering::Acquire);
+        let low = self.sum.load(Ordering::Relaxed);
+        let high = high + ((low >> SUM_BITS) ^ (high & 1));
+        u128::from(high) << SUM_BITS | u128::from(low & SUM_LOW)
+    }
+
+    /// The buckets of the blocks in use.
+    fn blocks(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> + '_ {
+        self.touched.iter().enumerate().flat_map(move |(word, marks)| {
+            let mut marks = marks.load(Ordering::Relaxed);
+            std::iter::from_fn(move || {
+                let block = word * 64 + marks.trailing_zeros() as usize;
+                marks &= marks.checked_sub(1)?;
+                Some((block * BLOCK, &self.counts[block * BLOCK..(block + 1) * BLOCK]))
+            })
+        })
+    }
+
     fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let low = self.low.load(Ordering::Relaxed);
-        let high = self.high.load(Ordering::Relaxed);
-        let range = if low > high { 0..0 } else { low as usize..high as usize + 1 };
-        range.map(|at| (at, self.counts[at].load(Ordering::Relaxed))).filter(|&(_, n)| n > 0)
+        let each = self.blocks().flat_map(|(start, block)| (start..).zip(block));
+        each.map(|(at, n)| (at, n.load(Ordering::Relaxed))).filter(|&(_, n)| n > 0)
     }
 
     /// How many values were recorded.
@@ -105,12 +147,12 @@ impl Grid {
 
     /// Forgets all values. Only while its writer does not write.
     pub fn clear(&self) {
-        for (at, _) in self.used() {
-            self.counts[at].store(0, Ordering::Relaxed);
+        for bucket in self.blocks().flat_map(|(_, block)| block) {
+            bucket.store(0, Ordering::Relaxed);
         }
-        self.low.store(u64::MAX, Ordering::Relaxed);
-        self.high.store(0, Ordering::Relaxed);
-        self.sum.store(0, Ordering::Relaxed);
+        for cell in self.touched.iter().chain([&self.sum, &self.sum_high, &self.saturated]) {
+            cell.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -118,7 +160,8 @@ impl Grid {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     counts: Vec<u64>,
-    sum: u64,
+    sum: u128,
+    saturated: u64,
 }
 
 impl Reading {
@@ -130,7 +173,8 @@ impl Reading {
             }
             self.counts[at] += n;
         }
-        self.sum = self.sum.wrapping_add(grid.sum.load(Ordering::Relaxed));
+        self.sum += grid.sum();
+        self.saturated += grid.saturated.load(Ordering::Relaxed);
     }
 
     /// Counts one value.
@@ -145,7 +189,10 @@ impl Reading {
             self.counts.resize(at + 1, 0);
         }
         self.counts[at] += n;
-        self.sum = self.sum.wrapping_add(value.wrapping_mul(n));
+        self.sum += u128::from(value) * u128::from(n);
+        if value > VALUE_MAX {
+            self.saturated += n;
+        }
     }
 
     /// Adds another reading.
@@ -156,7 +203,8 @@ impl Reading {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
-        self.sum = self.sum.wrapping_add(other.sum);
+        self.sum += other.sum;
+        self.saturated += other.saturated;
     }
 
     /// What came since an earlier reading of the same grids.
@@ -166,7 +214,8 @@ impl Reading {
         for (mine, theirs) in counts.iter_mut().zip(&earlier.counts) {
             *mine = mine.saturating_sub(*theirs);
         }
-        Self { counts, sum: self.sum.wrapping_sub(earlier.sum) }
+        let saturated = self.saturated.saturating_sub(earlier.saturated);
+        Self { counts, sum: self.sum.saturating_sub(earlier.sum), saturated }
     }
 
     /// How many values.
@@ -175,8 +224,13 @@ impl Reading {
     }
 
     /// The exact sum of the values (those above [`VALUE_MAX`] included as they were).
-    pub const fn sum(&self) -> u64 {
+    pub const fn sum(&self) -> u128 {
         self.sum
+    }
+
+    /// How many values were above [`VALUE_MAX`] and stand there in the histogram.
+    pub const fn saturated(&self) -> u64 {
+        self.saturated
     }
 
     /// The buckets in use: lowest and highest value, and how many values, in rising order.
@@ -261,12 +315,55 @@ mod tests {
         let mut reading = Reading::default();
         reading.add(&grid);
         assert_eq!(reading.histogram().max(), VALUE_MAX);
+        assert_eq!((reading.count(), reading.saturated()), (1, 1));
+        grid.record(VALUE_MAX);
+        let mut again = Reading::default();
+        again.add(&grid);
+        assert_eq!((again.count(), again.saturated(), again.since(&reading).saturated()), (2, 1, 0));
+        let mut own = Reading::default();
+        own.record_n(VALUE_MAX + 1, 3);
+        own.merge(&again);
+        assert_eq!((own.count(), own.saturated()), (5, 4));
+    }
+
+    #[test]
+    fn a_sum_is_exact_beyond_64_bits() {
+        let (grid, mut last, mut whole) = (Grid::default(), Reading::default(), Reading::default());
+        for n in 1..=9u128 {
+            grid.record(SUM_LOW);
+            grid.record(5);
+            let mut now = Reading::default();
+            now.add(&grid);
+            assert_eq!(now.sum(), n * (u128::from(SUM_LOW) + 5));
+            whole.merge(&now.since(&last));
+            last = now;
+        }
+        assert_eq!(whole.sum(), last.sum());
+    }
+
+    #[test]
+    fn a_cleared_grid_is_as_new() {
+        let grid = Grid::default();
+        for value in [0, 63, 64, 5_000, 1 << 30, VALUE_MAX, u64::MAX] {
+            grid.record(value);
+        }
+        assert_eq!(grid.count(), 7);
+        grid.clear();
+        let read = || {
+            let mut reading = Reading::default();
+            reading.add(&grid);
+            reading
+        };
+        assert_eq!(read(), Reading::default());
+        assert!(grid.counts.iter().all(|n| n.load(Ordering::Relaxed) == 0));
+        grid.record(64);
+        assert_eq!(read().used().collect::<Vec<_>>(), [(64, 64, 1)]);
     }
 
     proptest! {
             /// However values are spread over grids and intervals, adding gives what one histogram would have held.
             #[test]
-            fn merging_is_exact(values in proptest::collection::vec(0u64..1 << 42, 1..300), split in 1usize..7) {
+            fn merging_is_exact(values in proptest::collection::vec(0u64..1 << VALUE_BITS, 1..300), split in 1usize..7) {
                 let mut whole = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();
                 let grids: Vec<Grid> = (0..split).map(|_| Grid::default()).collect();
                 let (mut merged, mut last) = (Reading::default(), Reading::default());
@@ -288,7 +385,7 @@ mod tests {
     }
                 merged.merge(&now.since(&last));
                 prop_assert_eq!(merged.histogram(), whole);
-                prop_assert_eq!(merged.sum(), values.iter().sum::<u64>());
+                prop_assert_eq!(merged.sum(), values.iter().map(|&value| u128::from(value)).sum::<u128>());
             }
         }
 }

@@ -8,7 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::random::{Draws, Purpose};
+use poisson::{Block, Poisson};
+
+mod poisson;
 
 /// How clients are driven.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,7 +93,10 @@ impl Piece {
                 let area = from * t + (to - from) * t / length * t / 2 + (to - from) * t % length * t / length / 2;
                 (((area as f64) / (NS * MICRO) as f64) * f64::from(1u32 << FRACTION_BITS)) as u128
             }
-            _ => ((self.from * t) << FRACTION_BITS) / (NS * MICRO),
+            _ => {
+                let (whole, rest) = (self.from * t / (NS * MICRO), self.from * t % (NS * MICRO));
+                (whole << FRACTION_BITS) + (rest << FRACTION_BITS) / (NS * MICRO)
+            }
         }
     }
 }
@@ -145,7 +150,7 @@ impl Pace {
     pub fn due_ns(&self, index: u64, cursor: &mut Cursor) -> u64 {
         let units = match &self.poisson {
             None => u128::from(index) << FRACTION_BITS,
-            Some(poisson) => poisson.units(index, cursor),
+            Some(poisson) => poisson.units(index, &mut cursor.block),
         };
         let mut piece = &self.pieces[cursor.piece.min(self.pieces.len() - 1)];
         if units < piece.before {
@@ -164,20 +169,44 @@ impl Pace {
     /// The first index due at or after `ns`.
     pub fn first_due_at(&self, ns: u64) -> u64 {
         let mut cursor = Cursor::default();
-        let (mut low, mut high) = (0u64, 1u64);
-        while self.due_ns(high, &mut cursor) < ns {
-            low = high;
-            high = high.saturating_mul(2);
-            if high == u64::MAX {
-                return high;
-            }
-        }
-        if self.due_ns(0, &mut cursor) >= ns {
+        let mut before = |index: u64| self.due_ns(index, &mut cursor) < ns;
+        if !before(0) {
             return 0;
+        }
+        // From where it would be without chance outwards: the sums of a Poisson process are made up to what is asked for,
+        // and so hardly further than the load itself will need them.
+        let guess = self.expected(ns);
+        let (mut low, mut high) = (0, u64::MAX);
+        let mut step = 1;
+        if before(guess) {
+            low = guess;
+            while high == u64::MAX {
+                let next = guess.saturating_add(step);
+                if next == u64::MAX {
+                    return next;
+                }
+                if before(next) {
+                    low = next;
+                    step = step.saturating_mul(2);
+                } else {
+                    high = next;
+                }
+            }
+        } else {
+            high = guess;
+            while low == 0 && step < guess {
+                let next = guess - step;
+                if before(next) {
+                    low = next;
+                } else {
+                    high = next;
+                    step = step.saturating_mul(2);
+                }
+            }
         }
         while low + 1 < high {
             let middle = low + (high - low) / 2;
-            if self.due_ns(middle, &mut cursor) < ns {
+            if before(middle) {
                 low = middle;
             } else {
                 high = middle;
@@ -185,67 +214,22 @@ impl Pace {
         }
         high
     }
+
+    /// How many operations the rate alone makes due until `ns`.
+    fn expected(&self, ns: u64) -> u64 {
+        let ns = u128::from(ns);
+        let piece = self.pieces.iter().rev().find(|piece| piece.start_ns <= ns).unwrap_or(&self.pieces[0]);
+        let units = piece.before + piece.units_until(ns.saturating_sub(piece.start_ns));
+        u64::try_from(units >> FRACTION_BITS).unwrap_or(u64::MAX)
+    }
 }
 
 /// What a caller remembers between look-ups.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     piece: usize,
-    /// The block of the last look-up, how many units came before it, and its own length (0: none looked up yet).
-    block: u64,
-    before: u128,
-    length: u128,
-}
-
-/// Arrivals in blocks: a block's length is a gamma draw, and within it the arrivals fall as sorted uniforms do, which
-/// together is exactly a sum of exponentials. The falls are taken from a few patterns made in advance, so that an
-/// index costs a look-up and not a thousand logarithms.
-#[derive(Clone, Debug)]
-struct Poisson {
-    seed: u64,
-    /// Patterns of `BLOCK` partial sums, each a fraction of the block in units of 2^−32.
-    patterns: Vec<u32>,
-}
-
-const BLOCK: u64 = 1_024;
-const PATTERNS: u64 = 32;
-
-impl Poisson {
-    fn new(seed: u64) -> Self {
-        let mut patterns = Vec::with_capacity((BLOCK * PATTERNS) as usize);
-        for pattern in 0..PATTERNS {
-            let mut draws = Draws::at(!seed, pattern, Purpose::Arrival);
-            let gaps: Vec<f64> = (0..BLOCK).map(|_| draws.exponential()).collect();
-            let total: f64 = gaps.iter().sum();
-            let mut sum = 0.0;
-            for gap in gaps {
-                patterns.push((sum / total * f64::from(u32::MAX)) as u32);
-                sum += gap;
-            }
-        }
-        Self { seed, patterns }
-    }
-
-    fn block_units(&self, block: u64) -> u128 {
-        let gamma = Draws::at(self.seed, block, Purpose::Arrival).gamma(BLOCK as f64);
-        (gamma * f64::from(1u32 << FRACTION_BITS)) as u128
-    }
-
-    #[inline]
-    fn units(&self, index: u64, cursor: &mut Cursor) -> u128 {
-        let block = index / BLOCK;
-        if block < cursor.block || cursor.length == 0 {
-            *cursor = Cursor { piece: cursor.piece, length: self.block_units(0), ..Cursor::default() };
-        }
-        while cursor.block < block {
-            cursor.before += cursor.length;
-            cursor.block += 1;
-            cursor.length = self.block_units(cursor.block);
-        }
-        let pattern = Draws::at(!self.seed, block, Purpose::Deal).below(PATTERNS);
-        let fraction = u128::from(self.patterns[(pattern * BLOCK + index % BLOCK) as usize]);
-        cursor.before + ((cursor.length * fraction) >> 32)
-    }
+    /// The block of the last look-up.
+    block: Option<(u64, Block)>,
 }
 
 #[cfg(test)]

@@ -28,51 +28,77 @@ pub enum Wanted<'a> {
 }
 
 /// Fields with names and values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Row {
-    bytes: Vec<u8>,
+    /// The fields, then what longer rows have left: bytes that are written anyway need not be zeroed for each row again.
+    buffer: Vec<u8>,
+    len: usize,
 }
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Row").field(&self.bytes()).finish()
+    }
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Row {}
 
 impl Row {
     /// Forgets the fields, keeps the buffer.
     #[inline]
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.len = 0;
     }
 
     /// Adds a field.
     #[inline]
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
-        push_field(&mut self.bytes, name, value);
+        self.push_with(name, value.len(), |out| out.copy_from_slice(value));
     }
 
     /// Adds a field whose value, of `len` bytes, is written by `fill` in place.
     #[inline]
     pub fn push_with(&mut self, name: &[u8], len: usize, fill: impl FnOnce(&mut [u8])) {
-        self.bytes.extend_from_slice(&(name.len() as u32).to_be_bytes());
-        self.bytes.extend_from_slice(name);
-        self.bytes.extend_from_slice(&(len as u32).to_be_bytes());
-        let start = self.bytes.len();
-        self.bytes.resize(start + len, 0);
-        fill(&mut self.bytes[start..]);
+        let (head, value) = self.more(8 + name.len() + len).split_at_mut(8 + name.len());
+        head[..4].copy_from_slice(&(name.len() as u32).to_be_bytes());
+        head[4..4 + name.len()].copy_from_slice(name);
+        head[4 + name.len()..].copy_from_slice(&(len as u32).to_be_bytes());
+        fill(value);
+    }
+
+    /// The next `len` bytes, to be written: what they hold is an older row's.
+    #[inline]
+    fn more(&mut self, len: usize) -> &mut [u8] {
+        let (start, end) = (self.len, self.len + len);
+        if end > self.buffer.len() {
+            self.buffer.resize(end, 0);
+        }
+        self.len = end;
+        &mut self.buffer[start..end]
     }
 
     /// The stored form.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.buffer[..self.len]
     }
 
     /// Whether there is no field.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len == 0
     }
 
     /// The fields, in order. Only well-formed bytes get into a row, so the iterator ends only at the end.
     #[inline]
     pub fn fields(&self) -> Fields<'_> {
-        Fields { bytes: &self.bytes, at: 0 }
+        Fields { bytes: self.bytes(), at: 0 }
     }
 
     /// The value of a field.
@@ -83,9 +109,9 @@ impl Row {
     /// Adds the wanted fields of a stored record. Adds nothing on error.
     #[inline]
     pub fn read(&mut self, stored: &[u8], wanted: Wanted<'_>) -> Result<(), RowError> {
-        let before = self.bytes.len();
+        let before = self.len;
         for field in (Fields { bytes: stored, at: 0 }) {
-            let (name, value) = field.inspect_err(|_| self.bytes.truncate(before))?;
+            let (name, value) = field.inspect_err(|_| self.len = before)?;
             let take = match wanted {
                 Wanted::All => false,
                 Wanted::One(one) => one == name,
@@ -96,7 +122,7 @@ impl Row {
             }
         }
         if matches!(wanted, Wanted::All) {
-            self.bytes.extend_from_slice(stored);
+            self.more(stored.len()).copy_from_slice(stored);
         }
         Ok(())
     }
@@ -188,6 +214,16 @@ mod tests {
         let mut out = Vec::new();
         row(&[("b", "B"), ("ü", "new")]).merge_into(row(&[("a", "1"), ("b", "22")]).bytes(), &mut out).unwrap();
         assert_eq!(out, row(&[("a", "1"), ("b", "B"), ("ü", "new")]).bytes());
+    }
+
+    #[test]
+    fn a_shorter_row_has_nothing_of_a_longer_one_before_it() {
+        let mut used = row(&[("a", "a long value"), ("b", "another")]);
+        used.clear();
+        assert!(used.is_empty() && used.fields().next().is_none());
+        used.push(b"c", b"3");
+        assert_eq!(used, row(&[("c", "3")]));
+        assert_eq!(format!("{used:?}"), format!("{:?}", row(&[("c", "3")])));
     }
 
     #[test]

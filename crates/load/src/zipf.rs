@@ -53,15 +53,13 @@ pub struct Zipfian {
 impl Zipfian {
     /// Over `items` ≥ 1 ranks with YCSB's exponent.
     pub fn new(items: u64) -> Self {
-        Self::with_zeta(items, items, zeta(items, THETA))
+        Self::with_zeta(items, zeta(items, THETA))
     }
 
-    /// With a zeta known already, and with `eta_items` in eta's formula: YCSB's growing generator leaves it at the
-    /// number it was made with.
-    fn with_zeta(items: u64, eta_items: u64, zetan: f64) -> Self {
-        let second = 1.0 + 0.5f64.powf(THETA);
-        let eta = (1.0 - (2.0 / eta_items as f64).powf(1.0 - THETA)) / (1.0 - second / zetan);
-        Self { items: items as f64, zetan, eta, second }
+    /// With a zeta known already.
+    fn with_zeta(items: u64, zetan: f64) -> Self {
+        let second = second();
+        Self { items: items as f64, zetan, eta: eta_dividend(items) / (1.0 - second / zetan), second }
     }
 
     /// The rank at quantile `u` in `[0, 1)`.
@@ -76,6 +74,16 @@ impl Zipfian {
         }
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as u64
     }
+}
+
+/// The weights of ranks 0 and 1 together.
+fn second() -> f64 {
+    1.0 + 0.5f64.powf(THETA)
+}
+
+/// Of Gray's eta, what does not depend on zeta.
+fn eta_dividend(items: u64) -> f64 {
+    1.0 - (2.0 / items as f64).powf(1.0 - THETA)
 }
 
 /// x^α for α = 1 ÷ (1 − θ). YCSB computes α = 99.99999999999991 and takes `Math.pow`; the difference to x^100 is a factor of
@@ -102,7 +110,7 @@ impl ScrambledZipfian {
 
     /// Scatters ranks over `items` ≥ 1 places.
     pub fn new(items: u64) -> Self {
-        Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ITEMS, Self::INNER_ZETA), items: items.max(1) }
+        Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ZETA), items: items.max(1) }
     }
 
     /// The next place.
@@ -115,7 +123,9 @@ impl ScrambledZipfian {
 /// YCSB's `latest`: a zipfian over a number of items that grows while the run inserts.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowingZipfian {
-    made_with: u64,
+    /// What eta divides: YCSB's growing generator leaves it at the number that it was made with.
+    eta: f64,
+    second: f64,
     /// zeta up to `SUMMED` less the formula's value there, so that zeta(n) costs one power.
     offset: f64,
     tail: Tail,
@@ -125,16 +135,32 @@ impl GrowingZipfian {
     /// Made with `items` ≥ 1.
     pub fn new(items: u64) -> Self {
         let tail = Tail::new(THETA);
-        let items = items.max(1);
-        Self { made_with: items, offset: zeta(SUMMED, THETA) - tail.at(SUMMED as f64), tail }
+        let offset = zeta(SUMMED, THETA) - tail.at(SUMMED as f64);
+        Self { eta: eta_dividend(items.max(1)), second: second(), offset, tail }
     }
 
-    /// A rank in `0..items`, for the number of items there are now.
+    /// The zipfian over the number of items there are now.
     #[inline]
-    pub fn next(&self, items: u64, draws: &mut Draws) -> u64 {
+    pub fn over(&self, items: u64) -> Latest {
         let items = items.max(1);
         let zetan = if items <= SUMMED { zeta(items, THETA) } else { self.offset + self.tail.at(items as f64) };
-        Zipfian::with_zeta(items, self.made_with, zetan).rank(draws.next_f64()).min(items - 1)
+        let eta = self.eta / (1.0 - self.second / zetan);
+        Latest { zipfian: Zipfian { items: items as f64, zetan, eta, second: self.second }, last: items - 1 }
+    }
+}
+
+/// A [`GrowingZipfian`] at one size.
+#[derive(Clone, Copy, Debug)]
+pub struct Latest {
+    zipfian: Zipfian,
+    last: u64,
+}
+
+impl Latest {
+    /// A rank in `0..items`.
+    #[inline]
+    pub fn next(&self, draws: &mut Draws) -> u64 {
+        self.zipfian.rank(draws.next_f64()).min(self.last)
     }
 }
 

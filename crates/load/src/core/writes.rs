@@ -11,8 +11,9 @@ pub(super) const KINDS: [Kind; 4] = [Kind::Update, Kind::Insert, Kind::ReadModif
 impl Writes for CoreRun {
     #[inline]
     fn number(&self, index: u64) -> Option<u64> {
-        let write = self.shape.spec.versions && KINDS.contains(&self.deal.kind(index));
-        write.then(|| self.deal.before_any(&KINDS, index))
+        let at = self.deal.place(index);
+        let write = self.shape.spec.versions && KINDS.contains(&self.deal.kind_at(at));
+        write.then(|| self.deal.before_any(&KINDS, at))
     }
 
     fn index(&self, number: u64) -> Option<u64> {
@@ -21,11 +22,12 @@ impl Writes for CoreRun {
 
     fn write(&self, index: u64) -> Option<Write> {
         let spec = &self.shape.spec;
-        let kind = self.deal.kind(index);
+        let at = self.deal.place(index);
+        let kind = self.deal.kind_at(at);
         if !KINDS.contains(&kind) {
             return None;
         }
-        let record = self.record(kind, index, &mut Draws::at(self.shape.seed, index, Purpose::Key));
+        let record = self.record(kind, index, at, &mut Draws::at(self.shape.seed, index, Purpose::Key));
         let whole = spec.write_all_fields || matches!(kind, Kind::Insert | Kind::Delete);
         let field = || self.shape.choose_field(&mut Draws::at(self.shape.seed, index, Purpose::Value)).1;
         Some(Write { record, field: (!whole).then(field), delete: kind == Kind::Delete })

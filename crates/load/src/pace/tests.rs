@@ -54,9 +54,21 @@ fn due_times_never_go_back_and_do_not_depend_on_the_cursor() {
             }
             last = now;
         }
-        let first = pace.first_due_at(2_500_000_000);
-        assert!(due(&pace, first) >= 2_500_000_000 && due(&pace, first - 1) < 2_500_000_000);
+        for ns in [1, 900_000_000, 2_500_000_000, 2_999_999_999, 3_000_000_001, 3_999_999_999, 60_000_000_000] {
+            let first = pace.first_due_at(ns);
+            assert!(due(&pace, first) >= ns && (first == 0 || due(&pace, first - 1) < ns), "{ns} ns: {first}");
+        }
     }
+}
+
+#[test]
+fn the_first_due_is_found_however_late() {
+    let third = pace(&[(3.0, 3.0, 0.0)], Arrival::Uniform);
+    assert_eq!(third.first_due_at(0), 0);
+    assert_eq!(third.first_due_at(3_000_000_000_000_000_000), 9_000_000_000);
+    assert_eq!(third.first_due_at(3_000_000_000_000_000_001), 9_000_000_001);
+    let fast = pace(&[(1e9, 1e9, 0.0)], Arrival::Uniform);
+    assert_eq!(fast.first_due_at(100_000_000_000_000_000), 100_000_000_000_000_000);
 }
 
 /// Gaps of a Poisson process: mean 1/λ, standard deviation 1/λ, and 63.2 % of them shorter than the mean; counts in

@@ -107,7 +107,7 @@ fn window(now: &Measure, earlier: Option<&Measure>) -> (u64, u64) {
         Measure::Histogram(buckets) => (buckets.moments.count, buckets.moments.sum),
         Measure::Series(series) => (series.moments.count, series.moments.sum),
         Measure::Raw(raw) => (raw.moments.count, raw.moments.sum),
-        Measure::Hdr(reading) => (reading.count(), reading.sum()),
+        Measure::Hdr(reading) => (reading.count(), u64::try_from(reading.sum()).unwrap_or(u64::MAX)),
     };
     let (count, sum) = sums(now);
     let (old_count, old_sum) = earlier.map_or((0, 0), sums);
