@@ -1,0 +1,346 @@
+"""A relay to a real server, and a small Redis in memory, whose faults follow a script.
+
+The times of a script count from `begin()`; the small Redis begins with the first command on a record. Both write down what they sent and when, so that a test can compute
+what it expects from what happened and not from what should have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+import time
+from bisect import bisect_left, insort
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+Kind = Literal["stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "silent"]
+RESETS = struct.pack("ii", 1, 0)
+# Commands of YCSB's layout that work on a record.
+ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to each `every`-th answer from `start` to `end`, in seconds.
+
+    `error`, `lose` (updates only: answers OK, does nothing) and `silent` (no answer) need the small Redis.
+    """
+
+    kind: Kind
+    start: float = 0.0
+    end: float = float("inf")
+    seconds: float = 0.0
+    every: int = 1
+
+
+@dataclass
+class Log:
+    """One answer: when its request came and when it was sent (None: never), by the monotonic clock."""
+
+    received: float
+    answered: float | None = None
+
+
+class Scripted:
+    """A server on a loopback port, in a thread of its own."""
+
+    def __init__(self, *faults: Fault) -> None:
+        self.faults = list(faults)
+        self.zero: float | None = None
+        self.log: list[Log] = []
+        self.port = 0
+        self.lines: set[Line] = set()
+        self.refused = 0
+        self._seen: Counter[Fault] = Counter()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve)
+        self._started = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def begin(self) -> None:
+        """Now is the script's zero."""
+        self.zero = time.monotonic()
+
+    def line(self) -> Line:
+        """What serves one connection."""
+        raise NotImplementedError
+
+    def active(self, *kinds: Kind) -> Fault | None:
+        """The first fault of these kinds whose time it is; one with `every` counts each time it is asked."""
+        if self.zero is None:
+            return None
+        now = time.monotonic() - self.zero
+        for fault in self.faults:
+            if fault.kind in kinds and fault.start <= now < fault.end:
+                self._seen[fault] += 1
+                if self._seen[fault] % fault.every == 0:
+                    return fault
+        return None
+
+    def _serve(self) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        server = self._loop.run_until_complete(self._loop.create_server(self.line, sock=listener))
+        self._started.set()
+        self._loop.run_forever()
+        server.close()
+        for line in list(self.lines):
+            line.reset()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0.01))
+        self._loop.close()
+
+
+class Line(asyncio.Protocol):
+    """One connection from a client."""
+
+    def __init__(self, owner: Scripted) -> None:
+        self.owner = owner
+        self.transport: Any = None
+        self.dead = False
+        self._free = 0.0
+        self._waiting: deque[tuple[bytes, Log]] = deque()
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        if self.owner.active("refuse"):
+            self.owner.refused += 1
+            self.reset()
+            return
+        self.owner.lines.add(self)
+        self.opened()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.dead = True
+        self.owner.lines.discard(self)
+
+    def opened(self) -> None:
+        """The connection stands."""
+
+    def reset(self) -> None:
+        """Ends the connection with RST."""
+        self.dead = True
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and sock.fileno() >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        self.transport.abort()
+
+    def answer(self, data: bytes, log: Log) -> None:
+        """Sends an answer, now, later, in part or never, after all that was sent before."""
+        if self.dead:
+            return
+        fault = self.owner.active("drop", "reset", "half_close", "half_stall", "stall", "late")
+        now = time.monotonic()
+        when = now
+        if fault is not None:
+            if fault.kind == "drop":
+                self.dead = True
+                return
+            if fault.kind == "reset":
+                self.reset()
+                return
+            if fault.kind in ("half_close", "half_stall"):
+                self.dead = True
+                self.transport.write(data[: len(data) // 2])
+                if fault.kind == "half_close":
+                    self.transport.close()
+                return
+            assert self.owner.zero is not None
+            when = self.owner.zero + fault.end if fault.kind == "stall" else now + fault.seconds
+        if when <= now and not self._waiting:
+            self._waiting.append((data, log))
+            self._send()
+        elif when != float("inf"):
+            self._waiting.append((data, log))
+            self._free = max(when, self._free)
+            self.owner._loop.call_later(max(self._free - now, 0), self._send)
+
+    def _send(self) -> None:
+        # Timers of one instant fire in any order; what was first in the queue goes first whichever fires.
+        data, log = self._waiting.popleft()
+        if not self.dead:
+            log.answered = time.monotonic()
+            self.transport.write(data)
+
+
+class Relay(Scripted):
+    """Between a client and a real server; an answer is whatever the server sends at once."""
+
+    def __init__(self, port: int, *faults: Fault) -> None:
+        super().__init__(*faults)
+        self.target = port
+
+    def line(self) -> Line:
+        return RelayLine(self)
+
+
+class RelayLine(Line):
+    """One client of the real server."""
+
+    owner: Relay
+
+    def opened(self) -> None:
+        self.requests: asyncio.Queue[bytes] = asyncio.Queue()
+        self._task = self.owner._loop.create_task(self._pass_on())
+
+    def data_received(self, data: bytes) -> None:
+        self.requests.put_nowait(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        if hasattr(self, "_task"):
+            self._task.cancel()
+
+    async def _pass_on(self) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.owner.target)
+        answers = self.owner._loop.create_task(self._answers(reader))
+        try:
+            while True:
+                data = await self.requests.get()
+                while not self.dead and (fault := self.owner.active("stall")) and self.owner.zero is not None:
+                    await asyncio.sleep(min(1.0, max(self.owner.zero + fault.end - time.monotonic(), 0.001)))
+                if self.dead:
+                    continue
+                writer.write(data)
+        finally:
+            answers.cancel()
+            writer.close()
+
+    async def _answers(self, reader: asyncio.StreamReader) -> None:
+        while data := await reader.read(1 << 16):
+            log = Log(time.monotonic())
+            self.owner.log.append(log)
+            self.answer(data, log)
+        if not self.dead:
+            self.transport.close()
+
+
+class FakeRedis(Scripted):
+    """What YCSB's layout needs of Redis, in memory."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(*faults)
+        self.hashes: dict[bytes, dict[bytes, bytes]] = {}
+        self.scores: dict[bytes, float] = {}
+        self.order: list[tuple[float, bytes]] = []
+        self.lost = 0
+        # Commands that are answered by an error.
+        self.refused_commands: set[bytes] = set()
+        self._before: list[tuple[bytes, dict[bytes, bytes] | None]] = []
+
+    def line(self) -> Line:
+        return RedisLine(self)
+
+    def lose_acknowledged(self, count: int) -> None:
+        """Takes back the last `count` writes of fields."""
+        done = threading.Event()
+
+        def take_back() -> None:
+            for _ in range(min(count, len(self._before))):
+                key, old = self._before.pop()
+                if old is None:
+                    self.hashes.pop(key, None)
+                else:
+                    self.hashes[key] = old
+            done.set()
+
+        self._loop.call_soon_threadsafe(take_back)
+        done.wait()
+
+    def run(self, words: list[bytes]) -> bytes:
+        """Carries out one command."""
+        name, key = words[0].upper(), words[1] if len(words) > 1 else b""
+        if name in (b"HMSET", b"HSET"):
+            if key in self.hashes and self.active("lose"):
+                self.lost += 1
+                return b"+OK\r\n"
+            old = self.hashes.get(key)
+            self._before.append((key, old))
+            self.hashes[key] = {**(old or {}), **dict(zip(words[2::2], words[3::2], strict=True))}
+            return b"+OK\r\n" if name == b"HMSET" else b":%d\r\n" % (len(self.hashes[key]) - len(old or {}))
+        if name == b"HGETALL":
+            return array([word for pair in self.hashes.get(key, {}).items() for word in pair])
+        if name == b"HMGET":
+            return array([self.hashes.get(key, {}).get(word) for word in words[2:]])
+        if name == b"DEL":
+            return b":%d\r\n" % sum(self.hashes.pop(each, None) is not None for each in words[1:])
+        if name in (b"ZADD", b"ZREM"):
+            member = words[3] if name == b"ZADD" else words[2]
+            old_score = self.scores.pop(member, None)
+            if old_score is not None:
+                del self.order[bisect_left(self.order, (old_score, member))]
+            if name == b"ZADD":
+                self.scores[member] = float(words[2])
+                insort(self.order, (self.scores[member], member))
+            return b":%d\r\n" % ((old_score is None) == (name == b"ZADD"))
+        if name == b"ZRANGEBYSCORE":
+            low = float(words[2].lstrip(b"("))
+            at = bisect_left(self.order, (low, b""))
+            found = [m for s, m in self.order[at:] if s > low or not words[2].startswith(b"(")]
+            return array(found[: int(words[6])] if len(words) > 6 else found)
+        if name == b"INFO":
+            return bulk(b"redis_version:7.0.0\r\n")
+        if name == b"CONFIG":
+            return array([])
+        return {b"PING": b"+PONG\r\n", b"AUTH": b"+OK\r\n"}.get(name, b"-ERR unknown command\r\n")
+
+
+class RedisLine(Line):
+    """One client of the small Redis."""
+
+    owner: FakeRedis
+
+    def opened(self) -> None:
+        self.rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        received = time.monotonic()
+        self.rest += data
+        while (found := command(self.rest)) is not None:
+            words, used = found
+            self.rest = self.rest[used:]
+            log = Log(received)
+            self.owner.log.append(log)
+            if self.owner.zero is None and words[0].upper() in ON_RECORDS:
+                self.owner.begin()
+            if self.owner.active("silent"):
+                continue
+            error = self.owner.active("error") or words[0].upper() in self.owner.refused_commands
+            self.answer(b"-ERR scripted\r\n" if error else self.owner.run(words), log)
+
+
+def bulk(word: bytes | None) -> bytes:
+    """A bulk string of RESP 2."""
+    return b"$-1\r\n" if word is None else b"$%d\r\n%b\r\n" % (len(word), word)
+
+
+def array(words: list[bytes | None] | list[bytes]) -> bytes:
+    """An array of bulk strings."""
+    return b"*%d\r\n%b" % (len(words), b"".join(map(bulk, words)))
+
+
+def command(data: bytes) -> tuple[list[bytes], int] | None:
+    """The first command, and its length; None when it has not come whole."""
+    at = data.find(b"\r\n")
+    if at < 0:
+        return None
+    words, count, at = [], int(data[1:at]), at + 2
+    for _ in range(count):
+        end = data.find(b"\r\n", at)
+        if end < 0 or len(data) < (after := end + 4 + int(data[at + 1 : end])):
+            return None
+        words.append(data[end + 2 : after - 2])
+        at = after
+    return words, at
