@@ -140,6 +140,7 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
         failures: Failures::new(workload.steps().len()),
         inserts: Some(InsertLog::new()),
         insert_policy: setting.insert_policy,
+        ledger: None,
         seed: 1,
         workload,
     }
@@ -169,7 +170,7 @@ fn run_in<W: RecordWorkload + 'static>(
         .iter_mut()
         .zip(&recorders)
         .map(|(session, recorder)| {
-            let place = Place { recorder, client: 0 };
+            let place = Place { recorder, client: 0, worker: 0 };
             Box::pin(drive(&task, &borders, &clock, session, place)) as crate::simulation::Client<'_>
         })
         .collect();
@@ -554,7 +555,7 @@ fn the_loop_does_not_allocate_per_operation() {
             let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
             let recorder = Recorder::new(&shape, 1);
             let before = allocations::on_this_thread();
-            let place = Place { recorder: &recorder, client: 0 };
+            let place = Place { recorder: &recorder, client: 0, worker: 0 };
             block_on(drive(&task, &borders, &ThreadTimer::default(), &mut NullSession, place));
             allocations::on_this_thread() - before
         };
