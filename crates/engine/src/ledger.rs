@@ -162,6 +162,19 @@ mod tests {
     }
 
     #[test]
+    fn there_is_room_for_every_write_that_a_run_can_send() {
+        let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
+            let mut spec = TrialSpec::parse(include_str!("../fixtures/trial-spec-1.json")).unwrap();
+            spec.until = crate::spec::Until { operations, seconds };
+            layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
+        };
+        assert_eq!(with(Some(1_000), Some(60.0), 0.0), 1_000);
+        assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up is counted beside");
+        assert_eq!(with(None, Some(1e9), 0.0), WRITES_MAX);
+        assert_eq!(with(Some(1_000), None, 1.0), WRITES_MAX);
+    }
+
+    #[test]
     fn the_command_line_is_understood_or_refused_with_a_reason() {
         let args = parse(&words("a b --spec s --crash 12")).unwrap();
         assert_eq!(args, Args { files: words("a b"), spec: "s".to_owned(), crash: Some(12) });
