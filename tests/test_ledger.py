@@ -153,6 +153,23 @@ def test_a_ledger_outlives_its_engine(engine: Engine, running: list[subprocess.P
     assert verdict.found["writes"]["acknowledged"] > 100
 
 
+def test_segments_are_judged_together_and_in_order(engine: Engine) -> None:
+    lmdb = Proof(engine, "lmdb", ("lmdb.dir=data",))
+    lmdb.load()
+    lines = [lmdb.line(f"segment={k}/2", "operationcount=20000", "writeallfields=true") for k in range(2)]
+    for line in lines:
+        engine(*line)
+    verdict = lmdb.judge(lines[0], *lmdb.runs)
+    assert verdict.sound, verdict
+    assert verdict.found["writes"] == {"acknowledged": 20_000, "refused": 0, "maybe": 0, "unknown": 0}
+    # One alone does not know what the other wrote.
+    for files in ([lmdb.runs[0]], lmdb.runs[::-1]):
+        words = [str(engine.program), "ledger", "--spec", f"{lmdb.runs[-1]}.json", *files]
+        done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (USAGE, ""), files
+        assert "segment" in done.stderr
+
+
 def test_redis_without_a_log_loses_everything(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
     with proof(engine, "redis") as (redis, system):
         verdict = redis.crash(running, system)
