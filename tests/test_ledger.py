@@ -306,6 +306,11 @@ def test_one_update_of_ten_thousand_that_was_dropped_is_named(engine: Engine) ->
         (f"run null {WORK} ledger=x fieldlength=20 operationcount=1", "at least 21 bytes", "fieldlength"),
         (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "exclude each other", "dataintegrity"),
         (
+            f"run null {WORK} ledger=x core_workload_insertion_retry_limit=1 operationcount=1",
+            "tried once",
+            "core_workload_insertion_retry_limit",
+        ),
+        (
             "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1 "
             "dataintegrity=true querytimespan=60",
             "time series",

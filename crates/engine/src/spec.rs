@@ -281,6 +281,11 @@ impl TrialSpec {
         if !records.versions {
             return Err(EngineError::usage("a ledger needs values that name their writes").hint("set versions to true"));
         }
+        // The first attempt may be done after the second was acknowledged, over whatever came later.
+        if self.inserts.retries > 0 {
+            return Err(EngineError::usage("a ledger needs inserts that are tried once, or what is last nobody knows")
+                .hint("leave core_workload_insertion_retry_limit out of the run"));
+        }
         Ok(())
     }
 }
