@@ -54,6 +54,7 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
         scheduler: Scheduler::new(Segment::default(), &borders, stripe),
         pace: None,
         inserts: None,
+        ledger: None,
         insert_policy: InsertPolicy { retries: 0, interval_ns: 0, stop: false },
         seed,
         workload,
@@ -75,7 +76,7 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
 fn probe_ns<W: Work + Send + Sync>(task: &Task<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
-        let place = Place { recorder, client: 0 };
+        let place = Place { recorder, client: 0, worker: 0 };
         block_on(drive(task, borders, &ThreadTimer::default(), &mut NullSession, place));
         Monotonic.now_ns().saturating_sub(start)
     };

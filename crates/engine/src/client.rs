@@ -20,6 +20,8 @@ pub struct Place<'a> {
     pub recorder: &'a Recorder,
     /// The client's number among those of the recorder.
     pub client: usize,
+    /// The worker's number.
+    pub worker: usize,
 }
 
 /// One client: loops until there is nothing more to do, then closes its session.
@@ -28,10 +30,10 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
     borders: &Borders,
     timer: &T,
     session: &mut S,
-    Place { recorder, client }: Place<'_>,
+    Place { recorder, client, worker }: Place<'_>,
 ) {
     let flight = &recorder.flights[client];
-    let mut actor = W::actor(task, session);
+    let mut actor = W::actor(task, session, worker);
     let mut operation = W::Operation::default();
     let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
     let (mut due_in, mut done_in) = (IntervalCursor::default(), IntervalCursor::default());
@@ -78,7 +80,8 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
                 generator_ns = recorder.wait(due_ns, free, sent);
             }
         }
-        let watch = Stopwatch { timer, recorder, due_ns, sent_ns: sent, generator_ns, interval, counted };
+        let ready_ns = due.map_or(free, |due| due.max(free));
+        let watch = Stopwatch { timer, recorder, due_ns, sent_ns: sent, ready_ns, generator_ns, interval, counted };
         let outcome = actor.perform(&operation, &watch).await;
         let done_ns = outcome.done_ns;
         if borders.counts(done_ns) {

@@ -13,6 +13,7 @@ use crate::actor::{Task, Work};
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End};
+use crate::ledger;
 use crate::observer::{Censored, Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::{Pulse, TICK_NS};
 use crate::recorder::{Additions, LATE_NS, Reader, Readings, Unfinished, totals};
@@ -43,6 +44,10 @@ pub struct Conductor<'a, W> {
     driver_ns: f64,
     /// When the clock is compared with the kernel's again, ns.
     compare_at_ns: u64,
+    /// When the ledger is told the time again, ns.
+    ledger_at_ns: u64,
+    /// How often it was.
+    ledger_ticks: u64,
     /// What was read and is not reported yet, by interval.
     pending: BTreeMap<u64, Additions>,
     /// Everything that was read.
@@ -74,6 +79,8 @@ impl<'a, W: Work> Conductor<'a, W> {
             workers,
             driver_ns,
             compare_at_ns: 0,
+            ledger_at_ns: 0,
+            ledger_ticks: 0,
             pending: BTreeMap::new(),
             latencies: Readings::new(),
         }
@@ -96,6 +103,9 @@ impl<'a, W: Work> Conductor<'a, W> {
                 (plan.starting_at(Monotonic.now_ns()), Some(early))
             }
         };
+        if let Some(ledger) = &self.task.ledger {
+            ledger.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
+        }
         self.workers.release(Some(borders));
         if end.is_none() {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, store);
@@ -121,7 +131,11 @@ impl<'a, W: Work> Conductor<'a, W> {
         if end != Some(End::Done) {
             self.task.scheduler.halt();
         }
+        self.tick_ledger();
         let all_ended = self.drain(&borders, end.as_ref(), store);
+        if let Some(ledger) = self.task.ledger.as_ref().filter(|_| all_ended) {
+            ledger.close(self.task.scheduler.claimed(), Monotonic.now_ns());
+        }
         let now = Monotonic.now_ns();
         let end = match (self.task.scheduler.reason(), self.workers.panic(), end) {
             (Some(reason), ..) => End::Failed(reason.to_owned()),
@@ -228,6 +242,9 @@ impl<'a, W: Work> Conductor<'a, W> {
                 self.compare_at_ns = now + COMPARE_NS;
                 let _ = clock::compare();
             }
+            if now >= self.ledger_at_ns {
+                self.tick_ledger();
+            }
             let wait = (ns - now).min(TICK_NS);
             match controls.recv_timeout(Duration::from_nanos(wait)) {
                 Ok(Control::Stop(why)) => return Some(End::Stopped(why)),
@@ -237,6 +254,19 @@ impl<'a, W: Work> Conductor<'a, W> {
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_nanos(wait)),
             }
         }
+    }
+
+    /// Tells the ledger, if there is one, how far the clients are.
+    fn tick_ledger(&mut self) {
+        let Some(ledger) = &self.task.ledger else {
+            self.ledger_at_ns = NEVER;
+            return;
+        };
+        let claims = self.task.scheduler.claimed();
+        let now = Monotonic.now_ns();
+        ledger.tick(claims, now);
+        self.ledger_ticks += 1;
+        self.ledger_at_ns = now + ledger::tick_ns(self.ledger_ticks);
     }
 
     /// Waits for the clients after the end; `false` if one has still not ended after the grace.

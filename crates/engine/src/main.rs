@@ -15,7 +15,9 @@ mod doors;
 mod error;
 mod event;
 mod failures;
+mod ledger;
 mod limits;
+mod mapping;
 mod notes;
 mod observer;
 mod output;
@@ -46,6 +48,7 @@ usage: loadstone-engine COMMAND
 
   ycsb {load|run|shell} STORE …   YCSB's command line
   trial                           a TrialSpec and control lines on stdin, events on stdout
+  ledger [FILE…] --spec SPEC      read back what a run wrote, and say what was lost
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
 ";
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
             signals::listen(signals.clone());
             trial_mode::main(&signals, &controls)
         }
+        Some("ledger") => ledger::main(&words[1..]),
         Some("schema") => schema::main(words.get(1).map(String::as_str)),
         Some("--version") => {
             output::out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
@@ -78,7 +82,7 @@ fn main() -> ExitCode {
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\""))
-            .hint("the commands are ycsb, trial and schema")),
+            .hint("the commands are ycsb, trial, ledger and schema")),
         None => {
             output::err(USAGE);
             Ok(2)

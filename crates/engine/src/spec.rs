@@ -77,6 +77,17 @@ pub struct TrialSpec {
     /// Wait until the store is idle before ending.
     #[serde(default)]
     pub settle: bool,
+    /// The writes of a run are noted, so that lost ones can be told afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerSpec>,
+}
+
+/// Where the writes of a run are noted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerSpec {
+    /// A file that is not there yet. Segments have one each.
+    pub file: String,
 }
 
 /// A store and how it is opened.
@@ -252,7 +263,29 @@ impl TrialSpec {
         if let WorkSpec::Records(records) = &self.work {
             check_core(records)?;
         }
+        if self.ledger.is_some() {
+            self.check_ledger()?;
+        }
         Pace::new(&self.pace, self.seed).map_err(|error| EngineError::usage(error).hint("change pace.rate"))?;
+        Ok(())
+    }
+
+    fn check_ledger(&self) -> Result<(), EngineError> {
+        let WorkSpec::Records(records) = &self.work else {
+            return Err(EngineError::usage("a ledger is of records, not of time series").hint("leave ledger out"));
+        };
+        if self.phase == Phase::Load {
+            return Err(EngineError::usage("a ledger is of a run, not of a load")
+                .hint("load with versions=true and a seed, then run with the same seed and ledger=FILE"));
+        }
+        if !records.versions {
+            return Err(EngineError::usage("a ledger needs values that name their writes").hint("set versions to true"));
+        }
+        // The first attempt may be done after the second was acknowledged, over whatever came later.
+        if self.inserts.retries > 0 {
+            return Err(EngineError::usage("a ledger needs inserts that are tried once, or what is last nobody knows")
+                .hint("leave core_workload_insertion_retry_limit out of the run"));
+        }
         Ok(())
     }
 }
@@ -302,7 +335,9 @@ fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
         ))
         .hint("lower zeropadding"));
     }
-    Ok(())
+    core.check_versions().map_err(|error| {
+        EngineError::usage(error).hint("raise fieldlength or minfieldlength, or leave versions and dataintegrity out")
+    })
 }
 
 #[cfg(test)]

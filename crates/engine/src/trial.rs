@@ -15,6 +15,7 @@ use crate::conductor::Conductor;
 use crate::control::{Control, End};
 use crate::error::EngineError;
 use crate::failures::Failures;
+use crate::ledger;
 use crate::observer::{Observer, Opened};
 use crate::recorder::Shape;
 use crate::scheduler::Scheduler;
@@ -41,7 +42,12 @@ pub fn run<S: Store, W: Work + Send + Sync>(
     let (by_thread, workers) = threads::<S>(clients, spec.executors);
     let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
     let operations = operations.map(|n| spec.segment.share(n));
-    let stripe = if by_thread && pace.is_none() && workload.any_order() { stripe(operations, clients) } else { 1 };
+    // A ledger's times are those of claims: an operation that was claimed with others would be sent much later.
+    let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && workload.any_order() {
+        stripe(operations, clients)
+    } else {
+        1
+    };
     let (workload, driver_ns) = crate::calibrate::driver_ns(workload, spec.seed, workers, stripe);
     let store = S::open(&Options {
         properties: spec.store.properties.clone(),
@@ -69,6 +75,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
             interval_ns: seconds_ns(spec.inserts.retry_seconds),
             stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
         },
+        ledger: ledger::create(spec, workers)?,
         seed: spec.seed,
         workload,
     });

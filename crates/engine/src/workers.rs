@@ -147,6 +147,7 @@ impl Workers {
                 working: Working(Arc::clone(&all.working)),
                 connected: connected.clone(),
                 clients: own,
+                number: worker as usize,
             };
             let body = move || if by_thread { one.thread() } else { one.executor() };
             let spawned = std::thread::Builder::new().name(name).stack_size(S::STACK_BYTES).spawn(body);
@@ -236,12 +237,14 @@ struct Worker<S, W> {
     working: Working,
     connected: Sender<Result<(), StoreError>>,
     clients: u64,
+    /// Its number.
+    number: usize,
 }
 
 impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
-        let Self { job, recorder, gate, working, connected, .. } = self;
+        let Self { job, recorder, gate, working, connected, number: worker, .. } = self;
         let session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
         let told = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
@@ -249,7 +252,7 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
-            block_on(drive(task, &borders, &timer, &mut session, Place { recorder: &recorder, client: 0 }));
+            block_on(drive(task, &borders, &timer, &mut session, Place { recorder: &recorder, client: 0, worker }));
         }
         drop(session);
         drop(job);
@@ -258,7 +261,7 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
 
     /// Many clients on one executor.
     fn executor(self) {
-        let Self { job, recorder, pulse, gate, working, connected, clients } = self;
+        let Self { job, recorder, pulse, gate, working, connected, clients, number: worker } = self;
         let beating = pulse.begin();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = match runtime {
@@ -300,7 +303,7 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
             for (client, mut session) in sessions.into_iter().enumerate() {
                 let (task, alarm, recorder) = (Arc::clone(&job.task), alarm.clone(), Arc::clone(&recorder));
                 clients.push(tokio::task::spawn_local(async move {
-                    drive(&task, &borders, &alarm, &mut session, Place { recorder: &recorder, client }).await;
+                    drive(&task, &borders, &alarm, &mut session, Place { recorder: &recorder, client, worker }).await;
                 }));
             }
             let mut panic = None;

@@ -133,6 +133,11 @@ impl RecordWorkload for RecordsOf {
         if let Self::Run(run) = self { run.index_of_insert(number) } else { None }
     }
 
+    #[inline]
+    fn write_number(&self, index: u64) -> Option<u64> {
+        if let Self::Run(run) = self { run.write_number(index) } else { None }
+    }
+
     fn index_of_delete(&self, record: u64) -> Option<u64> {
         if let Self::Run(run) = self { run.index_of_delete(record) } else { None }
     }
@@ -154,15 +159,15 @@ impl<W: RecordWorkload + 'static> Work for W {
     where
         W: 'a;
 
-    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S) -> Self::Actor<'a, S> {
-        Records::new(task, session)
+    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a, S> {
+        Records::new(task, session, worker)
     }
 }
 
 impl Work for SeriesOf {
     type Actor<'a, S: Session + 'a> = Series<'a, S, Self>;
 
-    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S) -> Self::Actor<'a, S> {
+    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a, S> {
         Series::new(task, session)
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::deal::{self, Deal};
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+use crate::ledger::Writes;
 pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 use crate::pool::{Place, Pool};
@@ -374,6 +375,11 @@ impl RecordWorkload for CoreRun {
 
     fn index_of_insert(&self, number: u64) -> Option<u64> {
         self.deal.index_of(Kind::Insert, number)
+    }
+
+    #[inline]
+    fn write_number(&self, index: u64) -> Option<u64> {
+        Writes::number(self, index)
     }
 
     fn index_of_delete(&self, record: u64) -> Option<u64> {

@@ -164,6 +164,11 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
         None
     }
 
+    /// The number of the write at `index` among all writes of the trial, where they are counted.
+    fn write_number(&self, _index: u64) -> Option<u64> {
+        None
+    }
+
     /// The index of the operation that deletes a record, if one is to.
     fn index_of_delete(&self, _record: u64) -> Option<u64> {
         None

@@ -4,15 +4,18 @@
 //! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
 
 pub mod inserts;
+mod notes;
 pub mod records;
 pub mod series;
 
+use loadstone_load::ledger::Ledger;
 use loadstone_load::pace::Pace;
 use loadstone_load::{Status, StepId, Workload};
 use loadstone_stores::Session;
 
 use crate::clock::Timer;
 use crate::failures::Failures;
+use crate::mapping::Mapping;
 use crate::recorder::{Recorder, Step};
 use crate::scheduler::Scheduler;
 use crate::sink::Times;
@@ -33,6 +36,8 @@ pub struct Task<W> {
     pub inserts: Option<InsertLog>,
     /// What a failed insert leads to.
     pub insert_policy: InsertPolicy,
+    /// Where the writes of the run are noted, if they are.
+    pub ledger: Option<Ledger<Mapping>>,
     /// Seed of the trial.
     pub seed: u64,
 }
@@ -44,8 +49,8 @@ pub trait Work: Workload + Sized + 'static {
     where
         Self: 'a;
 
-    /// An actor for one client.
-    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S) -> Self::Actor<'a, S>;
+    /// An actor for one client of this worker.
+    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a, S>;
 }
 
 /// How a whole operation ended.
@@ -88,6 +93,8 @@ pub struct Stopwatch<'a, T> {
     pub due_ns: u64,
     /// When it was sent, ns.
     pub sent_ns: u64,
+    /// When the client was free for it and it was due, ns: it was claimed no earlier.
+    pub ready_ns: u64,
     /// How much too late the generator sent it, ns.
     pub generator_ns: u64,
     /// The interval in which it was due.

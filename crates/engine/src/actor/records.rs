@@ -1,9 +1,11 @@
 //! YCSB's records: reads, updates, inserts, scans, deletes, and reads followed by an update.
 
+use loadstone_load::ledger::Exception;
 use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
 use loadstone_stores::{Rows, Session};
 
 use super::inserts::{Inserted, insert};
+use super::notes::Notes;
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
@@ -14,12 +16,24 @@ pub struct Records<'a, S, W> {
     session: &'a mut S,
     row: Row,
     rows: Rows,
+    notes: Option<Notes<'a>>,
 }
 
 impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// A client with this session.
-    pub fn new(task: &'a Task<W>, session: &'a mut S) -> Self {
-        Self { task, session, row: Row::default(), rows: Rows::default() }
+    pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
+        let notes = task.ledger.as_ref().map(|ledger| Notes { ledger, pen: ledger.pen(worker) });
+        Self { task, session, row: Row::default(), rows: Rows::default(), notes }
+    }
+
+    /// Notes how a write ended whose first attempt was sent at `sent`, in the store's own words.
+    #[inline]
+    fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, (sent, done): (u64, u64)) {
+        if let Some(notes) = &self.notes
+            && let Some(number) = self.task.workload.write_number(index)
+        {
+            notes.write(number, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
+        }
     }
 
     #[inline]
@@ -36,6 +50,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         if let Some((log, number)) = known {
             log.end(number, outcome.status, outcome.done_ns);
         }
+        self.note(operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
         outcome
     }
 
@@ -60,6 +75,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         let bytes = self.row.bytes().len() + operation.row.bytes().len();
         let mut written = self.session.update(&operation.key, &operation.row).await;
         let done = watch.now_ns();
+        self.note(operation.index, written, watch, (read_done, done));
         if !written.is_ok() {
             written = self.judge(Kind::Update, operation, written, watch.sent_ns);
         }
@@ -143,6 +159,7 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();
+        self.note(operation.index, status, watch, (watch.sent_ns, done_ns));
         if !status.is_ok() {
             status = self.judge(operation.kind, operation, status, watch.sent_ns);
         }

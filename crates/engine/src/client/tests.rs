@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
+use loadstone_load::ledger::{Layout, Ledger, State};
 use loadstone_load::meter::{Grid, Reading};
 use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
 use loadstone_load::values::Length;
@@ -20,6 +21,7 @@ use crate::clock::{Clock, ThreadTimer};
 use crate::control::End;
 use crate::event::Note;
 use crate::failures::Failures;
+use crate::mapping::Mapping;
 use crate::notes;
 use crate::observer::{Censored, Closed, Moment};
 use crate::recorder::{Additions, Reader, Readings, Shape, totals};
@@ -83,6 +85,8 @@ struct Setting<'a> {
     insert_policy: InsertPolicy,
     /// What comes of inserts, if not what the script says.
     inserts: Option<&'a Script>,
+    /// File of the ledger, if there is one.
+    ledger: Option<&'a str>,
 }
 
 const KEEP_GOING: InsertPolicy = InsertPolicy { retries: 0, interval_ns: 0, stop: false };
@@ -99,6 +103,7 @@ impl<'a> Setting<'a> {
             interval_ns: 1_000 * MS,
             insert_policy: KEEP_GOING,
             inserts: None,
+            ledger: None,
         }
     }
 
@@ -133,6 +138,12 @@ fn shape(open: bool) -> Shape {
     Shape { steps: Kind::COUNT, sinks: vec![Sink::HdrNs], open, deadline_ns: NEVER, to_unix_ns: 0 }
 }
 
+fn ledger(file: &str, setting: &Setting<'_>) -> Ledger<Mapping> {
+    let layout = Layout { writes: 1_000, clients: setting.clients as u64, workers: 1, ticks: 8, exceptions: 1_000 };
+    let mapping = Mapping::create(file, layout.words().unwrap()).unwrap();
+    Ledger::create(mapping, layout, 1, setting.segment).unwrap()
+}
+
 fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, setting: &Setting<'_>) -> Task<W> {
     Task {
         scheduler: Scheduler::new(setting.segment, borders, 1),
@@ -140,6 +151,7 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
         failures: Failures::new(workload.steps().len()),
         inserts: Some(InsertLog::new()),
         insert_policy: setting.insert_policy,
+        ledger: setting.ledger.map(|file| ledger(file, setting)),
         seed: 1,
         workload,
     }
@@ -169,7 +181,7 @@ fn run_in<W: RecordWorkload + 'static>(
         .iter_mut()
         .zip(&recorders)
         .map(|(session, recorder)| {
-            let place = Place { recorder, client: 0 };
+            let place = Place { recorder, client: 0, worker: 0 };
             Box::pin(drive(&task, &borders, &clock, session, place)) as crate::simulation::Client<'_>
         })
         .collect();
@@ -417,6 +429,59 @@ fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_
 }
 
 #[test]
+fn each_write_is_noted_once_and_those_that_were_slow_or_failed_with_their_times() {
+    let directory = tempfile::tempdir().unwrap();
+    let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
+    let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 200) };
+    let workload = || CoreRun::new(core.clone(), 1).unwrap();
+    // Every tenth answer is slow, every eleventh none.
+    let calls = std::cell::Cell::new(0u64);
+    let script: Script = Rc::new(move |_| {
+        calls.set(calls.get() + 1);
+        match calls.get() {
+            n if n % 10 == 0 => (150 * MS, Status::Ok),
+            n if n % 11 == 0 => (MS, Status::Timeout),
+            _ => (MS, Status::Ok),
+        }
+    });
+    let file = directory.path().join("ledger").display().to_string();
+    let run = run(workload(), &Setting { ledger: Some(&file), ..Setting::new(None, 3) }, &script);
+    let ledger = run.task.ledger.as_ref().unwrap();
+    ledger.settle();
+    let steps = [Kind::Update, Kind::Insert];
+    let counts = |status| steps.map(|step| run.count(step, status)).iter().sum::<u64>();
+    let states: Vec<State> =
+        (0..200).filter_map(|index| workload().write_number(index)).map(|n| ledger.state(n)).collect();
+    let having = |wanted| states.iter().filter(|&&state| state == wanted).count() as u64;
+    assert_eq!(states.len(), 160);
+    assert_eq!((having(State::Acknowledged), having(State::Maybe)), (counts(Status::Ok), counts(Status::Timeout)));
+    assert!(having(State::Maybe) > 5, "{states:?}");
+    let exceptions: Vec<_> = ledger.exceptions().collect();
+    for each in &exceptions {
+        let ok = each.status == Some(Status::Ok);
+        let state = ledger.state(workload().write_number(each.index).unwrap());
+        assert_eq!(state, if ok { State::Acknowledged } else { State::Maybe });
+        assert!(each.done > each.sent && (!ok || each.done - each.sent <= 150 * MS), "{each:?}");
+    }
+    let slow = exceptions.iter().filter(|each| each.status == Some(Status::Ok)).count();
+    assert!(slow > 5 && exceptions.len() - slow == having(State::Maybe) as usize, "{exceptions:?}");
+}
+
+#[test]
+fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
+    let directory = tempfile::tempdir().unwrap();
+    let mix = Mix { update: 1.0, ..Mix::default() };
+    let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 100) };
+    let (file, pace) = (directory.path().join("ledger").display().to_string(), rate(1_000.0));
+    // The last one is due after 99 ms and sent after 495.
+    let script: Script = Rc::new(|_| (5 * MS, Status::Ok));
+    let setting = Setting { ledger: Some(&file), ..Setting::new(Some(&pace), 1) };
+    let run = run(CoreRun::new(core, 1).unwrap(), &setting, &script);
+    assert!(run.elapsed_ns >= 500 * MS);
+    assert_eq!(run.task.ledger.unwrap().exceptions().count(), 0);
+}
+
+#[test]
 fn a_message_belongs_to_its_step_and_to_its_failure() {
     // Two time-outs, of which the first's message is kept, then a record that is not there.
     let script: Script = Rc::new(|key| match number(key) {
@@ -554,7 +619,7 @@ fn the_loop_does_not_allocate_per_operation() {
             let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
             let recorder = Recorder::new(&shape, 1);
             let before = allocations::on_this_thread();
-            let place = Place { recorder: &recorder, client: 0 };
+            let place = Place { recorder: &recorder, client: 0, worker: 0 };
             block_on(drive(&task, &borders, &ThreadTimer::default(), &mut NullSession, place));
             allocations::on_this_thread() - before
         };

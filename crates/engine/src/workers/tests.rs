@@ -133,6 +133,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
         lease_ms: None,
         wait_for_start: false,
         settle: false,
+        ledger: None,
     }
 }
 

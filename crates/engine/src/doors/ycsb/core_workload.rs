@@ -140,6 +140,11 @@ pub fn scan_length(props: &Props) -> Result<Length, EngineError> {
     }
 }
 
+/// Whether values name their writes; a ledger is of no use without.
+fn versions(props: &Props) -> bool {
+    props.boolean("versions", false) || props.trimmed("ledger").is_some()
+}
+
 /// A core workload and the number of its operations; with `occupancy`, `ConstantOccupancyWorkload`'s numbers.
 pub fn core(
     props: &Props,
@@ -197,7 +202,7 @@ pub fn core(
         read_all_fields: props.boolean("readallfields", true),
         write_all_fields: props.boolean("writeallfields", false),
         integrity: props.boolean("dataintegrity", false),
-        versions: false,
+        versions: versions(props),
         mix: mix(props)?,
         keys: keys(props)?,
         insert_order: order,

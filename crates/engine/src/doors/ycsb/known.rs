@@ -145,6 +145,8 @@ pub const KNOWN: &[Known] = &[
         "min(processors, clients / 32)",
         "executors, for stores that are not driven by a thread per client",
     ),
+    ours("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
+    ours("ledger", "", "file in which a run notes its writes, so that lost ones can be told; implies versions"),
     ours("settle", "false", "wait until the store is idle before ending"),
     ours("failures.tolerated", "0", "share of failed operations that still exits 0"),
 ];

@@ -9,7 +9,9 @@ use super::core_workload::core;
 use super::props::Props;
 use super::{bindings, hosted, known, rate, time_series};
 use crate::error::EngineError;
-use crate::spec::{CLIENTS_MAX, DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
+use crate::spec::{
+    CLIENTS_MAX, DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
+};
 use crate::suggest;
 
 /// Without `-s` nothing looks at intervals; the conductor wakes once in a while all the same.
@@ -56,6 +58,10 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
                 .hint("there are CoreWorkload, ConstantOccupancyWorkload and TimeSeriesWorkload"));
         }
     };
+    if matches!(&work, WorkSpec::Records(core) if core.versions) && props.trimmed("seed").is_none() {
+        return Err(EngineError::usage("versions and ledger need a seed: it is in every value")
+            .hint("give load and run the same one: -p seed=1"));
+    }
     if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
         && let Some(share) = core.mix.too_rare()
     {
@@ -116,6 +122,11 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         lease_ms: None,
         wait_for_start: false,
         settle: props.boolean("settle", false),
+        // A load has nothing to note but the versions of its values.
+        ledger: props
+            .trimmed("ledger")
+            .filter(|_| phase == Phase::Run)
+            .map(|file| LedgerSpec { file: file.to_owned() }),
     };
     spec.check()?;
     let tolerated = props.within("failures.tolerated", 0.0, 0.0, 1.0)?;

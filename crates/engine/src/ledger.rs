@@ -1,0 +1,191 @@
+//! The ledger of a run's writes: made before the run, and afterwards held against what the store shows.
+
+mod findings;
+mod read_back;
+
+use loadstone_load::core::CoreRun;
+use loadstone_load::ledger::{Evidence, Layout, Ledger};
+use loadstone_load::pace::{Cursor, Pace};
+
+use crate::dispatch;
+use crate::error::EngineError;
+use crate::mapping::Mapping;
+use crate::output::{err, out};
+use crate::spec::{Phase, TrialSpec, WorkSpec};
+use findings::Findings;
+
+/// How often a ledger is told the time, ns, as long as there is plenty of room for it.
+const TICK_NS: u64 = 10_000_000;
+/// And from then on, for days.
+const COARSE_TICK_NS: u64 = 1_000_000_000;
+/// An hour and a half of the one, six days of the other; 16 MiB.
+const TICKS: u64 = 1 << 20;
+/// Room where a run is not limited by a number of operations, which no engine exceeds: 1 GiB at most.
+const WRITES_PER_SECOND: f64 = 4e6;
+const WRITES_MAX: u64 = 1 << 32;
+/// Writes that were slow or not acknowledged; 32 MiB.
+const EXCEPTIONS_MAX: u64 = 1 << 20;
+/// How far apart the clocks of two segments' hosts may be.
+const SKEW_NS: u64 = 10_000_000;
+
+const USAGE: &str = "\
+usage: loadstone-engine ledger [FILE…] --spec SPEC [--crash UNIX_NS]
+
+Reads back what a run wrote and says, as one JSON object, which of its acknowledged writes are missing.
+
+  FILE             the run's ledger; of a run in segments those of all, in order; without: that of SPEC
+  --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
+  --crash UNIX_NS  when the system crashed, ns of Unix time: lost writes then have an age
+
+exit status: 0 nothing is lost, 1 something is, 2 the command is wrong, 3 the store cannot be read
+";
+
+/// How long after the last one a ledger is told the time, after so many times.
+pub fn tick_ns(ticks: u64) -> u64 {
+    if ticks < TICKS / 2 { TICK_NS } else { COARSE_TICK_NS }
+}
+
+/// The ledger of a trial, if it is to have one.
+pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
+    let Some(ledger) = &spec.ledger else { return Ok(None) };
+    let layout = layout(spec, workers);
+    let words = layout.words().ok_or_else(|| EngineError::usage("a ledger of so many writes fits in no memory"))?;
+    let mapping = Mapping::create(&ledger.file, words)?;
+    Ledger::create(mapping, layout, spec.seed, spec.segment).map(Some).map_err(EngineError::failed)
+}
+
+fn layout(spec: &TrialSpec, workers: u64) -> Layout {
+    let by_time = spec
+        .until
+        .seconds
+        .map_or(f64::INFINITY, |seconds| (seconds + spec.warmup_seconds) * WRITES_PER_SECOND * spec.segment.n as f64);
+    // What is sent before the window is counted beside these.
+    let by_count = spec.until.operations.filter(|_| spec.warmup_seconds == 0.0);
+    let writes = by_count.unwrap_or(u64::MAX).min(by_time as u64).clamp(1, WRITES_MAX);
+    let clients = spec.segment.share(spec.clients);
+    Layout { writes, clients, workers, ticks: TICKS, exceptions: writes.min(EXCEPTIONS_MAX) }
+}
+
+/// What the command line says.
+#[derive(Debug, Default, PartialEq)]
+struct Args {
+    files: Vec<String>,
+    spec: String,
+    crash: Option<u64>,
+}
+
+fn parse(words: &[String]) -> Result<Args, EngineError> {
+    let hint = "loadstone-engine ledger --help shows how";
+    let mut args = Args::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = |name: &str| {
+            let value = words.next().cloned();
+            value.ok_or_else(|| EngineError::usage(format!("{name} takes a value")).hint(hint))
+        };
+        match word.as_str() {
+            "--spec" => args.spec = value("--spec")?,
+            "--crash" => {
+                let text = value("--crash")?;
+                let bad = || EngineError::usage(format!("--crash must be ns of Unix time, got {text:?}")).hint(hint);
+                args.crash = Some(text.parse().map_err(|_| bad())?);
+            }
+            option if option.starts_with('-') => {
+                return Err(EngineError::usage(format!("there is no option {option}")).hint(hint));
+            }
+            file => args.files.push(file.to_owned()),
+        }
+    }
+    if args.spec.is_empty() {
+        return Err(EngineError::usage("--spec is missing: what the run did follows from its spec").hint(hint));
+    }
+    Ok(args)
+}
+
+/// Runs the command. Returns the exit code.
+pub fn main(words: &[String]) -> Result<u8, EngineError> {
+    if words.iter().any(|word| matches!(word.as_str(), "--help" | "-h")) {
+        out(USAGE);
+        return Ok(0);
+    }
+    let mut args = parse(words)?;
+    let text = std::fs::read_to_string(&args.spec).map_err(|error| {
+        EngineError::usage(format!("cannot read the spec {}: {error}", args.spec))
+            .hint("loadstone-engine ycsb run … --print-spec prints it")
+    })?;
+    let spec = TrialSpec::parse(&text)?;
+    if args.files.is_empty() {
+        args.files.extend(spec.ledger.as_ref().map(|ledger| ledger.file.clone()));
+    }
+    let findings = judge(&spec, &args)?;
+    let json = serde_json::to_string(&findings)
+        .map_err(|error| EngineError::failed(format!("cannot print what was found: {error}")))?;
+    out(&format!("{json}\n"));
+    let Some(bad) = findings.bad() else { return Ok(0) };
+    err(&format!("error: {bad}\n"));
+    Ok(1)
+}
+
+fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
+    let (WorkSpec::Records(core), Phase::Run) = (&spec.work, spec.phase) else {
+        return Err(EngineError::usage("the spec is not that of a run on records").hint("use the spec of the run"));
+    };
+    if !core.versions {
+        return Err(EngineError::usage("the values of this spec do not name their writes")
+            .hint("use the spec of the run, with its versions or ledger"));
+    }
+    let wrong = |error: String| EngineError::usage(error).hint("give the ledgers of all segments of one run, in order");
+    let ledgers = args.files.iter().map(|file| Ledger::open(Mapping::open(file)?).map_err(wrong));
+    let ledgers = ledgers.collect::<Result<Vec<_>, _>>()?;
+    if let Some(other) = ledgers.iter().map(Ledger::seed).find(|&seed| seed != spec.seed) {
+        return Err(EngineError::usage(format!("the ledger is of seed {other}, the spec of seed {}", spec.seed))
+            .hint("use the spec of the run"));
+    }
+    let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
+    let due = pace.as_ref().map(|pace| move |index: u64| pace.due_ns(index, &mut Cursor::default()));
+    let due = due.as_ref().map(|due| due as &dyn Fn(u64) -> u64);
+    let evidence = Evidence::new(&ledgers, due, SKEW_NS).map_err(wrong)?;
+    let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
+    let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?;
+    let findings = Findings::of_ledgers(&ledgers, &evidence, &workload);
+    let read =
+        read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash: args.crash, findings };
+    dispatch::visit(&spec.store.name, read)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn there_is_room_for_every_write_that_a_run_can_send() {
+        let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
+            let mut spec = TrialSpec::parse(include_str!("../fixtures/trial-spec-1.json")).unwrap();
+            spec.until = crate::spec::Until { operations, seconds };
+            layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
+        };
+        assert_eq!(with(Some(1_000), Some(60.0), 0.0), 1_000);
+        assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up is counted beside");
+        assert_eq!(with(None, Some(1e9), 0.0), WRITES_MAX);
+        assert_eq!(with(Some(1_000), None, 1.0), WRITES_MAX);
+    }
+
+    #[test]
+    fn the_command_line_is_understood_or_refused_with_a_reason() {
+        let args = parse(&words("a b --spec s --crash 12")).unwrap();
+        assert_eq!(args, Args { files: words("a b"), spec: "s".to_owned(), crash: Some(12) });
+        for (text, wanted) in [
+            ("a", "--spec is missing"),
+            ("--spec", "--spec takes a value"),
+            ("--spec s --crash soon", "got \"soon\""),
+            ("--spec s --chrash 1", "--chrash"),
+        ] {
+            let error = parse(&words(text)).unwrap_err();
+            assert!(error.message.contains(wanted) && error.exit == 2 && error.hint.is_some(), "{text}: {error}");
+        }
+    }
+}

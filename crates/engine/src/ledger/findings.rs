@@ -1,0 +1,184 @@
+//! What the command `ledger` prints.
+
+use loadstone_load::core::CoreRun;
+use loadstone_load::ledger::{Age, Evidence, Finding, Ledger, Loss, Shown, State, Writes};
+use loadstone_load::version::Phase;
+use serde::Serialize;
+
+use crate::mapping::Mapping;
+
+/// How many losses are listed.
+const LISTED: usize = 10;
+
+/// What was found.
+#[derive(Debug, Default, Serialize)]
+pub struct Findings {
+    writes: WriteCounts,
+    ledger: LedgerFacts,
+    read: Read,
+    found: Found,
+    lost: Lost,
+    /// The first value that no write of the run explains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_wrong: Option<Place>,
+}
+
+/// The writes that the ledger knows of.
+#[derive(Debug, Default, Serialize)]
+struct WriteCounts {
+    acknowledged: u64,
+    refused: u64,
+    maybe: u64,
+    unknown: u64,
+}
+
+/// How complete the ledger is.
+#[derive(Debug, Default, Serialize)]
+struct LedgerFacts {
+    /// Whether the engine lived to end it.
+    closed: bool,
+    beyond: u64,
+    ticks_lost: u64,
+    exceptions_lost: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Read {
+    records: u64,
+    fields: u64,
+}
+
+/// Fields, by what was found in them.
+#[derive(Debug, Default, Serialize)]
+struct Found {
+    fine: u64,
+    overlapped: u64,
+    came_true: u64,
+    lost: u64,
+    phantom: u64,
+    corrupt: u64,
+    unsure: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Lost {
+    /// Acknowledged writes that are missing, overwritten ones as well.
+    writes: u64,
+    /// The first few fields.
+    first: Vec<Place>,
+    /// How long before the crash the oldest was done.
+    oldest: Option<Oldest>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Place {
+    key: String,
+    field: String,
+    /// The index of the write that should stand there; `null`: what was loaded.
+    expected: Option<u64>,
+    /// The index of the one that does; `null`: a loaded value, or none of ours.
+    shown: Option<u64>,
+    /// What stands there: `write`, `loaded`, `nothing` or `unreadable`.
+    what: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Oldest {
+    index: u64,
+    at_least_ms: f64,
+    at_most_ms: f64,
+}
+
+impl Findings {
+    /// What the ledgers say by themselves.
+    pub fn of_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
+        let mut all = Self::default();
+        all.ledger.closed = ledgers.iter().all(|ledger| ledger.closed().is_some());
+        for ledger in ledgers {
+            all.ledger.beyond += ledger.beyond();
+            all.ledger.ticks_lost += ledger.ticks_lost();
+            all.ledger.exceptions_lost += ledger.exceptions_lost();
+        }
+        for (index, number) in (0..evidence.end()).filter_map(|number| Some((workload.index(number)?, number))) {
+            match evidence.state(index, number) {
+                Some(State::Acknowledged) => all.writes.acknowledged += 1,
+                Some(State::Refused) => all.writes.refused += 1,
+                Some(State::Maybe) => all.writes.maybe += 1,
+                Some(State::Unknown) => all.writes.unknown += 1,
+                None => {}
+            }
+        }
+        all
+    }
+
+    /// One record was read.
+    pub fn read(&mut self) {
+        self.read.records += 1;
+    }
+
+    /// Counts what was found in one of its fields. Returns whether it is a loss.
+    pub fn add(&mut self, finding: Finding, shown: Shown, key: &[u8], field: &str) -> bool {
+        self.read.fields += 1;
+        let place = |expected| {
+            let (index, what) = match shown {
+                Shown::Absent => (None, "nothing"),
+                Shown::Unreadable => (None, "unreadable"),
+                Shown::Of(version) if version.phase == Phase::Load => (None, "loaded"),
+                Shown::Of(version) => (Some(version.index), "write"),
+            };
+            let key = String::from_utf8_lossy(key).into_owned();
+            Place { key, field: field.to_owned(), expected, shown: index, what }
+        };
+        match finding {
+            Finding::Fine => self.found.fine += 1,
+            Finding::Overlapped => self.found.overlapped += 1,
+            Finding::CameTrue => self.found.came_true += 1,
+            Finding::Unsure => self.found.unsure += 1,
+            Finding::Lost(expected) => {
+                self.found.lost += 1;
+                if self.lost.first.len() < LISTED {
+                    self.lost.first.push(place(expected));
+                }
+                return true;
+            }
+            Finding::Phantom(_) | Finding::Corrupt => {
+                *(if finding == Finding::Corrupt { &mut self.found.corrupt } else { &mut self.found.phantom }) += 1;
+                self.first_wrong.get_or_insert_with(|| place(None));
+            }
+        }
+        false
+    }
+
+    /// Adds how old the lost writes were, a history counted once. Ages mean something only after a crash.
+    pub fn age(&mut self, losses: &[Loss], ages: &[Option<Age>], histories: usize, crashed: bool) {
+        let mut counted = None;
+        for (loss, age) in losses.iter().zip(ages) {
+            let history = (loss.record, if histories > 1 { loss.field } else { 0 });
+            if counted.replace(history) == Some(history) {
+                continue;
+            }
+            let Some(age) = age else { continue };
+            self.lost.writes += age.writes;
+            let (least, most) = (age.least_ns as f64 / 1e6, age.most_ns as f64 / 1e6);
+            if crashed && self.lost.oldest.as_ref().is_none_or(|oldest| least > oldest.at_least_ms) {
+                self.lost.oldest = Some(Oldest { index: age.oldest, at_least_ms: least, at_most_ms: most });
+            }
+        }
+    }
+
+    /// What is wrong, in a line that names the first place.
+    pub fn bad(&self) -> Option<String> {
+        if let Some(Place { key, field, expected, shown, .. }) = self.lost.first.first() {
+            let name = |index: &Option<u64>| index.map_or("none of the run's".to_owned(), |index| index.to_string());
+            let (writes, fields) = (self.lost.writes, self.found.lost);
+            let (expected, shown) = (name(expected), name(shown));
+            return Some(format!(
+                "{writes} acknowledged writes are lost, in {fields} fields: {key} {field} should show write {expected} \
+                 or a later one, and shows {shown}"
+            ));
+        }
+        let Place { key, field, .. } = self.first_wrong.as_ref()?;
+        let wrong = self.found.corrupt + self.found.phantom;
+        Some(format!("{wrong} fields hold what no write of this run put there: the first is {key} {field}"))
+    }
+}

@@ -1,0 +1,122 @@
+//! A file's words in memory that the kernel writes back, whatever becomes of this process.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicU64;
+
+use crate::error::EngineError;
+
+/// A shared mapping of a whole file.
+#[derive(Debug)]
+pub struct Mapping {
+    start: *mut AtomicU64,
+    words: usize,
+}
+
+// SAFETY: the memory is the mapping's until it is dropped, and is only reached as atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// A new file of so many words, all zero. Its space is taken at once: a device that fills up later would end the
+    /// process at a store into memory.
+    pub fn create(path: &str, words: usize) -> Result<Self, EngineError> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
+            let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
+                "a ledger is of one run: remove the file, or name another"
+            } else {
+                "name a file in a directory that can be written"
+            };
+            EngineError::usage(format!("cannot create the ledger {path}: {error}")).hint(hint)
+        })?;
+        let made = allocate(&file, words * 8).and_then(|()| Self::of(&file, words));
+        made.map_err(|error| {
+            let _ = std::fs::remove_file(path);
+            EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", words * 8))
+                .hint("it takes 2 bits a write; a run with operationcount needs no more than that")
+        })
+    }
+
+    /// A file that is there.
+    pub fn open(path: &str) -> Result<Self, EngineError> {
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        file.and_then(|file| Self::of(&file, (file.metadata()?.len() / 8) as usize)).map_err(|error| {
+            EngineError::usage(format!("cannot read the ledger {path}: {error}"))
+                .hint("it is the file that ledger= named in the run")
+        })
+    }
+
+    fn of(file: &File, words: usize) -> std::io::Result<Self> {
+        if words == 0 {
+            return Ok(Self { start: std::ptr::null_mut(), words });
+        }
+        // SAFETY: a new mapping of a file that is open; the result is looked at.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                words * 8,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            Err(std::io::Error::last_os_error())
+        } else {
+            Ok(Self { start: start.cast(), words })
+        }
+    }
+}
+
+/// Makes the file so long, and has its space set aside where the file system can.
+fn allocate(file: &File, bytes: usize) -> std::io::Result<()> {
+    file.set_len(bytes as u64)?;
+    // SAFETY: a call on a file that is open.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
+}
+
+impl AsRef<[AtomicU64]> for Mapping {
+    fn as_ref(&self) -> &[AtomicU64] {
+        if self.words == 0 {
+            return &[];
+        }
+        // SAFETY: so many words are mapped there, aligned to a page, until this is dropped.
+        unsafe { std::slice::from_raw_parts(self.start, self.words) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.words > 0 {
+            // SAFETY: what was mapped, and nobody has a reference into it any more.
+            unsafe { libc::munmap(self.start.cast(), self.words * 8) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn what_is_stored_is_in_the_file_and_a_file_that_is_there_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger").display().to_string();
+        let mapping = Mapping::create(&path, 3).unwrap();
+        mapping.as_ref()[2].store(7, Ordering::Relaxed);
+        assert_eq!(std::fs::read(&path).unwrap()[16..24], 7u64.to_ne_bytes());
+        drop(mapping);
+        let again = Mapping::create(&path, 3).unwrap_err();
+        assert!(again.message.contains(&path) && again.exit == 2, "{again}");
+        let open = Mapping::open(&path).unwrap();
+        assert_eq!((open.as_ref().len(), open.as_ref()[2].load(Ordering::Relaxed)), (3, 7));
+        assert!(Mapping::open(&format!("{path}-not")).is_err());
+    }
+}
