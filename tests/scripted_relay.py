@@ -1,7 +1,7 @@
 """A relay to a real server, and a small Redis in memory, whose faults follow a script.
 
-The times of a script count from `begin()`; the small Redis begins with the first command on a record. Both write down what they sent and when, so that a test can compute
-what it expects from what happened and not from what should have.
+The times of a script count from `begin()`; the small Redis begins with the first command on a record. Both write down
+what they sent and when, so that a test can compute what it expects from what happened and not from what should have.
 """
 
 from __future__ import annotations

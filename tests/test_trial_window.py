@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loadstone.event import Interval, Summary, parse
+from loadstone.event import Earlier, Interval, Summary, parse
 from loadstone.lab.figures import by_operation
 from loadstone.percentile import Percentile
 from scripted_relay import FakeRedis, Fault
@@ -21,7 +21,7 @@ READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0,
 
 
 def trial(engine: Path, server: FakeRedis, timeout_ms: int = 10_000, **changes: Any) -> tuple[Summary, list[Interval]]:
-    """A trial of reads of records that are there, 500 a second for two seconds; its first operation begins the script."""
+    """Reads of records that are there, 500 a second for two seconds; the first operation begins the script."""
     for number in range(RECORDS):
         server.hashes[b"user%d" % number] = {b"field%d" % field: b"x" * 100 for field in range(10)}
     where = {"redis.host": "127.0.0.1", "redis.port": str(server.port), "redis.timeout": str(timeout_ms)}
@@ -53,7 +53,7 @@ def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
     assert summary.due == due == summary.operations + summary.in_flight + summary.unsent
     assert [each.k for each in intervals] == list(range(len(intervals)))
     assert sum(each.due or 0 for each in intervals) == due
-    parts = [*intervals, *(more for each in intervals for more in each.earlier)]
+    parts: list[Interval | Earlier] = [*intervals, *(more for each in intervals for more in each.earlier)]
     ended = dict.fromkeys((each.k for each in intervals), 0)
     for part in parts:
         ended[part.k] += part.good + part.late + part.failed + part.not_yet
@@ -97,16 +97,17 @@ def test_broken_connections_are_failures_and_nothing_hangs(program: Path, fault:
 
 
 def test_a_late_answer_does_not_stretch_a_window(program: Path) -> None:
-    closed = {"pace": {"mode": "closed"}, "clients": 10, "until": {"seconds": 1}}
+    closed: dict[str, Any] = {"pace": {"mode": "closed"}, "clients": 10, "until": {"seconds": 1}}
     # Each answer takes a millisecond, one of 500 takes 1.8 s.
     slow = Fault("late", seconds=1.8, start=0.3, end=0.31, every=5)
     with FakeRedis(slow, Fault("late", seconds=0.001)) as server:
         summary, intervals = trial(program, server, **closed)
     assert summary.measured_ns == 1_000_000_000
     assert summary.completed < summary.succeeded
-    assert sum(each.completed for each in intervals) + sum(
-        more.completed for each in intervals for more in each.earlier
-    ) == summary.completed
+    assert (
+        sum(each.completed for each in intervals) + sum(more.completed for each in intervals for more in each.earlier)
+        == summary.completed
+    )
     # What the server answered in the window, but for what was on its way at the borders.
     assert server.zero is not None
     answered = [log.answered - server.zero for log in server.log if log.answered is not None]
