@@ -314,7 +314,7 @@ class RedisLine(Line):
             log = Log(received)
             self.owner.log.append(log)
             if self.owner.zero is None and words[0].upper() in ON_RECORDS:
-                self.owner.begin()
+                self.owner.zero = received
             if self.owner.active("silent"):
                 continue
             error = self.owner.active("error") or words[0].upper() in self.owner.refused_commands

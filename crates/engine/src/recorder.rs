@@ -136,7 +136,7 @@ impl Slot {
     }
 }
 
-/// The operation that a client has taken, as whoever looks after the trial finds it.
+/// The operation that a client has taken and not finished, for the conductor to find after the trial.
 #[derive(Debug)]
 pub struct Flight {
     index: AtomicU64,

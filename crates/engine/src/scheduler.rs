@@ -56,7 +56,7 @@ impl Scheduler {
         }
     }
 
-    /// The index of the next operation for whoever asks; `None` at the end.
+    /// The index of the next operation; `None` at the end.
     #[inline]
     pub fn claim(&self, taken: &mut Taken) -> Option<u64> {
         if self.halted() {

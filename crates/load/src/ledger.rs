@@ -1,7 +1,7 @@
 //! The ledger of a segment's writes: two bits each, in memory that outlives the engine.
 //!
 //! After a crash of the server it says which writes were acknowledged; after a crash of the engine as well, if the words
-//! are a shared mapping of a file. Nothing here opens one, reads a clock or starts a thread: whoever holds the words does.
+//! are a shared mapping of a file. Nothing here opens a file, reads a clock or starts a thread: the caller does.
 //!
 //! A worker notes its writes in a ring of its own and turns them into bits when that is full, so that threads do not
 //! contend for the words in which neighbouring writes lie. A ring that was not emptied any more is in the same memory;
@@ -138,7 +138,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         let words = memory.as_ref();
         let get = |place: usize| words.get(place).map_or(0, |word| word.load(Ordering::Acquire));
         if get(at::MAGIC) != MAGIC || get(at::VERSION) != VERSION {
-            return Err("this is no ledger of writes, or one of another engine's version".to_owned());
+            return Err("this is not a ledger of writes, or one of another version of the engine".to_owned());
         }
         let layout = Layout {
             writes: get(at::WRITES),

@@ -103,7 +103,7 @@ impl Grid {
         let sum = old.wrapping_add(value);
         self.sum.store(sum, Ordering::Relaxed);
         if (old ^ sum) > SUM_LOW {
-            // Whoever sees this change sees the sum at least as it is now.
+            // A reader that sees this change sees a sum that is at least as it is now.
             self.sum_high.store(self.sum_high.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
     }

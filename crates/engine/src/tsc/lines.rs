@@ -3,8 +3,8 @@
 //! The clock must never be seen to step back, whichever threads read it while it is corrected. So a tick has one time, for
 //! every reader: a line holds from where it begins until its `span` ends, and a span that has been read from is only ever
 //! lengthened. A correction closes the last line where its span ends, at most [`STRIDE`] ticks ahead of the last reading,
-//! and the next line begins there, with the same time and another rate. Whoever is between a load and a reading of the
-//! counter, for however long, finds the same time for the ticks that he reads. (A counter that itself goes back is not
+//! and the next line begins there, with the same time and another rate. A reader that is between a load and a reading of the
+//! counter, for however long, finds the same time for the ticks that it reads. (A counter that itself goes back is not
 //! caught here, as readings leave nothing behind: the next comparison finds it.)
 //!
 //! Lines are not changed once they are published, and never freed, as a reader may hold one: some 64 bytes a correction.
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "once is for good");
     }
 
-    /// Whoever begins to read after somebody has finished reading gets no less.
+    /// A reading that begins after another has ended is no earlier than it.
     #[test]
     fn readings_never_decrease_while_the_clock_is_corrected() {
         for leaves in [false, true] {

@@ -20,7 +20,7 @@ impl Pen<'_> {
     pub fn note(&self, number: u64, state: State) {
         let count = self.ring[0].load(Ordering::Relaxed) as usize;
         let count = count.min(ENTRIES - 1);
-        // The entry before the count, so that whoever finds the ring later finds no entry half made.
+        // The entry before the count, so that a reader never finds a half-written entry.
         self.ring[ENTRIES_AT + count].store(number << 2 | state as u64, Ordering::Relaxed);
         self.ring[0].store(count as u64 + 1, Ordering::Release);
         if count + 1 == ENTRIES {
