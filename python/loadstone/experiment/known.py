@@ -156,7 +156,7 @@ PROPERTIES = words("""
     tagvaluelength tagpairdelimiter deletedelimiter randomwritetimestamporder randomtimeseriesorder valuetype
     sparsity delayedseries delayedintervals querytimespan queryrandomtimespan querytimespandelimiter groupbyfunction
     groupbykey groupbykeys downsamplingfunction downsamplingkey downsamplinginterval deleteproportion seed
-    warmuptime arrival rate.ramp rate.steps segment durability zipfian.theta insertlag executors settle
+    warmuptime arrival rate.ramp rate.steps segment durability zipfian.theta insertlag executors settle ledger versions
     failures.tolerated dotransactions measurement.trackjvm debug test
     """)
 # Properties that a key of the experiment stands for.
@@ -178,7 +178,7 @@ OF_A_COMMAND = words("""
     status status.interval label exporter exportfile measurementtype measurement.interval measurement.histogram.verbose
     hdrhistogram.percentiles hdrhistogram.fileoutput hdrhistogram.output.path histogram.buckets timeseries.granularity
     measurement.raw.output_file measurement.raw.no_summary reportlatencyforeacherror latencytrackederrors segment
-    failures.tolerated dotransactions measurement.trackjvm debug test
+    failures.tolerated dotransactions measurement.trackjvm debug test ledger versions
     """)
 # Rates that move: as good as `rate`, for due times.
 MOVING_RATES = frozenset({"rate.ramp", "rate.steps"})
