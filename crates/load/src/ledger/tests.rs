@@ -22,8 +22,8 @@ fn a_thousand_million_writes_take_a_quarter_of_a_gigabyte() {
 }
 
 #[test]
-fn what_is_no_ledger_is_refused() {
-    assert!(Ledger::open(Vec::new()).unwrap_err().contains("no ledger"));
+fn anything_but_a_ledger_is_refused() {
+    assert!(Ledger::open(Vec::new()).unwrap_err().contains("not a ledger"));
     let words = ledger().memory;
     let cut: Vec<_> =
         words[..words.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
