@@ -145,7 +145,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         let ending = match &end {
             End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
             End::Done => Ending::Count,
-            _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.succeeded },
+            _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
         };
         let moment = self.moment(borders);
         let window = window(&borders, ending, &moment.totals);
@@ -325,7 +325,9 @@ impl<'a, W: Work> Conductor<'a, W> {
         if last_ns <= borders.first_ns {
             return;
         }
-        let last = borders.interval(last_ns - 1).max(self.pending.keys().next_back().copied().unwrap_or(0));
+        let last = borders.interval(last_ns - 1);
+        // After a stop operations may end in what would have been later intervals; they were sent before.
+        drop(self.pending.split_off(&(last + 1)));
         while number < last {
             self.report(borders, number, borders.interval_end(number), observer);
             number += 1;
@@ -370,6 +372,11 @@ impl<'a, W: Work> Conductor<'a, W> {
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
         let mut add = |index: u64, due_ns: u64, sent: bool| {
+            // What was never sent is not waited for after a stop.
+            let until_ns = match ending {
+                Ending::Stopped { at_ns, .. } if !sent => until_ns.min(at_ns),
+                _ => until_ns,
+            };
             let bounds = censored.bounds.entry(self.task.workload.step_of(index)).or_default();
             let bound = until_ns.saturating_sub(due_ns);
             bounds[1].record(bound);
