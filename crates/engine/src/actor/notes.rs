@@ -19,7 +19,7 @@ impl Notes<'_> {
     #[inline]
     pub fn write(&self, number: u64, ready_ns: u64, how: Exception) {
         let state = how.status.map_or(State::Maybe, state);
-        // Before the bits: whoever finds an acknowledged write without an exception takes it for a fast one.
+        // Before the bits: a reader takes an acknowledged write without an exception for a fast one.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > SLOW_NS {
             self.ledger.except(how);
         }

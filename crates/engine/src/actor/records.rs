@@ -121,13 +121,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         if !self.task.workload.verifies() || read == Status::NotYet {
             return Status::Ok;
         }
-        let sent = watch.now_ns();
-        let status = checked(self.task.workload.verify(operation, &self.row));
-        watch.beside(Kind::Verify.step(), status, sent, watch.now_ns());
-        if status == Status::UnexpectedState {
-            self.task.failures.keep(Kind::Verify.step(), status, || Some(unexpected(&operation.key)));
-        }
-        status
+        verify(self.task, watch, &operation.key, || self.task.workload.verify(operation, &self.row))
     }
 }
 
@@ -185,18 +179,26 @@ pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, S
     (step, status)
 }
 
-/// The status of a check.
-pub fn checked(check: Option<Check>) -> Status {
-    match check {
+/// Times a check of what was read with `key`, and records it beside the operation.
+#[inline]
+pub fn verify<T: Timer, W>(
+    task: &Task<W>,
+    watch: &Stopwatch<'_, T>,
+    key: &[u8],
+    check: impl FnOnce() -> Option<Check>,
+) -> Status {
+    let (step, sent) = (Kind::Verify.step(), watch.now_ns());
+    let status = match check() {
         Some(Check::Wrong) => Status::UnexpectedState,
         Some(Check::Empty) => Status::Error,
         Some(Check::Right) | None => Status::Ok,
+    };
+    watch.beside(step, status, sent, watch.now_ns());
+    if status == Status::UnexpectedState {
+        let message = || Some(format!("the record with key {} is not what was written", String::from_utf8_lossy(key)));
+        task.failures.keep(step, status, message);
     }
-}
-
-/// What is said of a record that is not what was written.
-pub fn unexpected(key: &[u8]) -> String {
-    format!("the record with key {} is not what was written", String::from_utf8_lossy(key))
+    status
 }
 
 /// The worse of two: a failure, then one that says nothing of the store, then success.

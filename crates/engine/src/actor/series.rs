@@ -5,7 +5,7 @@ use loadstone_load::{Kind, Row, Status, StepId, Wanted};
 use loadstone_stores::{Rows, Session};
 
 use super::inserts::insert;
-use super::records::{checked, close, unexpected, worse};
+use super::records::{close, verify, worse};
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
@@ -28,13 +28,7 @@ impl<'a, S: Session, W: SeriesWorkload> Series<'a, S, W> {
         if !self.task.workload.verifies() {
             return Status::Ok;
         }
-        let sent = watch.now_ns();
-        let status = checked(self.task.workload.verify(operation, &self.row));
-        watch.beside(Kind::Verify.step(), status, sent, watch.now_ns());
-        if status == Status::UnexpectedState {
-            self.task.failures.keep(Kind::Verify.step(), status, || Some(unexpected(&operation.key)));
-        }
-        status
+        verify(self.task, watch, &operation.key, || self.task.workload.verify(operation, &self.row))
     }
 }
 
