@@ -16,7 +16,9 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-Kind = Literal["stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "silent"]
+Kind = Literal[
+    "stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "forget", "silent"
+]
 RESETS = struct.pack("ii", 1, 0)
 # Commands of YCSB's layout that work on a record.
 ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
@@ -26,7 +28,8 @@ ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE
 class Fault:
     """What happens to each `every`-th answer from `start` to `end`, in seconds.
 
-    `error`, `lose` (updates only: answers OK, does nothing) and `silent` (no answer) need the small Redis.
+    `error`, `silent` (no answer), and `lose` and `forget` (an update, an insert is answered OK and not done) need the
+    small Redis.
     """
 
     kind: Kind
@@ -236,6 +239,8 @@ class FakeRedis(Scripted):
         self.scores: dict[bytes, float] = {}
         self.order: list[tuple[float, bytes]] = []
         self.lost = 0
+        # Keys whose insert was forgotten.
+        self.forgotten: list[bytes] = []
         # Commands that are answered by an error.
         self.refused_commands: set[bytes] = set()
         self._before: list[tuple[bytes, dict[bytes, bytes] | None]] = []
@@ -265,6 +270,9 @@ class FakeRedis(Scripted):
         if name in (b"HMSET", b"HSET"):
             if key in self.hashes and self.active("lose"):
                 self.lost += 1
+                return b"+OK\r\n"
+            if key not in self.hashes and self.active("forget"):
+                self.forgotten.append(key)
                 return b"+OK\r\n"
             old = self.hashes.get(key)
             self._before.append((key, old))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import Engine
+from scripted_relay import FakeRedis, Fault
 from systems_support import Up, up
 from ycsb_support import USAGE, refused
 
@@ -168,6 +169,55 @@ def test_segments_are_judged_together_and_in_order(engine: Engine) -> None:
         done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (USAGE, ""), files
         assert "segment" in done.stderr
+
+
+def test_a_read_that_misses_another_segments_insert_is_settled_by_its_ledger(engine: Engine) -> None:
+    line = (
+        f"run redis {WORK} versions=true operationcount=4000 updateproportion=0 readproportion=0.5 "
+        "insertproportion=0.5 requestdistribution=zipfian target=1000 threadcount=4 redis.host=127.0.0.1"
+    )
+    with FakeRedis() as server:
+        redis = Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}"))
+        redis.load()
+        # From here on one insert of fifty is acknowledged and forgotten.
+        server.faults.append(Fault("forget", every=50))
+        lines = [(line, f"redis.port={server.port}", f"segment={k}/2", f"ledger=part-{k}") for k in range(2)]
+        engines = []
+        for words in lines:
+            spec = engine(*words, "--print-spec").out
+            program = subprocess.Popen(
+                [str(engine.program), "trial"],
+                cwd=engine.home,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert program.stdin
+            program.stdin.write(spec)
+            program.stdin.flush()
+            engines.append(program)
+        unsettled = failed = 0
+        for k, program in enumerate(engines):
+            told, _ = program.communicate(timeout=60)
+            (engine.home / f"events-{k}").write_text(told)
+            summary = json.loads(told.splitlines()[-1])
+            unsettled += summary["unsettled"]["count"]
+            failed += summary["operations"] - summary["succeeded"] - summary["not_yet"]
+        redis.runs.append("segments")
+        events = [word for k in range(2) for word in ("--events", f"events-{k}")]
+        verdict = redis.judge(lines[0], "part-0", "part-1", *events)
+        # What the other engine had not begun when a read came early is no failure of the store.
+        alone = redis.judge(lines[0], "part-0", "part-1")
+    assert len(server.forgotten) > 20
+    print(failed, unsettled, verdict.found["misses"])
+    assert failed > 0, "misses of its own inserts a segment judges itself"
+    misses = verdict.found["misses"]
+    assert misses["failed"] + misses["not_yet"] == unsettled
+    assert misses["failed"] > 0
+    assert {key.encode() for key in misses["first"]} <= set(server.forgotten)
+    assert alone.found["misses"] == {"failed": 0, "not_yet": 0, "unlisted": 0, "first": []}
+    # Inserts that nobody read are found by the read-back.
+    assert verdict.found["found"]["lost"] == 10 * len(server.forgotten)
 
 
 def test_redis_without_a_log_loses_everything(engine: Engine, running: list[subprocess.Popen[str]]) -> None:

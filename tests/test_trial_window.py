@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import time
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from conftest import Engine
 from loadstone.event import Earlier, Interval, Outcome, Ready, Result, Summary, parse
 from loadstone.histogram import Histogram, decode
 from loadstone.judge.checks import rate_not_held
@@ -20,7 +22,7 @@ from loadstone.lab.figures import by_operation, figures
 from loadstone.percentile import Percentile
 from loadstone.results.trial_result import TrialResult
 from scripted_relay import FakeRedis, Fault
-from trial_support import HANGS_SECONDS, rate, work
+from trial_support import HANGS_SECONDS, rate, spec, work
 
 RECORDS = 200
 # How well the wall clock is known, ns: it is read twice, far apart, and may be corrected meanwhile.
@@ -69,7 +71,9 @@ def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
     assert all(ended[each.k] <= (each.due or 0) for each in intervals)
     if not summary.in_flight + summary.unsent:
         assert ended == {each.k: each.due for each in intervals}
-    assert sum(part.completed for part in parts) == summary.completed
+    # What is worked off of the warm-up's backlog is no throughput of this window.
+    within = sum(part.completed for part in parts)
+    assert summary.completed == min(within, due - summary.failed - summary.not_yet)
     censored = sum(each.count for each in summary.outcomes if each.status == "CENSORED")
     assert censored == summary.in_flight + summary.unsent
 
@@ -207,3 +211,56 @@ def test_everything_due_is_told_whatever_the_stall(program: Path, seed: int) -> 
             warmup_seconds=warmup,
         )
     sums(summary, intervals, per_second * seconds)
+
+
+def test_a_backlog_of_the_warm_up_is_no_throughput_of_the_window(program: Path) -> None:
+    with FakeRedis(Fault("stall", 0.05, 1.49)) as server:
+        summary, intervals = trial(program, server, pace=rate(1_000), warmup_seconds=1.5, until={"seconds": 1})
+    sums(summary, intervals, 1_000)
+    assert summary.completed <= 1_000
+    # Most of 1,440 operations came over, unless the server worked them off within 10 ms.
+    carried = summary.carried
+    assert (carried.unanswered, carried.unsent) == (0, 0)
+    assert carried.ended > 0
+    assert carried.ns_max > 0
+
+
+def test_a_server_that_dies_in_the_warm_up_is_not_passed_over(engine: Engine) -> None:
+    line = "run redis -P workloads/workloadc recordcount=10 operationcount=0 maxexecutiontime=1 redis.timeout=3000"
+    with FakeRedis(Fault("drop", 0.2)) as server:
+        for number in range(10):
+            server.hashes[b"user%d" % number] = {b"field%d" % field: b"x" for field in range(10)}
+        told = engine.told(
+            line, "warmuptime=1", "insertorder=ordered", "redis.host=127.0.0.1", f"redis.port={server.port}"
+        )
+    assert told.code == 1
+    assert "no operation of this run ended in the measured time" in told.err
+    assert "note: carried-over: 1 operations of the warm-up had not ended when the window began" in told.err
+
+
+def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(program: Path, tmp_path: Path) -> None:
+    def lmdb(**changes: Any) -> str:
+        return json.dumps(spec("lmdb", tmp_path / "data", clients=4, **changes)) + "\n"
+
+    load = lmdb(phase="load", until={"operations": 2_000})
+    subprocess.run([program, "trial"], input=load, check=True, capture_output=True, text=True)
+    run = subprocess.Popen([program, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert run.stdin
+    assert run.stdout
+    run.stdin.write(lmdb(pace=rate(3_000), until={"seconds": 1}))
+    run.stdin.flush()
+    assert isinstance(parse(run.stdout.readline()), Ready)
+    time.sleep(0.3)
+    run.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    run.send_signal(signal.SIGCONT)
+    told, _ = run.communicate(timeout=HANGS_SECONDS)
+    summary = parse(told.splitlines()[-1])
+    assert isinstance(summary, Summary)
+    kinds = ("response", "lower")
+    upper, lower = (by_operation(summary.outcomes, kind)["all"][0].percentiles([0.99])[0] for kind in kinds)
+    assert upper.value > 0.2e9
+    # Whatever else this machine does to single threads.
+    assert lower.value < upper.value / 4
+    assert summary.late_generator > 500 > summary.late_client
+    assert max(each.held_ns for each in summary.executors) > 0.25e9

@@ -132,6 +132,8 @@ class Executor:
     busy: float
     # How much too late ticks of 1 ms woke this thread: a histogram, ns.
     lag: str
+    # For how long it could not run when it was to, ns, at most.
+    held_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,19 @@ class Clock:
     source: str
     drift_ppm: float
     jumps: int
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Operations due (in a closed loop: sent) in the warm-up that had not ended when the window began.
+
+    They ended in the window, were never answered, or were never sent; the last lasted `ns_max` into the window.
+    """
+
+    ended: int = 0
+    unanswered: int = 0
+    unsent: int = 0
+    ns_max: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,7 +178,8 @@ class Summary:
     end: str
     profile: str
     start_unix_ns: int
-    # What throughput divides by, and the operations that it counts: those that ended well within it.
+    # What throughput divides by, and the operations that it counts: those that ended well within it, at a rate no more
+    # than were due in it and did not fail.
     measured_ns: int
     completed: int
     operations: int
@@ -192,6 +208,7 @@ class Summary:
     wait_generator: str | None = None
     settle_seconds: float | None = None
     not_yet: int = 0
+    carried: Carried = Carried()
 
     @property
     def failed(self) -> int:
@@ -212,7 +229,7 @@ class Summary:
 Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
 # What stands in an event's fields, once and as a list.
-PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders}
+PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders, "carried": Carried}
 LISTS: dict[str, type[Any]] = {"outcomes": Outcome, "earlier": Earlier, "executors": Executor}
 # The names of each one's fields, and whether they must be there.
 FIELDS: dict[type[Any], dict[str, bool]] = {

@@ -1,7 +1,7 @@
 //! The borders of a trial: one value, made before any client starts, which nobody moves later.
 
 use loadstone_load::Segment;
-use loadstone_load::pace::Pace;
+use loadstone_load::pace::{Cursor, Pace};
 
 use crate::error::EngineError;
 use crate::recorder::Totals;
@@ -33,6 +33,8 @@ pub struct Borders {
     pub steps: u64,
     /// Closed loop with a warm-up: how many operations of this segment are counted at the most; [`NEVER`] without a limit.
     pub counted: u64,
+    /// At a rate with a limit of operations: when the next one would be due, had it no limit; else 0.
+    pub following_ns: u64,
 }
 
 impl Borders {
@@ -54,7 +56,12 @@ impl Borders {
             None => (limit, NEVER),
         };
         let interval_ns = spec.interval_ms.checked_mul(1_000_000).ok_or_else(beyond)?;
-        Ok(Self { start_ns: 0, first_ns: warmup_ns, end_ns, cutoff_ns, interval_ns, first_index, steps, counted })
+        let following_ns = match pace {
+            Some(pace) if steps != NEVER => pace.due_ns(spec.segment.index(steps), &mut Cursor::default()),
+            _ => 0,
+        };
+        let first_ns = warmup_ns;
+        Ok(Self { start_ns: 0, first_ns, end_ns, cutoff_ns, interval_ns, first_index, steps, counted, following_ns })
     }
 
     /// The same borders for a trial that starts at `start_ns`.
@@ -65,6 +72,7 @@ impl Borders {
             first_ns: moved(self.first_ns),
             end_ns: moved(self.end_ns),
             cutoff_ns: moved(self.cutoff_ns),
+            following_ns: if self.following_ns == 0 { 0 } else { moved(self.following_ns) },
             ..self
         }
     }
@@ -123,18 +131,22 @@ pub struct Window {
 
 /// The window of a trial, given its totals after all its clients have ended.
 ///
-/// A limit of time is the window, whenever the last answer came; what ended well within it counts, whenever it was sent. Where a store holds writes back (`BATCHED_OK`), its final
-/// flush belongs to the window, as those writes are counted.
-pub fn window(borders: &Borders, ending: Ending, drained: &Totals) -> Window {
+/// A limit of time is the window, whenever the last answer came; what ended well within it counts, whenever it was sent. At a
+/// rate no more counts than was `due` in it and did not fail: a backlog of the warm-up that is worked off in the window is no
+/// throughput of that window. A number of operations at a rate lasts until the next one would be due. Where a store holds
+/// writes back (`BATCHED_OK`), its final flush belongs to the window, as those writes are counted.
+pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
     let held_back = drained.batched > 0;
+    let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);
     let (end_ns, completed) = match ending {
         Ending::Time if !held_back => (borders.end_ns, drained.in_window),
         Ending::Time => (borders.end_ns.max(drained.closed_ns), drained.succeeded),
-        Ending::Count if !held_back => (drained.last_done_ns, drained.succeeded),
-        Ending::Count => (drained.last_done_ns.max(drained.closed_ns), drained.succeeded),
+        Ending::Count if !held_back => (counted_ns, drained.succeeded),
+        Ending::Count => (counted_ns.max(drained.closed_ns), drained.succeeded),
         Ending::Stopped { at_ns, completed } if !held_back => (at_ns, completed),
         Ending::Stopped { at_ns, .. } => (at_ns.max(drained.closed_ns), drained.succeeded),
     };
+    let completed = due.map_or(completed, |due| completed.min(due.saturating_sub(drained.failed() + drained.not_yet)));
     Window { length_ns: end_ns.saturating_sub(borders.first_ns), completed }
 }
 
@@ -156,28 +168,47 @@ mod tests {
         first_index: 0,
         steps: NEVER,
         counted: NEVER,
+        following_ns: 0,
     };
 
     #[test]
     fn a_late_answer_moves_neither_the_end_of_the_window_nor_its_throughput() {
         let drained = Totals { succeeded: 1_462, in_window: 1_452, last_done_ns: 3_300, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Time, &drained), Window { length_ns: 1_000, completed: 1_452 });
+        assert_eq!(window(&BORDERS, Ending::Time, &drained, None), Window { length_ns: 1_000, completed: 1_452 });
     }
 
     #[test]
     fn a_final_flush_belongs_to_the_window() {
         let held = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Time, &held), Window { length_ns: 3_000, completed: 90 });
+        assert_eq!(window(&BORDERS, Ending::Time, &held, None), Window { length_ns: 3_000, completed: 90 });
         let early = Totals { closed_ns: 2_000, ..held };
-        assert_eq!(window(&BORDERS, Ending::Time, &early).length_ns, 1_000, "no shorter than the time asked for");
+        assert_eq!(window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the time asked for");
     }
 
     #[test]
     fn a_number_of_operations_ends_with_the_last_answer_and_a_stop_with_the_stop() {
         let drained = Totals { succeeded: 9, in_window: 9, last_done_ns: 2_100, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Count, &drained), Window { length_ns: 600, completed: 9 });
+        assert_eq!(window(&BORDERS, Ending::Count, &drained, None), Window { length_ns: 600, completed: 9 });
         let stopped = Ending::Stopped { at_ns: 1_900, completed: 4 };
-        assert_eq!(window(&BORDERS, stopped, &drained), Window { length_ns: 400, completed: 4 });
+        assert_eq!(window(&BORDERS, stopped, &drained, None), Window { length_ns: 400, completed: 4 });
+    }
+
+    #[test]
+    fn a_backlog_of_the_warm_up_is_no_throughput_of_the_window() {
+        let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
+        // As many come over from the warm-up as are left over at the end.
+        let even = Totals { in_window: 800, ..drained };
+        assert_eq!(window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
+    }
+
+    #[test]
+    fn operations_at_a_rate_last_until_the_next_would_be_due() {
+        let borders = Borders { following_ns: 2_500, ..BORDERS };
+        let drained = Totals { operations: 10, succeeded: 10, last_done_ns: 2_410, ..Totals::default() };
+        assert_eq!(window(&borders, Ending::Count, &drained, Some(10)), Window { length_ns: 1_000, completed: 10 });
+        let late = Totals { last_done_ns: 2_700, ..drained };
+        assert_eq!(window(&borders, Ending::Count, &late, Some(10)).length_ns, 1_200);
     }
 
     #[test]

@@ -7,11 +7,13 @@ use loadstone_load::Segment;
 use loadstone_stores::null::NullSession;
 
 use crate::actor::inserts::InsertPolicy;
+use crate::actor::misses::Misses;
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER};
 use crate::client::{Place, drive};
 use crate::clock::{Clock, Monotonic, ThreadTimer};
 use crate::failures::Failures;
+use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::sink::Sink;
@@ -39,6 +41,7 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
         first_index: 0,
         steps: operations,
         counted: NEVER,
+        following_ns: 0,
     };
     let shape = Shape {
         steps: workload.steps().len(),
@@ -55,6 +58,7 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
         pace: None,
         inserts: None,
         ledger: None,
+        misses: Misses::default(),
         insert_policy: InsertPolicy { retries: 0, interval_ns: 0, stop: false },
         seed,
         workload,
@@ -74,9 +78,10 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
 
 /// How long the longest of the threads takes.
 fn probe_ns<W: Work + Send + Sync>(task: &Task<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
+    let pulse = Pulse::new("probe".to_owned(), 0);
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
-        let place = Place { recorder, client: 0, worker: 0 };
+        let place = Place { recorder, client: 0, worker: 0, pulse: &pulse };
         block_on(drive(task, borders, &ThreadTimer::default(), &mut NullSession, place));
         Monotonic.now_ns().saturating_sub(start)
     };

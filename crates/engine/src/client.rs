@@ -5,9 +5,10 @@
 
 use loadstone_load::pace::Cursor;
 
-use crate::actor::{Actor, Stopwatch, Task, Work};
+use crate::actor::{Actor, Lateness, Stopwatch, Task, Work};
 use crate::borders::Borders;
 use crate::clock::Timer;
+use crate::pulse::Pulse;
 use crate::recorder::{Ended, IntervalCursor, Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
@@ -22,6 +23,29 @@ pub struct Place<'a> {
     pub client: usize,
     /// The worker's number.
     pub worker: usize,
+    /// What tells when the client's thread was held up: its executor's, or the conductor's.
+    pub pulse: &'a Pulse,
+}
+
+/// The wait of an operation between its due time and its start, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wait {
+    /// While the client was busy, other than with what the generator had delayed.
+    pub client: u64,
+    /// Because the generator was late: with this operation, or with those before it.
+    pub generator: u64,
+}
+
+impl Wait {
+    /// The wait of an operation that was sent at `sent` by a client that was `free` from then on, but would have been so
+    /// `delay` earlier had the generator never been late: Lindley's recursion (Proc. Camb. Phil. Soc. 48, 1952) for the
+    /// client as it is and as it would have been.
+    #[inline]
+    pub fn of(due: u64, free: u64, delay: u64, sent: u64) -> Self {
+        let busy = free.saturating_sub(due);
+        let delayed = busy.min(delay);
+        Self { client: busy - delayed, generator: delayed + sent.saturating_sub(due.max(free)) }
+    }
 }
 
 /// One client: loops until there is nothing more to do, then closes its session.
@@ -30,7 +54,7 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
     borders: &Borders,
     timer: &T,
     session: &mut S,
-    Place { recorder, client, worker }: Place<'_>,
+    Place { recorder, client, worker, pulse }: Place<'_>,
 ) {
     let flight = &recorder.flights[client];
     let mut actor = W::actor(task, session, worker);
@@ -40,6 +64,8 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
     // At a rate, what is overdue is still sent for a while; in a closed loop nothing is overdue.
     let last_send_ns = if task.pace.is_some() { borders.cutoff_ns } else { borders.end_ns };
     let mut free = timer.now_ns();
+    // By how much the client is free later than it would be if the generator had never been late.
+    let mut delay = 0;
     while let Some(index) = task.scheduler.claim(&mut taken) {
         task.workload.fill(index, &mut operation);
         let due = match &task.pace {
@@ -50,9 +76,7 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
                     task.scheduler.reach_end();
                     break;
                 }
-                if borders.counts(due) {
-                    flight.take(index, due);
-                }
+                flight.take(index, due, borders.counts(due));
                 if due > free {
                     timer.until(due, || task.scheduler.halted()).await;
                     if task.scheduler.halted() {
@@ -69,19 +93,21 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
         }
         let due_ns = due.unwrap_or(sent);
         let counted = borders.counts(due_ns);
-        let (mut interval, mut generator_ns) = (0, 0);
-        if counted {
-            if !task.scheduler.count() {
-                break;
+        if counted && !task.scheduler.count() {
+            break;
+        }
+        flight.send(index, due_ns, counted);
+        let interval = if counted { due_in.at(borders, due_ns) } else { 0 };
+        let mut lateness = None;
+        if let Some(due) = due {
+            let wait = Wait::of(due, free, delay, sent);
+            if counted {
+                recorder.wait(wait);
             }
-            flight.send(index, due_ns);
-            interval = due_in.at(borders, due_ns);
-            if due.is_some() {
-                generator_ns = recorder.wait(due_ns, free, sent);
-            }
+            lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) });
         }
         let ready_ns = due.map_or(free, |due| due.max(free));
-        let watch = Stopwatch { timer, recorder, due_ns, sent_ns: sent, ready_ns, generator_ns, interval, counted };
+        let watch = Stopwatch { timer, recorder, due_ns, sent_ns: sent, ready_ns, lateness, interval, counted };
         let outcome = actor.perform(&operation, &watch).await;
         let done_ns = outcome.done_ns;
         if borders.counts(done_ns) {
@@ -90,11 +116,12 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
         if counted {
             let (status, rows, bytes) = (outcome.status, outcome.rows, outcome.bytes);
             recorder.operation(&Ended { status, rows, bytes, due_ns, done_ns, interval });
-            flight.end();
         } else {
-            recorder.warmed_up();
+            recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));
         }
+        flight.end();
         free = done_ns;
+        delay = lateness.map_or(0, |lateness| lateness.at(done_ns));
         if outcome.status.is_failure() {
             actor.rest().await;
             free = timer.now_ns();

@@ -4,6 +4,7 @@
 //! recorders once an interval, and hands what it finds to an observer (the events of `trial`, or the printer of a front end).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use crate::actor::{Task, Work};
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End};
+use crate::event::Carried;
 use crate::ledger;
 use crate::observer::{Censored, Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::{Pulse, TICK_NS};
@@ -58,7 +60,8 @@ pub struct Conductor<'a, W> {
 struct Used {
     cpu_ns: [u64; 2],
     device_bytes: [u64; 2],
-    threads_ns: Vec<u64>,
+    /// Of each thread: at work, and held up.
+    threads_ns: Vec<[u64; 2]>,
     at_ns: u64,
 }
 
@@ -94,7 +97,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         observer: &mut dyn Observer,
         store: &S,
     ) -> (End, bool) {
-        let pulse = Pulse::new("conductor".to_owned(), 0);
+        let pulse = Arc::clone(self.workers.conductor());
         let beating = pulse.begin();
         let (borders, mut end) = match self.wait_for_start(controls) {
             Ok(start_ns) => (plan.starting_at(start_ns), None),
@@ -107,12 +110,13 @@ impl<'a, W: Work> Conductor<'a, W> {
             ledger.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
         }
         self.workers.release(Some(borders));
+        let refused = end.is_some();
         if end.is_none() {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, store);
         }
         let collections = store.collections();
         let used = self.used(&pulse);
-        let start_unix_ns = unix_ns().saturating_sub(Monotonic.now_ns().saturating_sub(borders.first_ns));
+        let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
         observer.started(&self.moment(borders));
         let mut number = 0;
         while end.is_none() {
@@ -126,7 +130,8 @@ impl<'a, W: Work> Conductor<'a, W> {
             }
             end = early.or_else(|| over.then_some(End::Done));
         }
-        let (stop_ns, at_stop) = (Monotonic.now_ns(), totals(self.workers.recorders()));
+        let at_stop = totals(self.workers.recorders());
+        let stop_ns = if refused { borders.start_ns } else { Monotonic.now_ns() };
         let threads = self.threads(&pulse, &used);
         if end != Some(End::Done) {
             self.task.scheduler.halt();
@@ -147,12 +152,13 @@ impl<'a, W: Work> Conductor<'a, W> {
             End::Done => Ending::Count,
             _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
         };
-        let moment = self.moment(borders);
-        let window = window(&borders, ending, &moment.totals);
+        let held_ns = self.threads(&pulse, &used).iter().map(|thread| thread.held_ns).max().unwrap_or_default();
+        let (censored, due) = self.censored(&borders, ending, now, held_ns);
+        let carried = self.carried(&borders, now);
+        let window = window(&borders, ending, &totals(self.workers.recorders()), due);
         let last_ns = borders.first_ns.saturating_add(window.length_ns);
         self.read(&borders, true);
         self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
-        let (censored, due) = self.censored(&borders, ending, now);
         let minus = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
         let cpu_ns = minus(usage::cpu_ns(), used.cpu_ns);
         let device_bytes = minus(usage::device_bytes(), used.device_bytes);
@@ -171,6 +177,8 @@ impl<'a, W: Work> Conductor<'a, W> {
             window,
             due,
             censored,
+            carried,
+            unsettled: self.task.misses.unsettled(start_unix_ns.wrapping_sub(borders.first_ns)),
             latencies: &self.latencies,
             cpu_ns,
             device_bytes,
@@ -246,6 +254,7 @@ impl<'a, W: Work> Conductor<'a, W> {
                 self.tick_ledger();
             }
             let wait = (ns - now).min(TICK_NS);
+            pulse.expect(now + wait);
             match controls.recv_timeout(Duration::from_nanos(wait)) {
                 Ok(Control::Stop(why)) => return Some(End::Stopped(why)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
@@ -283,7 +292,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             Some(End::Done) if store.networked() => NETWORK_GRACE,
             _ => GRACE,
         };
-        self.workers.join(overdue + grace)
+        self.workers.join(borders, overdue + grace)
     }
 
     fn read(&mut self, borders: &Borders, last: bool) {
@@ -340,7 +349,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         Used {
             cpu_ns: usage::cpu_ns(),
             device_bytes: usage::device_bytes(),
-            threads_ns: pulses.map(Pulse::cpu_ns).collect(),
+            threads_ns: pulses.map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
             at_ns: Monotonic.now_ns(),
         }
     }
@@ -353,18 +362,18 @@ impl<'a, W: Work> Conductor<'a, W> {
             .map(|(pulse, earlier)| ThreadUse {
                 name: pulse.name.clone(),
                 clients: pulse.clients,
-                cpu_ns: pulse.cpu_ns().saturating_sub(*earlier),
+                cpu_ns: pulse.cpu_ns().saturating_sub(earlier[0]),
                 wall_ns,
                 lag: pulse.reading(),
+                held_ns: pulse.held_ns(Monotonic.now_ns()).saturating_sub(earlier[1]),
             })
             .collect()
     }
 
-    /// What was due and is in no histogram of latencies, and how much was due in all.
-    fn censored(&self, borders: &Borders, ending: Ending, now: u64) -> (Censored, Option<u64>) {
+    /// What was due and is in no histogram of latencies, and how much was due in all. `held_ns`: for how long the engine was
+    /// held up.
+    fn censored(&self, borders: &Borders, ending: Ending, now: u64, held_ns: u64) -> (Censored, Option<u64>) {
         let mut censored = Censored::default();
-        // What nobody waited for any longer than until now is known to take that long.
-        let until_ns = borders.cutoff_ns.min(now);
         // Who is stopped early is not blamed for what he had only just become late for.
         let horizon_ns = match ending {
             Ending::Time => borders.end_ns,
@@ -372,14 +381,16 @@ impl<'a, W: Work> Conductor<'a, W> {
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
         let mut add = |index: u64, due_ns: u64, sent: bool| {
-            // What was never sent is not waited for after a stop.
+            // An answer was waited for until now. What is not sent by the cut-off, or by a stop, never is.
             let until_ns = match ending {
-                Ending::Stopped { at_ns, .. } if !sent => until_ns.min(at_ns),
-                _ => until_ns,
+                _ if sent => now,
+                Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
+                _ => borders.cutoff_ns.min(now),
             };
             let bounds = censored.bounds.entry(self.task.workload.step_of(index)).or_default();
             let bound = until_ns.saturating_sub(due_ns);
             bounds[1].record(bound);
+            bounds[2].record(bound.saturating_sub(held_ns));
             if sent {
                 censored.unanswered += 1;
                 bounds[0].record(bound);
@@ -388,8 +399,8 @@ impl<'a, W: Work> Conductor<'a, W> {
             }
         };
         for one in self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished()) {
-            let Unfinished { index, due_ns, sent } = one;
-            if sent || due_ns < horizon_ns {
+            let Unfinished { index, due_ns, sent, counted } = one;
+            if counted && (sent || due_ns < horizon_ns) {
                 add(index, due_ns, sent);
             }
         }
@@ -413,6 +424,18 @@ impl<'a, W: Work> Conductor<'a, W> {
             _ => answered + censored.unanswered + censored.unsent,
         };
         (censored, Some(due))
+    }
+
+    /// What of the warm-up lasted into the window; nothing was waited for any longer than until `last_ns`.
+    fn carried(&self, borders: &Borders, last_ns: u64) -> Carried {
+        let all = totals(self.workers.recorders());
+        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished());
+        let (sent, unsent): (Vec<_>, Vec<_>) = left.filter(|one| !one.counted).partition(|one| one.sent);
+        let claimed = self.task.scheduler.claimed();
+        let unclaimed = self.spec.segment.share(borders.first_index).saturating_sub(claimed);
+        let (unanswered, unsent) = (sent.len() as u64, unsent.len() as u64 + unclaimed);
+        let still = if unanswered + unsent > 0 { last_ns.saturating_sub(borders.first_ns) } else { 0 };
+        Carried { ended: all.carried, unanswered, unsent, ns_max: all.carried_ns.max(still) }
     }
 }
 

@@ -165,7 +165,8 @@ pub struct Summary {
     /// What throughput divides by, ns: the time asked for, whenever the last answer came; without a limit of time, up to the
     /// last answer. Where a store holds writes back, up to the end of its final flush.
     pub measured_ns: u64,
-    /// What throughput divides: operations that ended well within that time, whenever they were sent.
+    /// What throughput divides: operations that ended well within that time, whenever they were sent; at a rate at most as
+    /// many as were due in it and did not fail.
     pub completed: u64,
     /// Operations due in the window: those that ended, those in flight and those unsent; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,14 +177,20 @@ pub struct Summary {
     pub succeeded: u64,
     /// Reads of records whose insert or delete was under way: neither success nor failure.
     pub not_yet: u64,
+    /// Of these, the ones that missed inserts of other segments, whose ledgers tell.
+    #[serde(default)]
+    pub unsettled: Unsettled,
     /// Attempts that failed and were followed by another.
     pub retried: u64,
-    /// Records that the operations read or wrote.
+    /// Records that operations read or wrote that ended well.
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Operations done while warming up.
+    /// Operations of the warm-up that ended, some of them in the window.
     pub warmup_operations: u64,
+    /// Operations of the warm-up that had not ended when the window began.
+    #[serde(default)]
+    pub carried: Carried,
     /// Operations sent and not answered when the engine stopped waiting.
     pub in_flight: u64,
     /// Operations due before the end and not sent by the cut-off.
@@ -241,6 +248,39 @@ pub struct Borders {
     pub interval_ns: u64,
 }
 
+/// Operations due (closed loop: sent) in the warm-up that had not ended when the window began: they are in no histogram, and
+/// what is measured had to wait for them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// Those that ended in the window.
+    pub ended: u64,
+    /// Those sent and not answered when the engine stopped waiting.
+    pub unanswered: u64,
+    /// Those never sent.
+    pub unsent: u64,
+    /// How far into the window the last of them lasted, ns.
+    pub ns_max: u64,
+}
+
+/// Reads that found nothing where another segment inserts: `loadstone-engine ledger --events` settles what they mean.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Unsettled {
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<Missed>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Missed {
+    /// The index of the insert in the whole trial.
+    pub index: u64,
+    /// When the read was sent, Unix ns.
+    pub sent_unix_ns: u64,
+}
+
 /// The clock that a trial was measured by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
@@ -271,6 +311,9 @@ pub struct Executor {
     pub busy: f64,
     /// How much too late a tick of 1 ms on this thread woke, ns, as in [`Outcome::service`].
     pub lag: String,
+    /// For how long the thread could not run when it was to, ns, at most.
+    #[serde(default)]
+    pub held_ns: u64,
 }
 
 /// What a garbage collector within the engine's process did while measuring.
@@ -322,13 +365,13 @@ pub fn censored(censored: &Censored, steps: &[&str], open: bool) -> Vec<Outcome>
     censored
         .bounds
         .iter()
-        .map(|(step, [service, response])| Outcome {
+        .map(|(step, [service, response, lower])| Outcome {
             operation: steps[usize::from(step.0)].to_owned(),
             status: "CENSORED".to_owned(),
             count: response.count(),
             service: encode(service),
             response: open.then(|| encode(response)),
-            response_lower: None,
+            response_lower: open.then(|| encode(lower)),
             service_ns_sum: None,
             response_ns_sum: None,
         })

@@ -4,11 +4,13 @@ mod findings;
 mod read_back;
 
 use loadstone_load::core::CoreRun;
+use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, Layout, Ledger};
 use loadstone_load::pace::{Cursor, Pace};
 
 use crate::dispatch;
 use crate::error::EngineError;
+use crate::event::{Event, Unsettled};
 use crate::mapping::Mapping;
 use crate::output::{err, out};
 use crate::spec::{Phase, TrialSpec, WorkSpec};
@@ -29,13 +31,15 @@ const EXCEPTIONS_MAX: u64 = 1 << 20;
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\
-usage: loadstone-engine ledger [FILE…] --spec SPEC [--crash UNIX_NS]
+usage: loadstone-engine ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--events FILE]…
 
 Reads back what a run wrote and says, as one JSON object, which of its acknowledged writes are missing.
 
   FILE             the run's ledger; of a run in segments those of all, in order; without: that of SPEC
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
   --crash UNIX_NS  when the system crashed, ns of Unix time: lost writes then have an age
+  --events FILE    what `loadstone-engine trial` printed for a segment: reads that missed another segment's insert count as
+                   failures where that insert had been acknowledged before
 
 exit status: 0 nothing is lost, 1 something is, 2 the command is wrong, 3 the store cannot be read
 ";
@@ -72,6 +76,7 @@ struct Args {
     files: Vec<String>,
     spec: String,
     crash: Option<u64>,
+    events: Vec<String>,
 }
 
 fn parse(words: &[String]) -> Result<Args, EngineError> {
@@ -85,6 +90,7 @@ fn parse(words: &[String]) -> Result<Args, EngineError> {
         };
         match word.as_str() {
             "--spec" => args.spec = value("--spec")?,
+            "--events" => args.events.push(value("--events")?),
             "--crash" => {
                 let text = value("--crash")?;
                 let bad = || EngineError::usage(format!("--crash must be ns of Unix time, got {text:?}")).hint(hint);
@@ -147,10 +153,29 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let evidence = Evidence::new(&ledgers, due, SKEW_NS).map_err(wrong)?;
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
     let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?;
-    let findings = Findings::of_ledgers(&ledgers, &evidence, &workload);
+    let mut findings = Findings::of_ledgers(&ledgers, &evidence, &workload);
+    for file in &args.events {
+        let Unsettled { count, first } = unsettled(file)?;
+        findings.settle(count, &first, &evidence, &workload, |record| {
+            let mut key = Vec::new();
+            write_key(&mut key, record, core.insert_order, core.zero_padding);
+            String::from_utf8_lossy(&key).into_owned()
+        });
+    }
     let read =
         read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash: args.crash, findings };
     dispatch::visit(&spec.store.name, read)?
+}
+
+/// The reads that a segment could not judge, from its events.
+fn unsettled(file: &str) -> Result<Unsettled, EngineError> {
+    let hint = "give a file with what loadstone-engine trial printed";
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| EngineError::usage(format!("cannot read the events {file}: {error}")).hint(hint))?;
+    let events = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+    let mut summaries =
+        events.filter_map(|event| if let Event::Summary(summary) = event { Some(summary.unsettled) } else { None });
+    summaries.next().ok_or_else(|| EngineError::usage(format!("{file} has no summary event")).hint(hint))
 }
 
 #[cfg(test)]
@@ -176,8 +201,9 @@ mod tests {
 
     #[test]
     fn the_command_line_is_understood_or_refused_with_a_reason() {
-        let args = parse(&words("a b --spec s --crash 12")).unwrap();
-        assert_eq!(args, Args { files: words("a b"), spec: "s".to_owned(), crash: Some(12) });
+        let args = parse(&words("a b --spec s --crash 12 --events e --events f")).unwrap();
+        let events = words("e f");
+        assert_eq!(args, Args { files: words("a b"), spec: "s".to_owned(), crash: Some(12), events });
         for (text, wanted) in [
             ("a", "--spec is missing"),
             ("--spec", "--spec takes a value"),

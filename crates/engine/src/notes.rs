@@ -13,6 +13,10 @@ const BUSY_SHARE: f64 = 0.9;
 const DRIVER_SHARE: f64 = 0.1;
 /// A rate of which more than this share was not answered was not held.
 const CENSORED_SHARE: f64 = 0.001;
+/// A warm-up that lasts for more than this share of the window into it was too short, or the system hung.
+const CARRIED_SHARE: f64 = 0.1;
+/// Pauses of the engine below this are not worth a word, ns.
+const HELD_NS: u64 = 10_000_000;
 
 /// The notes of a trial.
 pub fn of(closed: &Closed<'_>) -> Vec<Note> {
@@ -20,6 +24,7 @@ pub fn of(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(generator_limited(closed));
     notes.extend(client_limited(closed));
     notes.extend(rate_not_held(closed));
+    notes.extend(carried(closed));
     notes.extend(errors(closed));
     notes.extend(unanswered(closed));
     notes.extend(unclosed(closed));
@@ -96,8 +101,39 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     (share > CENSORED_SHARE).then(|| {
         note(
             "rate-not-held",
-            format!("{censored} of {due} operations that were due ({:.2} %) had no answer in time", share * 100.0),
+            format!(
+                "{censored} of {due} operations that were due ({:.2} %) had no answer in time{}",
+                share * 100.0,
+                held(closed)
+            ),
             "the latencies depend on how long was measured: lower the rate, or add clients",
+        )
+    })
+}
+
+/// That the engine itself was held up, if it was: then the rate may not be to blame.
+fn held(closed: &Closed<'_>) -> String {
+    let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
+    if held_ns < HELD_NS {
+        return String::new();
+    }
+    format!("; the engine itself could not run for up to {:.3} s, which may be the reason", held_ns as f64 / 1e9)
+}
+
+fn carried(closed: &Closed<'_>) -> Option<Note> {
+    let carried = &closed.carried;
+    let all = carried.ended + carried.unanswered + carried.unsent;
+    let window_ns = closed.window.length_ns;
+    (all > 0 && window_ns > 0 && carried.ns_max as f64 > CARRIED_SHARE * window_ns as f64).then(|| {
+        note(
+            "carried-over",
+            format!(
+                "{all} operations of the warm-up had not ended when the window began; the last took {:.3} s of the window's \
+                 {:.3} s",
+                carried.ns_max as f64 / 1e9,
+                window_ns as f64 / 1e9
+            ),
+            "their latencies are not in the report, and others waited for them: use a longer warm-up, or a lower rate",
         )
     })
 }
@@ -115,7 +151,7 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
 }
 
 fn unanswered(closed: &Closed<'_>) -> Option<Note> {
-    let left = closed.censored.unanswered;
+    let left = closed.censored.unanswered + closed.carried.unanswered;
     (left > 0).then(|| {
         note(
             "hung",

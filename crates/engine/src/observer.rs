@@ -9,8 +9,9 @@ use loadstone_stores::{Collections, Promise};
 
 use crate::borders::{Borders, Window};
 use crate::control::End;
+use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
-use crate::recorder::{Additions, Readings, Recorder, Totals};
+use crate::recorder::{Additions, Latencies, Readings, Recorder, Totals};
 use crate::spec::TrialSpec;
 use crate::tsc::Agreement;
 
@@ -70,8 +71,9 @@ pub struct Censored {
     pub unanswered: u64,
     /// Due and never sent.
     pub unsent: u64,
-    /// By step: bounds of the service time, of those sent; bounds of the response, of all.
-    pub bounds: std::collections::BTreeMap<StepId, [Reading; 2]>,
+    /// By step: bounds of the service time, of those sent; bounds of the response, of all; the same less the time for which
+    /// the engine was held up.
+    pub bounds: std::collections::BTreeMap<StepId, Latencies>,
 }
 
 /// What one thread of the engine used, and how late it was.
@@ -87,6 +89,8 @@ pub struct ThreadUse {
     pub wall_ns: u64,
     /// How much too late its ticks woke, ns.
     pub lag: Reading,
+    /// For how long it could not run when it was to, ns, at most.
+    pub held_ns: u64,
 }
 
 impl ThreadUse {
@@ -111,6 +115,10 @@ pub struct Closed<'a> {
     pub due: Option<u64>,
     /// Operations whose end was not seen.
     pub censored: Censored,
+    /// Reads that missed inserts of other segments.
+    pub unsettled: Unsettled,
+    /// Operations of the warm-up that lasted into the window.
+    pub carried: Carried,
     /// Latencies of all counted operations, if they are recorded.
     pub latencies: &'a Readings,
     /// CPU time while measuring, ns: user, system.

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use loadstone_load::meter::{Grid, Reading};
 
-use crate::borders::Borders;
+use crate::borders::{Borders, NEVER};
 use crate::clock::Timer;
+use crate::recorder::LATE_NS;
 
 /// The length of a tick, ns.
 pub const TICK_NS: u64 = 1_000_000;
@@ -22,6 +23,10 @@ pub struct Pulse {
     pub clients: u64,
     /// How much too late its ticks woke, ns.
     pub lag: Grid,
+    /// For how long it was held up so far, ns; see [`Self::held_ns`].
+    held: AtomicU64,
+    /// When the tick that it waits for is due, ns; [`NEVER`] while it does something else.
+    next: AtomicU64,
     /// Its clock of processor time; 0 before it began.
     clock: AtomicI32,
     /// What that said when the thread ended, ns; 0 before.
@@ -32,7 +37,8 @@ impl Pulse {
     /// Of a thread that has not begun.
     pub fn new(name: String, clients: u64) -> Self {
         let clock = AtomicI32::new(0);
-        Self { name, clients, lag: Grid::default(), clock, ended: AtomicU64::new(0) }
+        let (held, next) = (AtomicU64::new(0), AtomicU64::new(NEVER));
+        Self { name, clients, lag: Grid::default(), held, next, clock, ended: AtomicU64::new(0) }
     }
 
     /// The calling thread begins; the value that is returned ends it when it is dropped.
@@ -59,16 +65,45 @@ impl Pulse {
     pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
         while !over() {
             let due = timer.now_ns() + TICK_NS;
+            self.expect(due);
             timer.until(due, &over).await;
             self.tick(borders, due, timer.now_ns());
         }
     }
 
+    /// The thread waits for a tick at `due`.
+    pub fn expect(&self, due: u64) {
+        self.next.store(due, Ordering::Relaxed);
+    }
+
     /// Counts a tick that was to wake at `due` and woke at `woke`.
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
+        self.next.store(NEVER, Ordering::Relaxed);
+        let held = self.held.load(Ordering::Relaxed) + self.held_up(woke.saturating_sub(due));
+        self.held.store(held, Ordering::Relaxed);
         // One that was woken early, by a stop, is none.
         if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
             self.lag.record(woke - due);
+        }
+    }
+
+    /// For how long, up to `now`, the thread could not run when it was to, ns: an upper bound, a tick still to come
+    /// included. What it did between two instants may have been done that much earlier.
+    #[inline]
+    pub fn held_ns(&self, now: u64) -> u64 {
+        let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
+        self.held.load(Ordering::Relaxed) + self.held_up(waiting)
+    }
+
+    /// What a tick that is late by `lag` tells. A pause may have begun right after the tick before. A short lag of an
+    /// executor is the queue of its clients; of the conductor, whose threads' clients are elsewhere, it tells nothing.
+    fn held_up(&self, lag: u64) -> u64 {
+        if lag > LATE_NS {
+            lag + TICK_NS
+        } else if self.clients > 0 {
+            lag
+        } else {
+            0
         }
     }
 

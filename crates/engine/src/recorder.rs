@@ -13,6 +13,7 @@ use loadstone_load::meter::{Grid, Reading, Table};
 use loadstone_load::{Status, StepId};
 
 use crate::borders::Borders;
+use crate::client::Wait;
 use crate::clock::elapsed_ns;
 use crate::sink::{Sink, Times, YcsbTape};
 
@@ -140,11 +141,13 @@ impl Slot {
 #[derive(Debug)]
 pub struct Flight {
     index: AtomicU64,
-    /// When it was due (closed loop: sent), ns; with [`SENT`] once it is sent; [`NOTHING`] if there is none.
+    /// When it was due (closed loop: sent), ns; with [`SENT`] once it is sent, and [`WARM_UP`] if it does not count;
+    /// [`NOTHING`] if there is none.
     due: AtomicU64,
 }
 
 const SENT: u64 = 1 << 63;
+const WARM_UP: u64 = 1 << 62;
 const NOTHING: u64 = u64::MAX;
 
 /// An operation that a client has not finished.
@@ -156,21 +159,22 @@ pub struct Unfinished {
     pub due_ns: u64,
     /// Whether it was sent.
     pub sent: bool,
+    /// Whether it counts: those of the warm-up do not.
+    pub counted: bool,
 }
 
 impl Flight {
-    /// The client has taken an operation that counts.
+    /// The client has taken an operation.
     #[inline]
-    pub fn take(&self, index: u64, due_ns: u64) {
+    pub fn take(&self, index: u64, due_ns: u64, counted: bool) {
         self.index.store(index, Ordering::Relaxed);
-        self.due.store(due_ns, Ordering::Relaxed);
+        self.due.store(due_ns | if counted { 0 } else { WARM_UP }, Ordering::Relaxed);
     }
 
     /// It sends it.
     #[inline]
-    pub fn send(&self, index: u64, due_ns: u64) {
-        self.index.store(index, Ordering::Relaxed);
-        self.due.store(due_ns | SENT, Ordering::Relaxed);
+    pub fn send(&self, index: u64, due_ns: u64, counted: bool) {
+        self.take(index, due_ns | SENT, counted);
     }
 
     /// It has ended.
@@ -182,7 +186,12 @@ impl Flight {
     fn unfinished(&self) -> Option<Unfinished> {
         let due = self.due.load(Ordering::Relaxed);
         let index = self.index.load(Ordering::Relaxed);
-        (due != NOTHING).then_some(Unfinished { index, due_ns: due & !SENT, sent: due & SENT != 0 })
+        (due != NOTHING).then_some(Unfinished {
+            index,
+            due_ns: due & !(SENT | WARM_UP),
+            sent: due & SENT != 0,
+            counted: due & WARM_UP == 0,
+        })
     }
 }
 
@@ -204,6 +213,10 @@ pub struct Recorder {
     deadline_ns: u64,
     /// Operations of the warm-up that have ended.
     warmup: AtomicU64,
+    /// Of these, the ones that ended in the window.
+    carried: AtomicU64,
+    /// How far into the window the last of them ended, ns.
+    carried_ns: AtomicU64,
     /// Counted operations that have ended.
     counts: Counts,
     /// Operations that the store put into a batch, to be sent later.
@@ -252,6 +265,8 @@ impl Recorder {
             flights: (0..clients).map(|_| Flight { index: zero(), due: AtomicU64::new(NOTHING) }).collect(),
             deadline_ns: shape.deadline_ns,
             warmup: zero(),
+            carried: zero(),
+            carried_ns: zero(),
             counts: Counts::default(),
             batched: zero(),
             retried: zero(),
@@ -326,10 +341,14 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation of the warm-up.
+    /// Counts an operation of the warm-up, which ended so many ns after the window had begun.
     #[inline]
-    pub fn warmed_up(&self) {
+    pub fn warmed_up(&self, late_ns: u64) {
         add(&self.warmup, 1);
+        if late_ns > 0 {
+            add(&self.carried, 1);
+            raise(&self.carried_ns, late_ns);
+        }
     }
 
     /// Counts an operation that ended in an interval of the window, whenever it was due: one that was sent in the warm-up, too,
@@ -353,8 +372,10 @@ impl Recorder {
         if ended.status == Status::BatchedOk {
             add(&self.batched, 1);
         }
-        add(&self.rows, ended.rows);
-        add(&self.bytes, ended.bytes);
+        if ended.status.is_ok() {
+            add(&self.rows, ended.rows);
+            add(&self.bytes, ended.bytes);
+        }
         raise(&self.last_done, ended.done_ns);
         match self.slot(ended.interval) {
             Some(slot) => add(&slot.counts.0[which], 1),
@@ -362,18 +383,15 @@ impl Recorder {
         }
     }
 
-    /// Splits the wait before a counted send: until `free` all clients were busy, after it one was idle. Returns the latter, ns.
+    /// Records the wait before a counted operation was sent.
     #[inline]
-    pub fn wait(&self, due: u64, free: u64, sent: u64) -> u64 {
-        let client = free.saturating_sub(due);
-        let generator = sent.saturating_sub(due.max(free));
+    pub fn wait(&self, Wait { client, generator }: Wait) {
         if let Some(waits) = &self.waits {
             waits.client.record(client);
             waits.generator.record(generator);
         }
         add(&self.late_client, u64::from(client > LATE_NS));
         add(&self.late_generator, u64::from(generator > LATE_NS));
-        generator
     }
 
     /// A session was closed.
@@ -392,6 +410,10 @@ impl Recorder {
 pub struct Totals {
     /// Operations of the warm-up.
     pub warmup: u64,
+    /// Of these, the ones that ended in the window.
+    pub carried: u64,
+    /// How far into the window the last of them ended, ns.
+    pub carried_ns: u64,
     /// Counted operations that have ended.
     pub operations: u64,
     /// Of these, the ones that ended well.
@@ -404,7 +426,7 @@ pub struct Totals {
     pub not_yet: u64,
     /// Attempts that were followed by another.
     pub retried: u64,
-    /// Records read and written.
+    /// Records read and written by operations that ended well.
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -433,6 +455,8 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
     for recorder in recorders {
         let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         all.warmup += get(&recorder.warmup);
+        all.carried += get(&recorder.carried);
+        all.carried_ns = all.carried_ns.max(get(&recorder.carried_ns));
         let counts = recorder.counts.get();
         all.operations += counts.iter().sum::<u64>();
         all.succeeded += counts[0] + counts[1];
@@ -442,7 +466,7 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
         all.retried += get(&recorder.retried);
         all.rows += get(&recorder.rows);
         all.bytes += get(&recorder.bytes);
-        all.in_flight += recorder.unfinished().filter(|one| one.sent).count() as u64;
+        all.in_flight += recorder.unfinished().filter(|one| one.sent && one.counted).count() as u64;
         all.last_done_ns = all.last_done_ns.max(get(&recorder.last_done));
         all.closed_ns = all.closed_ns.max(get(&recorder.closed));
         all.late_generator += get(&recorder.late_generator);

@@ -148,6 +148,7 @@ mod tests {
             first_index: 0,
             steps,
             counted,
+            following_ns: 0,
         }
     }
 

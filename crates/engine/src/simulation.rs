@@ -18,6 +18,8 @@ struct World {
     now_ns: Cell<u64>,
     /// Wake-ups to come.
     wakes: RefCell<BinaryHeap<Reverse<u64>>>,
+    /// From the first instant to the second nobody runs.
+    paused_ns: Cell<(u64, u64)>,
 }
 
 /// A clock that stands still while anybody computes, and jumps when everybody waits.
@@ -32,6 +34,11 @@ impl SimTimer {
     /// The same world, seen by a generator that wakes late.
     pub fn waking_late(&self, late_ns: u64) -> Self {
         Self { world: Rc::clone(&self.world), late_ns }
+    }
+
+    /// Between two instants no client runs and no clock is read, as while the process is stopped.
+    pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
+        self.world.paused_ns.set((from_ns, to_ns));
     }
 
     async fn sleep_until(&self, ns: u64) {
@@ -65,6 +72,8 @@ impl SimTimer {
             let Some(Reverse(ns)) = self.world.wakes.borrow_mut().pop() else {
                 panic!("every client waits and nothing will wake one");
             };
+            let (from, to) = self.world.paused_ns.get();
+            let ns = if (from..to).contains(&ns) { to } else { ns };
             self.world.now_ns.set(ns.max(self.now_ns()));
         }
     }

@@ -8,6 +8,7 @@ use loadstone_load::pace::Pace;
 use loadstone_stores::{Options, Store};
 
 use crate::actor::inserts::{InsertLog, InsertPolicy};
+use crate::actor::misses::Misses;
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER, seconds_ns};
 use crate::clock::{Clock, Monotonic, unix_ns};
@@ -70,6 +71,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
         scheduler: Scheduler::new(spec.segment, &borders, stripe),
         pace,
         inserts: (spec.phase == Phase::Run).then(InsertLog::new),
+        misses: Misses::default(),
         insert_policy: InsertPolicy {
             retries: spec.inserts.retries,
             interval_ns: seconds_ns(spec.inserts.retry_seconds),

@@ -235,10 +235,12 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         operations: totals.operations,
         succeeded: totals.succeeded,
         not_yet: totals.not_yet,
+        unsettled: closed.unsettled.clone(),
         retried: totals.retried,
         rows: totals.rows,
         bytes: totals.bytes,
         warmup_operations: totals.warmup,
+        carried: closed.carried.clone(),
         in_flight: closed.censored.unanswered,
         unsent: closed.censored.unsent,
         unclosed: closed.moment.failures.unclosed().map(|(_, clients)| clients).sum(),
@@ -256,6 +258,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
                 wall_ns: thread.wall_ns,
                 busy: thread.busy(),
                 lag: encode(&thread.lag),
+                held_ns: thread.held_ns,
             })
             .collect(),
         clock: event::Clock {

@@ -13,7 +13,7 @@ use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
 use crate::client::{Place, drive};
-use crate::clock::{ThreadTimer, Timer};
+use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
 use crate::pulse::Pulse;
@@ -25,6 +25,8 @@ const THREADS_MAX: u64 = 64;
 /// So many clients that wait for a network leave an executor idle most of the time. A second one would only share its
 /// wake-ups out, and a wake-up costs more than what is done in it.
 const CLIENTS_PER_EXECUTOR: u64 = 32;
+/// How often it is looked whether all workers have ended, ns.
+const JOIN_NS: u64 = 200_000;
 /// How many clients of an executor connect at once: fewer than any server's backlog, more than its round trips take.
 const CONNECTING_MAX: usize = 64;
 
@@ -110,6 +112,8 @@ pub struct Workers {
     recorders: Vec<Arc<Recorder>>,
     /// Of the executors; none where each client has a thread.
     pulses: Vec<Arc<Pulse>>,
+    /// The conductor's.
+    conductor: Arc<Pulse>,
     threads: Vec<JoinHandle<()>>,
     gate: Arc<Gate>,
     working: Arc<AtomicUsize>,
@@ -126,9 +130,11 @@ impl Workers {
         let gate = Arc::new(Gate::default());
         let working = Arc::new(AtomicUsize::new(workers as usize));
         let (connected, connections) = channel();
+        let conductor = Arc::new(Pulse::new("conductor".to_owned(), 0));
         let mut all = Self {
             recorders: Vec::new(),
             pulses: Vec::new(),
+            conductor: Arc::clone(&conductor),
             threads: Vec::new(),
             gate: Arc::clone(&gate),
             working,
@@ -138,7 +144,7 @@ impl Workers {
             let own = clients / workers + u64::from(worker < clients % workers);
             let recorder = Arc::new(Recorder::new(&job.shape, own as usize));
             let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
-            let pulse = Arc::new(Pulse::new(name.clone(), own));
+            let pulse = if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), own)) };
             let one = Worker {
                 job: job.clone(),
                 recorder: Arc::clone(&recorder),
@@ -184,6 +190,11 @@ impl Workers {
         &self.pulses
     }
 
+    /// The conductor's, which stands for the threads of single clients too.
+    pub fn conductor(&self) -> &Arc<Pulse> {
+        &self.conductor
+    }
+
     /// Why a worker panicked, once all have ended.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
@@ -200,13 +211,16 @@ impl Workers {
     }
 
     /// Waits until all have ended; `false` if one still works when `grace` is over.
-    pub fn join(&mut self, grace: Duration) -> bool {
+    pub fn join(&mut self, borders: &Borders, grace: Duration) -> bool {
         let start = Instant::now();
         while !self.finished() {
             if start.elapsed() > grace {
                 return false;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            let due = Monotonic.now_ns() + JOIN_NS;
+            self.conductor.expect(due);
+            std::thread::sleep(Duration::from_nanos(JOIN_NS));
+            self.conductor.tick(borders, due, Monotonic.now_ns());
         }
         for thread in self.threads.drain(..) {
             if let Err(panic) = thread.join() {
@@ -244,7 +258,7 @@ struct Worker<S, W> {
 impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
-        let Self { job, recorder, gate, working, connected, number: worker, .. } = self;
+        let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
         let session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
         let told = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
@@ -252,7 +266,8 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
-            block_on(drive(task, &borders, &timer, &mut session, Place { recorder: &recorder, client: 0, worker }));
+            let place = Place { recorder: &recorder, client: 0, worker, pulse: &pulse };
+            block_on(drive(task, &borders, &timer, &mut session, place));
         }
         drop(session);
         drop(job);
@@ -301,9 +316,11 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
             };
             let mut clients = Vec::with_capacity(sessions.len());
             for (client, mut session) in sessions.into_iter().enumerate() {
-                let (task, alarm, recorder) = (Arc::clone(&job.task), alarm.clone(), Arc::clone(&recorder));
+                let (task, alarm) = (Arc::clone(&job.task), alarm.clone());
+                let (recorder, pulse) = (Arc::clone(&recorder), Arc::clone(&pulse));
                 clients.push(tokio::task::spawn_local(async move {
-                    drive(&task, &borders, &alarm, &mut session, Place { recorder: &recorder, client, worker }).await;
+                    let place = Place { recorder: &recorder, client, worker, pulse: &pulse };
+                    drive(&task, &borders, &alarm, &mut session, place).await;
                 }));
             }
             let mut panic = None;

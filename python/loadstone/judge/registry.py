@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from loadstone.judge.checks import (
     between_runs,
+    carried_over,
     client_limited,
     clock,
     errors,
@@ -38,6 +39,7 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
     generator_limited.check,
     client_limited.check,
     rate_not_held.check,
+    carried_over.check,
     clock.check,
     errors.check,
     unverified.check,

@@ -4,6 +4,7 @@ The checks go by these figures and facts of a trial, where it has them; the lab 
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
 `all.mean`; `load.` before each for the load phase. `due`, `censored`: operations that were due, and that never ended.
+`carried`, `carried.max`: operations of the warm-up that lasted into the window, and how far (ns).
 `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
 that reason. `executor.busy_max`: the share of the time that the busiest of the threads that drive clients ran;
 `cpu.engine_share`: how much of the processors that it may use the engine used. `clock.jumps`: of the clock that
@@ -33,6 +34,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "generator-limited": {"late": 0.001, "cpu": 0.9, "driver": 0.1},
     "client-limited": {"late": 0.001},
     "rate-not-held": {"censored": 0.001, "behind": 0.001, "rise": 0.5, "alpha": 0.0015},
+    "carried-over": {"share": 0.1},
     "clock": {},
     "page-cache": {"share": 0.1, "claimed_share": 0.5},
     "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05},

@@ -22,11 +22,12 @@ COMPOSED = "READ-MODIFY-WRITE"
 ZIPFIAN_THETA = 0.99
 
 
-# The latencies of an outcome by what stands behind the operation's name, and of those that never ended: `lower` leaves
-# out what the generator was late itself, which is not known of an operation that was never sent.
+# The latencies of an outcome by what stands behind the operation's name: `lower` leaves out what the generator was late
+# itself.
 TIMES: dict[str, Callable[[Outcome], str | None]] = {
     "response": lambda outcome: outcome.response,
-    "lower": lambda outcome: outcome.response if outcome.status == CENSORED else outcome.response_lower,
+    # Engines of before say nothing of what never ended.
+    "lower": lambda outcome: outcome.response_lower or (outcome.response if outcome.status == CENSORED else None),
     "service": lambda outcome: outcome.service,
 }
 
@@ -40,12 +41,16 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
     # At a rate, what never ended is a sign of too high a rate, which has a check of its own. In a closed loop nobody
     # asked for more than the store did: a client without an answer is a failure.
-    unanswered = summary.in_flight if summary.due is None else 0
+    unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
     yield Value(f"{prefix}errors", summary.failed + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
     if summary.due is not None:
         yield Value(f"{prefix}due", summary.due, "operations", summary.due)
     yield Value(f"{prefix}censored", summary.censored, "operations", summary.operations + summary.censored)
+    carried = summary.carried.ended + summary.carried.unanswered + summary.carried.unsent
+    yield Value(f"{prefix}carried", carried, "operations", carried)
+    if carried:
+        yield Value(f"{prefix}carried.max", summary.carried.ns_max, "ns", carried)
     if summary.settle_seconds is not None:
         yield Value(f"{prefix}settle", summary.settle_seconds * 1e9, "ns", 1)
     yield from latencies(summary, prefix)

@@ -4,6 +4,7 @@
 //! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
 
 pub mod inserts;
+pub mod misses;
 mod notes;
 pub mod records;
 pub mod series;
@@ -16,10 +17,12 @@ use loadstone_stores::Session;
 use crate::clock::Timer;
 use crate::failures::Failures;
 use crate::mapping::Mapping;
+use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Step};
 use crate::scheduler::Scheduler;
 use crate::sink::Times;
 use inserts::{InsertLog, InsertPolicy};
+use misses::Misses;
 
 /// What all clients of a trial share.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub struct Task<W> {
     pub failures: Failures,
     /// Inserts of the run phase; `None` if there are none.
     pub inserts: Option<InsertLog>,
+    /// Reads that missed inserts of other segments.
+    pub misses: Misses,
     /// What a failed insert leads to.
     pub insert_policy: InsertPolicy,
     /// Where the writes of the run are noted, if they are.
@@ -82,6 +87,25 @@ pub trait Actor {
     async fn close(&mut self) -> (StepId, Status);
 }
 
+/// What of an operation's response is the generator's, at a rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Lateness<'a> {
+    /// How much too late it sent the operation, ns.
+    pub sent_ns: u64,
+    /// What tells when the client's thread was held up.
+    pub pulse: &'a Pulse,
+    /// What that told when the operation was sent, ns.
+    pub held_ns: u64,
+}
+
+impl Lateness<'_> {
+    /// How much earlier an answer seen at `done` may have been there, had the generator been on time, ns.
+    #[inline]
+    pub fn at(&self, done: u64) -> u64 {
+        self.sent_ns + self.pulse.held_ns(done).saturating_sub(self.held_ns)
+    }
+}
+
 /// Reads the clock for one operation, and records its steps.
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
@@ -95,8 +119,8 @@ pub struct Stopwatch<'a, T> {
     pub sent_ns: u64,
     /// When the client was free for it and it was due, ns: it was claimed no earlier.
     pub ready_ns: u64,
-    /// How much too late the generator sent it, ns.
-    pub generator_ns: u64,
+    /// What of its response is the generator's; at a rate only.
+    pub lateness: Option<Lateness<'a>>,
     /// The interval in which it was due.
     pub interval: u64,
     /// Whether it counts.
@@ -113,18 +137,19 @@ impl<T: Timer> Stopwatch<'_, T> {
     /// Records the operation, or a part of it that began at `sent` and was due with the whole.
     #[inline]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
-        self.record(id, status, Times { due: self.due_ns, sent, done }, self.generator_ns);
+        self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness);
     }
 
     /// Records something beside the operation, which was due when it began.
     #[inline]
     pub fn beside(&self, id: StepId, status: Status, sent: u64, done: u64) {
-        self.record(id, status, Times { due: sent, sent, done }, 0);
+        self.record(id, status, Times { due: sent, sent, done }, None);
     }
 
     #[inline]
-    fn record(&self, id: StepId, status: Status, times: Times, generator_ns: u64) {
+    fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<Lateness<'_>>) {
         if self.counted {
+            let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
             self.recorder.step(Step { id, status, times, generator_ns, interval: self.interval });
         }
     }

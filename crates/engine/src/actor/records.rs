@@ -101,11 +101,18 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
 
     /// Whether the record's insert may not have been done when the operation was sent.
     fn may_precede_insert(&self, operation: &Operation, sent: u64) -> bool {
-        let Task { workload, scheduler, inserts, .. } = self.task;
+        let Task { workload, scheduler, inserts, misses, .. } = self.task;
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
-        // Another segment's inserts are out of sight.
-        let own = workload.index_of_insert(number).is_some_and(|index| scheduler.segment().owns(index));
-        !own || log.at(number, sent) == Inserted::Unknown
+        match workload.index_of_insert(number) {
+            Some(index) if scheduler.segment().owns(index) => log.at(number, sent) == Inserted::Unknown,
+            // Another segment's inserts are out of sight.
+            other => {
+                if let Some(index) = other {
+                    misses.add(index, sent);
+                }
+                true
+            }
+        }
     }
 
     /// Whether the record's delete overtook the operation, which was held up after its choice.

@@ -15,15 +15,17 @@ use loadstone_stores::null::NullSession;
 
 use super::*;
 use crate::actor::inserts::{InsertLog, InsertPolicy};
+use crate::actor::misses::Misses;
 use crate::allocations;
 use crate::borders::{Ending, NEVER, window};
 use crate::clock::{Clock, ThreadTimer};
 use crate::control::End;
-use crate::event::Note;
+use crate::event::{Carried, Note, Unsettled};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::notes;
 use crate::observer::{Censored, Closed, Moment};
+use crate::pulse::Pulse;
 use crate::recorder::{Additions, Reader, Readings, Shape, totals};
 use crate::scheduler::Scheduler;
 use crate::simulation::{Script, Scripted, SimTimer};
@@ -121,6 +123,7 @@ impl<'a> Setting<'a> {
             first_index,
             steps,
             counted: NEVER,
+            following_ns: 0,
         }
     }
 }
@@ -150,6 +153,7 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
         pace: pace.cloned(),
         failures: Failures::new(workload.steps().len()),
         inserts: Some(InsertLog::new()),
+        misses: Misses::default(),
         insert_policy: setting.insert_policy,
         ledger: setting.ledger.map(|file| ledger(file, setting)),
         seed: 1,
@@ -177,17 +181,19 @@ fn run_in<W: RecordWorkload + 'static>(
     let mut sessions: Vec<Scripted> =
         recorders.iter().map(|_| Scripted::new(world, script).inserting(setting.inserts)).collect();
     let (mut reader, mut additions) = (Reader::new(recorders.clone()), BTreeMap::new());
+    let pulse = Pulse::new("conductor".to_owned(), 0);
     let mut futures: Vec<crate::simulation::Client<'_>> = sessions
         .iter_mut()
         .zip(&recorders)
         .map(|(session, recorder)| {
-            let place = Place { recorder, client: 0, worker: 0 };
+            let place = Place { recorder, client: 0, worker: 0, pulse: &pulse };
             Box::pin(drive(&task, &borders, &clock, session, place)) as crate::simulation::Client<'_>
         })
         .collect();
     // As the conductor does.
     if timed {
         let (reader, additions) = (&mut reader, &mut additions);
+        futures.push(Box::pin(pulse.beat(&borders, world, || world.now_ns() > borders.cutoff_ns)));
         futures.push(Box::pin(async move {
             for interval in 0..=borders.interval(borders.end_ns - 1) {
                 world.until(borders.interval_end(interval), || false).await;
@@ -234,6 +240,11 @@ impl<W> Simulated<W> {
         self.all()[&(Kind::Read.step(), Status::Ok)][1].clone()
     }
 
+    /// The lower bound of the response.
+    fn lower(&self) -> Reading {
+        self.all()[&(Kind::Read.step(), Status::Ok)][2].clone()
+    }
+
     fn totals(&self) -> crate::recorder::Totals {
         totals(&self.recorders)
     }
@@ -253,6 +264,8 @@ impl<W> Simulated<W> {
             window: crate::borders::Window { length_ns: self.elapsed_ns, completed: 0 },
             due: None,
             censored: Censored::default(),
+            carried: Carried::default(),
+            unsettled: Unsettled::default(),
             latencies: &self.all(),
             cpu_ns: [0, 0],
             device_bytes: [0, 0],
@@ -524,7 +537,7 @@ fn a_late_answer_does_not_stretch_the_window() {
     let setting = Setting { window_ns: 1_000 * MS, ..Setting::new(None, 10) };
     let run = run(reads(1_000_000), &setting, &script);
     let totals = run.totals();
-    let window = window(&run.borders, Ending::Time, &totals);
+    let window = window(&run.borders, Ending::Time, &totals, None);
     assert_eq!(window.length_ns, 1_000 * MS);
     // What is sent in the last millisecond ends on or after the end, as does the late one.
     assert_eq!((totals.operations, window.completed), (9 * 1_000 + 41, 9 * 999 + 40));
@@ -544,6 +557,52 @@ fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
     assert_eq!(run.response().count(), 1_000);
     let slow: u64 = run.response().used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
     assert_eq!(slow, 500, "those due from 1.0 s on and the last before it");
+}
+
+/// Nobody runs for 0.3 s, while the system goes on to answer within half a millisecond.
+#[test]
+fn a_pause_of_the_engine_is_not_charged_to_the_system() {
+    for clients in [1, 4] {
+        let world = SimTimer::default();
+        world.pause_between(500 * MS + 300_000, 800 * MS);
+        let script: Script = Rc::new(|_| (MS / 2, Status::Ok));
+        let pace = rate(1_000.0);
+        let setting = Setting { window_ns: 2_000 * MS, ..Setting::new(Some(&pace), clients) };
+        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        assert_eq!(run.lower().count(), 2_000);
+        let above = |reading: &Reading| reading.used().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
+        assert_eq!(above(&run.lower()), 0, "the system never took longer");
+        assert!(above(&run.response()) > 300, "but users waited");
+        let totals = run.totals();
+        assert_eq!(totals.late_client, 0);
+        assert!(totals.late_generator > 290, "{totals:?}");
+    }
+}
+
+/// A wait is the client's as far as it would have been busy anyway.
+#[test]
+fn only_what_the_generator_delayed_is_taken_from_a_wait() {
+    // Due at 100, the client free at 150, 20 of that because it had been sent late; sent at 155.
+    assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25 });
+    assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55 });
+    assert_eq!(Wait::of(100, 90, 80, 103), Wait { client: 0, generator: 3 }, "idle before it was due: all made up for");
+}
+
+/// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
+#[test]
+fn a_backlog_of_the_warm_up_is_told_and_adds_nothing_to_throughput() {
+    let world = SimTimer::default();
+    let script = Scripted::silent_between(&world, 50 * MS, 2_990 * MS, MS / 10);
+    let pace = rate(1_000.0);
+    let setting = Setting { warmup_ns: 3_000 * MS, window_ns: 1_000 * MS, ..Setting::new(Some(&pace), 4) };
+    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    let (borders, totals) = (run.borders, run.totals());
+    let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
+    assert!(totals.in_window > 3_000, "{totals:?}");
+    assert_eq!(window(&borders, Ending::Time, &totals, Some(due)).completed, 1_000);
+    // 4 clients finish 40 a millisecond; of 2,946 in all some 400 before the window.
+    assert!((2_400..2_700).contains(&totals.carried), "{totals:?}");
+    assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
 }
 
 /// Everything that was due is exactly one of answered, failed and censored; latencies equal brute force.
@@ -576,7 +635,8 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
             let dues = (0..).map(|step| pace.due_ns(segment.index(step), &mut cursor));
             let counted = dues.take_while(|&ns| ns < borders.end_ns).filter(|&ns| ns >= borders.first_ns).count();
             assert_eq!(due, counted as u64, "case {case}: due");
-            let left: Vec<_> = run.recorders.iter().flat_map(|recorder| recorder.unfinished()).collect();
+            let left = run.recorders.iter().flat_map(|recorder| recorder.unfinished());
+            let left: Vec<_> = left.filter(|one| one.counted).collect();
             let claimed = run.task.scheduler.claimed().max(segment.share(borders.first_index));
             let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
             assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: every operation is told");
@@ -619,7 +679,8 @@ fn the_loop_does_not_allocate_per_operation() {
             let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
             let recorder = Recorder::new(&shape, 1);
             let before = allocations::on_this_thread();
-            let place = Place { recorder: &recorder, client: 0, worker: 0 };
+            let pulse = Pulse::new("conductor".to_owned(), 0);
+            let place = Place { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
             block_on(drive(&task, &borders, &ThreadTimer::default(), &mut NullSession, place));
             allocations::on_this_thread() - before
         };

@@ -1,10 +1,12 @@
 //! What the command `ledger` prints.
 
+use loadstone_load::RecordWorkload;
 use loadstone_load::core::CoreRun;
 use loadstone_load::ledger::{Age, Evidence, Finding, Ledger, Loss, Shown, State, Writes};
 use loadstone_load::version::Phase;
 use serde::Serialize;
 
+use crate::event::Missed;
 use crate::mapping::Mapping;
 
 /// How many losses are listed.
@@ -18,6 +20,7 @@ pub struct Findings {
     read: Read,
     found: Found,
     lost: Lost,
+    misses: MissCounts,
     /// The first value that no write of the run explains.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<Place>,
@@ -70,6 +73,19 @@ struct Lost {
     oldest: Option<Oldest>,
 }
 
+/// Reads that found nothing where another segment inserts.
+#[derive(Debug, Default, Serialize)]
+struct MissCounts {
+    /// Sent after the insert had been acknowledged: the record should have been there.
+    failed: u64,
+    /// The insert was under way or failed, or that is not known: nothing can be said.
+    not_yet: u64,
+    /// Those that the events only count.
+    unlisted: u64,
+    /// The first few keys of those that failed.
+    first: Vec<String>,
+}
+
 #[derive(Clone, Debug, Serialize)]
 struct Place {
     key: String,
@@ -109,6 +125,31 @@ impl Findings {
             }
         }
         all
+    }
+
+    /// Settles the reads that a segment could not judge: `count` in all, of which it listed some.
+    pub fn settle(
+        &mut self,
+        count: u64,
+        listed: &[Missed],
+        evidence: &Evidence<'_, Mapping>,
+        workload: &CoreRun,
+        key: impl Fn(u64) -> String,
+    ) {
+        self.misses.unlisted += count.saturating_sub(listed.len() as u64);
+        for miss in listed {
+            let acknowledged = workload
+                .write_number(miss.index)
+                .is_some_and(|number| evidence.acknowledged_before(miss.index, number, miss.sent_unix_ns));
+            if !acknowledged {
+                self.misses.not_yet += 1;
+                continue;
+            }
+            self.misses.failed += 1;
+            if let Some(write) = workload.write(miss.index).filter(|_| self.misses.first.len() < LISTED) {
+                self.misses.first.push(key(write.record));
+            }
+        }
     }
 
     /// One record was read.
@@ -175,6 +216,12 @@ impl Findings {
             return Some(format!(
                 "{writes} acknowledged writes are lost, in {fields} fields: {key} {field} should show write {expected} \
                  or a later one, and shows {shown}"
+            ));
+        }
+        if let Some(key) = self.misses.first.first() {
+            let failed = self.misses.failed;
+            return Some(format!(
+                "{failed} reads found nothing although another segment's insert had been acknowledged: the first was of {key}"
             ));
         }
         let Place { key, field, .. } = self.first_wrong.as_ref()?;

@@ -151,6 +151,13 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         Span { begun: claimed.begun.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
     }
 
+    /// Whether the write at `index` had surely been acknowledged when something was sent, at `sent_ns` of Unix time, from
+    /// another host.
+    pub fn acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
+        self.state(index, number) == Some(State::Acknowledged)
+            && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
+    }
+
     /// Whether one write was surely over, at `done`, before the other was sent, at `begun`.
     pub(super) fn precedes(&self, (one, done): (u64, u64), (other, begun): (u64, u64)) -> bool {
         let skew = if self.place(one).0 == self.place(other).0 { 0 } else { self.skew_ns };

@@ -141,6 +141,8 @@ pub struct Metric {
     pub measures: Vec<Measure>,
     /// How often each status was returned, in YCSB's order.
     pub returns: Vec<(Status, u64)>,
+    /// How many of its values are only what an operation took at least: its end was not seen.
+    pub censored: u64,
 }
 
 /// The order in which YCSB's `ConcurrentHashMap` of statuses lists them; those it does not know come last.
@@ -184,12 +186,14 @@ pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Rep
         Interval::Intended => "",
         Interval::Both => "Intended-",
     };
-    for (step, [_, bounds]) in &censored.bounds {
+    for (step, [_, bounds, _]) in &censored.bounds {
         let name = format!("{prefix}{}", Kind::ALL[usize::from(step.0)].name());
-        let measures = metrics.iter_mut().filter(|metric| metric.name == name).flat_map(|metric| &mut metric.measures);
-        for measure in measures {
-            if let Measure::Hdr(reading) = measure {
-                bounds.used().for_each(|(least_ns, _, n)| reading.record_n(least_ns / 1_000, n));
+        for metric in metrics.iter_mut().filter(|metric| metric.name == name) {
+            metric.censored += bounds.count();
+            for measure in &mut metric.measures {
+                if let Measure::Hdr(reading) = measure {
+                    bounds.used().for_each(|(least_ns, _, n)| reading.record_n(least_ns / 1_000, n));
+                }
             }
         }
     }
@@ -240,6 +244,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
                     .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
                     .collect(),
                 returns: STATUS_ORDER.iter().filter_map(|s| Some((*s, *counts?.get(s)?))).collect(),
+                censored: 0,
                 name: format!("{prefix}{name}"),
             }
         })

@@ -36,6 +36,8 @@ pub struct Printer<'a> {
     totals: Totals,
     /// Operations without an answer.
     unanswered: u64,
+    /// There was something to do, and none of it ended.
+    nothing: bool,
     words: Vec<String>,
     /// Clients that failed to close.
     unclosed: u64,
@@ -57,6 +59,7 @@ impl<'a> Printer<'a> {
             trouble: None,
             totals: Totals::default(),
             unanswered: 0,
+            nothing: false,
             words: Vec::new(),
             unclosed: 0,
         }
@@ -129,9 +132,13 @@ impl<'a> Printer<'a> {
         let hung = self.unanswered;
         if hung > 0 && end.code() == 0 {
             return Err(EngineError::failed(format!(
-                "{hung} operations of this {what} got no answer and are in no count"
+                "{hung} operations of this {what} got no answer and are not among those counted"
             ))
             .hint("look at the system: it stopped answering"));
+        }
+        if self.nothing && end.code() == 0 {
+            return Err(EngineError::failed(format!("no operation of this {what} ended in the measured time"))
+                .hint("measure for longer, or look at the system: it may have stopped answering"));
         }
         let failed = self.totals.failed();
         if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
@@ -200,7 +207,8 @@ impl Observer for Printer<'_> {
         let mut metrics = metrics(closed.moment.recorders, self.reporting);
         add_censored(&mut metrics, &closed.censored, self.reporting);
         self.totals = closed.moment.totals;
-        self.unanswered = closed.censored.unanswered;
+        self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
+        self.nothing = closed.moment.totals.operations == 0 && closed.moment.operations != Some(0);
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
             self.trouble = files.finish().err();

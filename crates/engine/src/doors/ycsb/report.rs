@@ -62,14 +62,15 @@ pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Ve
     for metric in metrics {
         for (at, measure) in metric.measures.iter().enumerate() {
             let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
-            let returns: Vec<Line> = metric
-                .returns
-                .iter()
+            let returns = metric.returns.iter().map(|&(status, count)| (status.name(), count));
+            let censored = (metric.censored > 0).then_some(("CENSORED", metric.censored));
+            let returns: Vec<Line> = returns
+                .chain(censored)
                 .filter(|_| at == 0)
                 .map(|(status, count)| Line {
                     metric: name.clone(),
-                    measurement: format!("Return={}", status.name()),
-                    value: Value::Whole(*count as i64),
+                    measurement: format!("Return={status}"),
+                    value: Value::Whole(count as i64),
                 })
                 .collect();
             measure_lines(&name, measure, returns, reporting, &mut out);

@@ -1,0 +1,29 @@
+"""carried-over: operations of the warm-up lasted far into the window, which therefore does not show what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone import units
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "carried-over"
+
+
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """How far into the window the last operation of the warm-up lasted."""
+    count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
+    if not count or not longest or not window or longest <= settings.threshold(NAME, "share") * window:
+        return
+    backlog = trial.loop == "open"
+    yield Finding(
+        NAME,
+        Severity.INVALID if backlog else Severity.SUSPECT,
+        f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to "
+        f"{units.duration(longest)} of its {units.duration(window)}",
+        f"use a longer warm-up{' or a lower rate' if backlog else ''}, or look at what the system did then",
+        (trial.trial,),
+        latencies=True,
+    )
