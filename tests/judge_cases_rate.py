@@ -50,19 +50,19 @@ CASES = [
     Case(
         "carried-over",
         "for a tenth of the window",
-        at_a_rate(given(carried=9, **{"carried.max": 1e9, "runtime": 10e9})),
+        at_a_rate(given(carried=9, carried__max=1e9, runtime=10e9)),
     ),
     Case(
         "carried-over",
         "for longer, at a rate",
-        at_a_rate(given(carried=2_557, **{"carried.max": 2.14e9, "runtime": 10e9})),
+        at_a_rate(given(carried=2_557, carried__max=2.14e9, runtime=10e9)),
         INVALID,
         "2,557 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
     ),
     Case(
         "carried-over",
         "for longer, in a closed loop",
-        experiment(given(carried=4, **{"carried.max": 2.14e9, "runtime": 10e9})),
+        experiment(given(carried=4, carried__max=2.14e9, runtime=10e9)),
         Severity.SUSPECT,
         "4 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
     ),

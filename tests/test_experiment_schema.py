@@ -13,6 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from experiment_support import ROOT, WORKLOADS, loaded
+from loadstone.describe import description
 from loadstone.experiment import known, schema
 from loadstone.experiment.file import ExperimentError, load
 from loadstone.experiment.forms import LONG
@@ -173,12 +174,7 @@ def test_schema_and_reader_take_the_same(tmp_path: Path, text: str) -> None:
     assert loaded(tmp_path, json.dumps(document)).experiment
 
 
-def test_stores_and_properties_are_the_engines() -> None:
-    page = (ROOT / "docs/reference/ycsb-properties.md").read_text()
-    properties, _, stores = page.partition("\n## Stores\n")
-    assert set(re.findall(r"^\| `([^`]+)` \|", properties, re.MULTILINE)) == known.PROPERTIES
-    listed = re.findall(r"^\| \[(\w+)\]\(stores/\w+\.md\) \| (.*) \|$", stores, re.MULTILINE)
-    assert {store: tuple(re.findall(r"`([^`]+)`", names)) for store, names in listed} == known.STORE_PROPERTIES
+def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
     for names in (
         known.KEYS,
         known.OF_A_COMMAND,
@@ -187,7 +183,8 @@ def test_stores_and_properties_are_the_engines() -> None:
         known.WHOLE_NUMBERS,
         known.SHARES,
     ):
-        assert set(names) <= known.PROPERTIES
+        assert set(names) <= description().properties
+    assert {*known.SERVED_BY} <= {*description().stores}
 
 
 def test_every_key_that_a_property_is_called_by_is_one() -> None:

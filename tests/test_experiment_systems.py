@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, WORKLOADS, experiment, loaded, mistakes, warnings
-from loadstone.experiment import known
 from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
 from loadstone.experiment.forecast import estimate, space, starts
@@ -33,25 +32,12 @@ def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
     return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
 
 
-@pytest.fixture
-def networked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that has a store for Redis, whether this one does or not."""
-    from loadstone.experiment import check_names, check_servers
-
-    if "redis" not in known.STORES:
-        properties = {**known.STORE_PROPERTIES, "redis": ("redis.host", "redis.port")}
-        monkeypatch.setattr(check_names, "STORE_PROPERTIES", properties)
-        monkeypatch.setattr(check_names, "STORES", tuple(properties))
-        monkeypatch.setattr(check_servers, "STORES", tuple(properties))
-
-
 def test_a_text_alone_is_the_system_with_its_defaults(tmp_path: Path) -> None:
     for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
         (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
         assert found == Servers(Started((Asked("redis", 1, {}),), keep=False), "table", "usertable", {})
 
 
-@pytest.mark.usefixtures("networked")
 def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
     (found,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
     assert found.how == Started((Asked("redis", 1, {}),), keep=True)
@@ -143,7 +129,6 @@ def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path
     assert found.fresh == ("system" if name == "hdfs" else "table")
 
 
-@pytest.mark.usefixtures("networked")
 @pytest.mark.parametrize(
     ("reuse", "workload", "said"),
     [
@@ -166,7 +151,6 @@ def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_t
     ]
 
 
-@pytest.mark.usefixtures("networked")
 def test_what_servers_hold_is_used_again_without_copies(tmp_path: Path) -> None:
     again = f"systems: {{redis: {{start: redis}}}}\n{READS}load: {{reuse: copy}}\n"
     anew = planned(tmp_path, again.replace("load: {reuse: copy}\n", ""))
@@ -242,6 +226,4 @@ def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
     assert len(blocks) == 2
     for block in blocks:
         text = block.replace("../workloads", str(WORKLOADS))
-        for store in set(re.findall(r"store: (\w+)", text)) - {*known.STORES}:
-            text = text.replace(f"store: {store}", 'store: "null"')
         assert mistakes(tmp_path, text) == []

@@ -2,7 +2,6 @@
 
 use std::sync::mpsc::Receiver;
 
-use loadstone_stores::Store;
 use loadstone_stores::cassandra::Cassandra;
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hbase::HBase;
@@ -14,6 +13,7 @@ use loadstone_stores::postgres::{PostgreNoSql, Postgres};
 use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
+use loadstone_stores::{About, Store};
 
 use crate::actor::Work;
 use crate::control::{Control, End};
@@ -23,21 +23,29 @@ use crate::spec::{TrialSpec, WorkSpec};
 use crate::trial;
 use crate::workload::{RecordsOf, SeriesOf};
 
-/// The stores there are, with a line on each.
-pub const STORES: &[(&str, &str)] = &[
-    ("rocksdb", "RocksDB, loaded at run time (rocksdb.dir)"),
-    ("lmdb", "LMDB (lmdb.dir)"),
-    ("fjall", "fjall (fjall.dir)"),
-    ("redb", "redb (redb.dir)"),
-    ("hse", "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)"),
-    ("hbase", "HBase, through its own Java client (columnfamily, -cp CONF)"),
-    ("jvm", "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)"),
-    ("redis", "Redis and what speaks its protocol (redis.host, redis.port)"),
-    ("postgres", "PostgreSQL, a column for each field (db.url)"),
-    ("postgrenosql", "PostgreSQL, one JSON object a record (postgrenosql.url)"),
-    ("cassandra", "Cassandra and ScyllaDB over CQL (hosts)"),
-    ("null", "keeps nothing, to measure the driver"),
-];
+/// Lists the stores, once.
+macro_rules! stores {
+    ($($store:ty),+ $(,)?) => {
+        /// The stores there are.
+        pub const STORES: &[About] = &[$(<$store as Store>::ABOUT),+];
+
+        /// Hands the store of this name to a visitor.
+        pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineError> {
+            $(if name == <$store as Store>::ABOUT.name {
+                return Ok(visitor.visit::<$store>());
+            })+
+            Err(unknown(name))
+        }
+    };
+}
+
+// A new store is entered here.
+stores!(RocksDb, Lmdb, Fjall, Redb, Hse, HBase, Jvm, Redis, Postgres, PostgreNoSql, Cassandra, Null);
+
+/// What the store of this name tells of itself.
+pub fn about(name: &str) -> Option<&'static About> {
+    STORES.iter().find(|about| about.name == name)
+}
 
 /// Runs a trial to its end.
 pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Observer) -> Result<End, EngineError> {
@@ -62,25 +70,6 @@ pub trait Visitor {
     fn visit<S: Store>(self) -> Self::Output;
 }
 
-/// Hands the store of this name to a visitor. Here, and in [`STORES`], is where a new store is entered.
-pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineError> {
-    Ok(match name {
-        "rocksdb" => visitor.visit::<RocksDb>(),
-        "lmdb" => visitor.visit::<Lmdb>(),
-        "fjall" => visitor.visit::<Fjall>(),
-        "redb" => visitor.visit::<Redb>(),
-        "hse" => visitor.visit::<Hse>(),
-        "hbase" => visitor.visit::<HBase>(),
-        "jvm" => visitor.visit::<Jvm>(),
-        "redis" => visitor.visit::<Redis>(),
-        "postgres" => visitor.visit::<Postgres>(),
-        "postgrenosql" => visitor.visit::<PostgreNoSql>(),
-        "cassandra" => visitor.visit::<Cassandra>(),
-        "null" => visitor.visit::<Null>(),
-        other => return Err(unknown(other)),
-    })
-}
-
 struct Trial<'a, W> {
     spec: &'a TrialSpec,
     workload: W,
@@ -98,7 +87,7 @@ impl<W: Work + Send + Sync> Visitor for Trial<'_, W> {
 
 /// Refuses a store that there is not.
 pub fn unknown(name: &str) -> EngineError {
-    let names = STORES.iter().map(|(name, _)| *name);
+    let names = STORES.iter().map(|about| about.name);
     let error = EngineError::usage(format!("there is no store \"{name}\""));
     let all = names.clone().collect::<Vec<_>>().join(", ");
     match crate::suggest::did_you_mean(name, names) {

@@ -10,8 +10,8 @@ mod client;
 mod clock;
 mod conductor;
 mod control;
+mod describe;
 mod dispatch;
-mod doors;
 mod error;
 mod event;
 mod failures;
@@ -37,6 +37,7 @@ mod tsc;
 mod usage;
 mod workers;
 mod workload;
+mod ycsb;
 
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
@@ -49,6 +50,7 @@ usage: loadstone-engine COMMAND
   ycsb {load|run|shell} STORE …   YCSB's command line
   trial                           a TrialSpec and control lines on stdin, events on stdout
   ledger [FILE…] --spec SPEC      read back what a run wrote, and say what was lost
+  describe                        print, as JSON, the stores, properties, kinds of work and front ends there are
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
 ";
@@ -65,13 +67,14 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("ycsb") => {
             signals::listen(signals);
-            doors::ycsb::main(&words[1..], &controls)
+            ycsb::main(&words[1..], &controls)
         }
         Some("trial") => {
             signals::listen(signals.clone());
             trial_mode::main(&signals, &controls)
         }
         Some("ledger") => ledger::main(&words[1..]),
+        Some("describe") => describe::main(&words[1..]),
         Some("schema") => schema::main(words.get(1).map(String::as_str)),
         Some("--version") => {
             output::out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
@@ -82,7 +85,7 @@ fn main() -> ExitCode {
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\""))
-            .hint("the commands are ycsb, trial, ledger and schema")),
+            .hint("the commands are ycsb, trial, ledger, describe and schema")),
         None => {
             output::err(USAGE);
             Ok(2)

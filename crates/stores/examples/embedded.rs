@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use loadstone_load::Status;
+use loadstone_stores::about::{About, setting};
 use loadstone_stores::key_value::{KeyValue, KeyValueStore};
 use loadstone_stores::{Durability, Failure, Options, Promise, Store, StoreError};
 
@@ -18,6 +19,10 @@ pub struct MemoryEngine {
 }
 
 impl KeyValue for MemoryEngine {
+    // Names, command lines, the reference and the lab all take these from here.
+    const ABOUT: About =
+        About { name: "memory", line: "a map in memory", networked: false, properties: &[setting("memory.size")] };
+
     // What one client keeps between its operations: an iterator, a buffer. Here, nothing.
     type Client = ();
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
+use loadstone_stores::about::{About, setting};
 use loadstone_stores::{Drive, Durability, Options, Promise, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
@@ -36,6 +37,12 @@ pub struct Connection {
 
 impl Store for Memcached {
     type Session = Connection;
+    const ABOUT: About = About {
+        name: "memcached",
+        line: "memcached (memcached.address)",
+        networked: true,
+        properties: &[setting("memcached.address")],
+    };
     // A few executors of one thread each, thousands of clients on each of them.
     const DRIVE: Drive = Drive::Task;
 

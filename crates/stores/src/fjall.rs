@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use ::fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use loadstone_load::Status;
 
+use crate::about::{About, directory, setting};
 use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -102,6 +103,13 @@ impl FjallEngine {
 }
 
 impl KeyValue for FjallEngine {
+    const ABOUT: About = About {
+        name: "fjall",
+        line: "fjall (fjall.dir)",
+        networked: false,
+        properties: &[directory("fjall.dir"), setting("fjall.cachesize")],
+    };
+
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {

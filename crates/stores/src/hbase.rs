@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
 use crate::jvm::session::JvmSession;
@@ -29,6 +30,27 @@ pub struct HBase {
 
 impl Store for HBase {
     type Session = JvmSession;
+    const ABOUT: About = About {
+        name: "hbase",
+        line: "HBase, through its own Java client (columnfamily, -cp CONF)",
+        networked: true,
+        properties: &[
+            setting("columnfamily"),
+            setting("durability"),
+            setting("clientbuffering"),
+            setting("writebuffersize"),
+            setting("hbase.usepagefilter"),
+            setting("principal"),
+            setting("keytab"),
+            setting("hbase.conf"),
+            setting("hbase.lib"),
+            setting("hbase.*"),
+            setting("zookeeper.*"),
+            setting("jvm.classpath"),
+            setting("jvm.args"),
+            setting("jvm.host"),
+        ],
+    };
     // Its client blocks.
     const DRIVE: Drive = Drive::Thread;
     // What a JVM gives its own threads.
@@ -85,10 +107,6 @@ impl Store for HBase {
 
     fn close(self) -> Result<(), StoreError> {
         self.hosted.close()
-    }
-
-    fn networked(&self) -> bool {
-        true
     }
 
     fn collections(&self) -> Vec<Collections> {

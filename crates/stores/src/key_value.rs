@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use loadstone_load::{Row, Status, Wanted};
 
+use crate::about::About;
 use crate::error::{Failure, StoreError};
 use crate::options::Options;
 use crate::promise::Promise;
@@ -14,6 +15,9 @@ use crate::session::{Drive, Rows, Session, Store};
 
 /// An embedded engine with one open table.
 pub trait KeyValue: Send + Sync + Sized + 'static {
+    /// See [`Store::ABOUT`].
+    const ABOUT: About;
+
     /// What one client keeps between its operations (an iterator, a read buffer); `()` for most.
     type Client: Default;
 
@@ -54,6 +58,7 @@ pub struct KeyValueStore<K>(Arc<K>);
 
 impl<K: KeyValue> Store for KeyValueStore<K> {
     type Session = KeyValueSession<K>;
+    const ABOUT: About = K::ABOUT;
     const DRIVE: Drive = Drive::Thread;
 
     fn open(options: &Options) -> Result<Self, StoreError> {

@@ -4,6 +4,7 @@
 //! [`KeyValue`](key_value::KeyValue) and gets both from [`KeyValueStore`](key_value::KeyValueStore), so that reading,
 //! merging and scanning are the same code, and the same cost, for all of them.
 
+pub mod about;
 pub mod cache;
 pub mod cassandra;
 mod deadline;
@@ -25,6 +26,7 @@ mod remote;
 pub mod rocksdb;
 pub mod session;
 
+pub use about::{About, Property, Role};
 pub use error::{Failure, StoreError};
 pub use options::{Durability, Options};
 pub use promise::Promise;

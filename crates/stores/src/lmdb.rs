@@ -19,6 +19,7 @@ use ::heed::types::Bytes;
 use ::heed::{Database, Env, EnvFlags, EnvOpenOptions, Error, MdbError};
 use loadstone_load::Status;
 
+use crate::about::{About, directory, setting};
 use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -161,6 +162,13 @@ fn key_fits(key: &[u8]) -> Result<(), Failure> {
 }
 
 impl KeyValue for LmdbEngine {
+    const ABOUT: About = About {
+        name: "lmdb",
+        line: "LMDB (lmdb.dir)",
+        networked: false,
+        properties: &[directory("lmdb.dir"), setting("lmdb.mapsize")],
+    };
+
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {

@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use loadstone_load::{Row, Status, Wanted};
 
+use crate::about::About;
 use crate::error::StoreError;
 use crate::options::Options;
 use crate::promise::Promise;
@@ -19,6 +20,8 @@ pub struct NullSession;
 
 impl Store for Null {
     type Session = NullSession;
+    const ABOUT: About =
+        About { name: "null", line: "keeps nothing, to measure the driver", networked: false, properties: &[] };
     const DRIVE: Drive = Drive::Either;
 
     fn open(_options: &Options) -> Result<Self, StoreError> {

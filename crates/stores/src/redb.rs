@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use ::redb::backends::FileBackend;
 use ::redb::{BackendError, Builder, Database, Error, ReadableDatabase, StorageBackend, TableDefinition, TableError};
 
+use crate::about::{About, directory, setting};
 use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -148,6 +149,13 @@ impl RedbEngine {
 }
 
 impl KeyValue for RedbEngine {
+    const ABOUT: About = About {
+        name: "redb",
+        line: "redb (redb.dir)",
+        networked: false,
+        properties: &[directory("redb.dir"), setting("redb.cachesize")],
+    };
+
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {

@@ -4,6 +4,7 @@ use std::future::Future;
 
 use loadstone_load::{Row, Status, Wanted};
 
+use crate::about::About;
 use crate::error::StoreError;
 use crate::options::Options;
 use crate::promise::Promise;
@@ -23,6 +24,8 @@ pub enum Drive {
 pub trait Store: Send + Sync + Sized + 'static {
     /// One client's way to it.
     type Session: Session;
+    /// Its name, its properties, what kind of system it is.
+    const ABOUT: About;
     /// Who drives its sessions.
     const DRIVE: Drive;
     /// Stack of a client's thread. Engines that are called in-process want more than 128 KiB, ten thousand threads less
@@ -47,7 +50,7 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     /// Whether operations cross a network: then the engine's processors must not be what limits them.
     fn networked(&self) -> bool {
-        matches!(Self::DRIVE, Drive::Task)
+        Self::ABOUT.networked
     }
 
     /// Connections that this many clients open, each of which takes a file descriptor of this process.

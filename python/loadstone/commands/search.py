@@ -165,17 +165,18 @@ def experiment(line: Line, spec: Spec) -> Loaded:
 
 def changes(store: str, place: Place) -> Iterator[Mistake]:
     """What a search does to servers, which no copy spares it."""
-    from loadstone.experiment.known import NETWORKED
+    from loadstone.describe import description
     from loadstone.experiment.mistake import Mistake
 
-    if store in NETWORKED:
+    if description().networked(store):
         message = f"the search loads its records into the table that {store} has there, and every trial changes it"
         yield Mistake(place, message, "name servers and a table that you can lose, and empty the table first")
 
 
 def document(line: Line, spec: Spec) -> dict[str, Any]:
     """The experiment as a file would have it."""
-    from loadstone.experiment.known import ADDRESSES, KEYS, NETWORKED, OF_A_COMMAND, PLACES, STORE_PROPERTIES
+    from loadstone.describe import description
+    from loadstone.experiment.known import KEYS, OF_A_COMMAND
     from loadstone.experiment.properties import read
     from loadstone.experiment.template import escape
 
@@ -185,13 +186,14 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     every = {**read(Path(first)), **above}
     if over == "clients" and every.get("target", "0") != "0":
         raise UsageError("--search clients is a closed loop, and there is a target", "leave it out, or --search rate")
-    theirs = {*STORE_PROPERTIES.get(store, ()), *ADDRESSES.get(store, ())} - PLACES
+    known = description()
+    theirs = {*known.own(store)} - known.directories
     own = {key: text for key, text in every.items() if belongs(key, theirs)}
     made = spec["store"]["properties"]
     own |= {key: made[key] for key in HOSTED.values() if key in theirs and key in made}
-    apart = {*KEYS, *OF_A_COMMAND, *PLACES, *own}
+    apart = {*KEYS, *OF_A_COMMAND, *known.directories, *own}
     system: dict[str, Any] = {"properties": {key: escape(text) for key, text in own.items()}}
-    if store in NETWORKED:
+    if known.networked(store):
         system["attach"] = attached(store, system["properties"])
     seconds = window(line.options.get("--search-seconds") or every.get("maxexecutiontime", "0"))
     found: dict[str, Any] = {
@@ -209,7 +211,7 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
             "verify": every.get("dataintegrity", "false") == "true",
         },
         # Records are loaded once, and a trial leaves nothing to the next where that can be helped.
-        "load": {"reuse": "shared" if store in NETWORKED else "copy"},
+        "load": {"reuse": "shared" if known.networked(store) else "copy"},
     }
     if over == "rate":
         found |= {"clients": spec["clients"], "arrival": every.get("arrival", "uniform")}
@@ -225,9 +227,9 @@ def window(seconds: str) -> str:
 
 def belongs(key: str, theirs: Set[str]) -> bool:
     """Whether a property is a store's own; a binding (`*`) gets all that the workload does not know."""
-    from loadstone.experiment.known import PROPERTIES
+    from loadstone.describe import description
 
-    return key in theirs or (key not in PROPERTIES and any(fnmatchcase(key, each) for each in theirs))
+    return key in theirs or (key not in description().properties and any(fnmatchcase(key, each) for each in theirs))
 
 
 def merged(files: Sequence[str]) -> dict[str, str]:
@@ -239,9 +241,9 @@ def merged(files: Sequence[str]) -> dict[str, str]:
 
 def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:
     """Where the servers are: what the store's own properties say, which then need not say it."""
-    from loadstone.experiment.known import ADDRESSES
+    from loadstone.describe import description
 
-    host, port = ADDRESSES.get(store, ("", ""))
+    host, port = description().address(store) or ("", "")
     found: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if given := properties.pop(port, ""):
         found["port"] = int(given) if given.isdigit() else given

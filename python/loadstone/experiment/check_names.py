@@ -5,18 +5,11 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from loadstone.describe import description
 from loadstone.experiment import template
 from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
 from loadstone.experiment.kinds import shown
-from loadstone.experiment.known import (
-    KEYS,
-    MOVING_RATES,
-    OF_A_COMMAND,
-    PLACES,
-    PROPERTIES,
-    STORE_PROPERTIES,
-    STORES,
-)
+from loadstone.experiment.known import KEYS, MOVING_RATES, OF_A_COMMAND
 from loadstone.experiment.mistake import near, suggestion
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import name
@@ -41,8 +34,8 @@ def check_systems(context: Context) -> None:
             context.wrong(path, f'"{system}" is no name for a system', hint)
         if not context.knows(*path, "store") or not context.knows("systems"):
             continue
-        if store not in STORES:
-            hint = suggestion(store, STORES, "the stores are")
+        if store not in description().stores:
+            hint = suggestion(store, tuple(description().stores), "the stores are")
             if not each.store:
                 hint += f"; a system by another name says which: `{system}: {{store: …}}`"
             context.wrong((*path, "store"), f'there is no store "{store}"', hint)
@@ -56,14 +49,14 @@ def check_systems(context: Context) -> None:
 
 def check_load_properties(context: Context) -> None:
     """Properties that hold while data are loaded: those of any of the stores. What is loaded, the run must know too."""
-    stores = [each.store for each in context.experiment.systems.values() if each.store in STORES]
+    stores = [each.store for each in context.experiment.systems.values() if each.store in description().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)
         if any(has_property(store, key) for store in stores):
             continue
         if key == "threadcount":
             context.wrong(path, "threadcount is no property of a store", "write `load: {clients: 32}`")
-        elif key in PROPERTIES and key not in KEYS and key not in OF_A_COMMAND:
+        elif key in description().properties and key not in KEYS and key not in OF_A_COMMAND:
             context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
         elif stores:
             check_store_property(context, path, stores[0], key)
@@ -71,21 +64,21 @@ def check_load_properties(context: Context) -> None:
 
 def has_property(store: str, key: str) -> bool:
     """Whether it is one that an experiment may set."""
-    return key not in PLACES and any(fnmatchcase(key, each) for each in STORE_PROPERTIES[store])
+    return key not in description().directories and any(fnmatchcase(key, each) for each in description().own(store))
 
 
 def check_store_property(context: Context, path: Keys, store: str, key: str) -> None:
     """A property of a store."""
-    own = [each for each in STORE_PROPERTIES[store] if each not in PLACES]
-    if key in PLACES:
+    own = [each for each in description().own(store) if each not in description().directories]
+    if key in description().directories:
         context.wrong(path, f"{key} is the lab's to set", "each trial gets a directory of its own, below `directory`")
     elif has_property(store, key):
         return
     elif key in KEYS:
         context.wrong(path, f"{key} is no property of a store", f"write `{KEYS[key]}`")
-    elif key in PROPERTIES and key not in OF_A_COMMAND:
+    elif key in description().properties and key not in OF_A_COMMAND:
         return
-    elif key.partition(".")[0] in STORES:
+    elif key.partition(".")[0] in description().stores:
         context.wrong(path, f"{store} has no property {key}", suggestion(key, own, f"those of {store} are"))
     else:
         hint = suggestion(key, own, f"those of {store} are") if own else f"{store} has none"
@@ -101,13 +94,13 @@ def check_workload_properties(context: Context) -> None:
             context.wrong(path, f"{key} is not set as a property here", f"write `{KEYS[key]}`")
         elif key in OF_A_COMMAND:
             context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab keeps everything")
-        elif store in STORE_PROPERTIES and "." in key:
+        elif store in description().stores and "." in key:
             hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
             context.wrong(path, f"{key} is a property of a store", hint)
         elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
             context.wrong(path, f"{key} and `rate` exclude each other", "keep one of them")
-        elif key not in PROPERTIES:
-            guess = near(key, PROPERTIES)
+        elif key not in description().properties:
+            guess = near(key, description().properties)
             hint = f'did you mean "{guess}"? ' if guess else ""
             context.warn(path, f"YCSB has no property {key}", f"{hint}A binding may know it")
 

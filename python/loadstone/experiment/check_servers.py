@@ -6,10 +6,11 @@ import fnmatch
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from loadstone.describe import description
 from loadstone.experiment import properties, template
 from loadstone.experiment.check_workload import FILE
 from loadstone.experiment.context import Context, Template, rendered
-from loadstone.experiment.known import ADDRESSES, NETWORKED, OVER, STORES, WITHOUT_FILES
+from loadstone.experiment.known import OVER, SERVED_BY
 from loadstone.experiment.mistake import suggestion
 from loadstone.experiment.points import Point
 from loadstone.experiment.system import Over, System
@@ -43,13 +44,13 @@ def completed(context: Context, name: str, system: System) -> System:
     if not given:
         for key in ("fresh", "table"):
             if context.given("systems", name, key):
-                hint = f"write `start: {NETWORKED.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
+                hint = f"write `start: {SERVED_BY.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
                 context.wrong((*path, key), f"`{key}` is about servers, and {name} names none", hint)
         return system
     if len(given) == 2:
         context.wrong((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
         return system
-    if system.store in STORES and system.store not in WITHOUT_FILES:
+    if description().keeps_files(system.store):
         hint = "give the store whose servers these are, as in `store: redis`, or leave the servers out"
         context.wrong((*path, given[0]), f"{system.store} works within the engine and has no servers", hint)
         return system
@@ -60,7 +61,7 @@ def started(context: Context, path: Keys, system: System) -> System:
     """A system that the lab starts."""
     start = system.start
     assert start is not None, "the caller has looked"
-    name = start.system or NETWORKED.get(system.store, "")
+    name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
         message = f'there is no system "{name}" to start' if name else f"{path[1]} does not say what to start"
@@ -150,7 +151,7 @@ def attached(context: Context, path: Keys, system: System) -> System:
     if attach.restart and not attach.status:
         hint = "write `status: ssh {host} systemctl is-active …`"
         context.wrong((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)
-    if attach.port is not None and system.store not in ADDRESSES:
+    if attach.port is not None and description().address(system.store) is None:
         hint = f"give {system.store} its address by its own properties"
         context.warn((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
     fresh = system.fresh or ("table" if attach.fresh else "none")
@@ -170,14 +171,14 @@ def check_reuse(context: Context) -> None:
         return
     stores = {name: each.store for name, each in context.experiment.systems.items()}
     if reuse == "shared":
-        files = next((name for name, store in stores.items() if store not in WITHOUT_FILES and store in STORES), None)
+        files = next((name for name, store in stores.items() if description().keeps_files(store)), None)
         if files is not None:
             message = f"{files} keeps its data in files, of which each trial has its own"
             context.wrong(where, message, "write `reuse: copy`")
         return
     for point in context.points:
         system = str(point.get("system"))
-        if stores.get(system) in NETWORKED and (key := next(changing(context, point), None)):
+        if description().networked(stores.get(system, "")) and (key := next(changing(context, point), None)):
             message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
             hint = "leave `reuse` out; or write `reuse: shared` if trials may use what others have changed"
             context.wrong(where, message, hint)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from loadstone.describe import description
 from loadstone.experiment import points
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
 from loadstone.experiment.kinds import ARRIVALS, DURABILITIES, Scalar, shown
-from loadstone.experiment.known import KEYS, PROPERTIES
+from loadstone.experiment.known import KEYS
 from loadstone.experiment.mistake import near, suggestion
 from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
@@ -168,7 +169,7 @@ def check_use(context: Context, used: set[str]) -> None:
                 hint = f'did you mean "{guess}"?'
             elif dimension in KEYS and KEYS[dimension] in ACTING:
                 hint = f"vary `{KEYS[dimension]}`, which acts by itself"
-            elif dimension in PROPERTIES or "." in dimension:
+            elif dimension in description().properties or "." in dimension:
                 hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
             context.warn(("vary", kind, dimension), f"nothing uses the dimension {dimension}", hint)
     for path in (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",)):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadstone import units
+from loadstone.describe import description
 from loadstone.experiment.forecast import assumptions, estimate, rule_of, space, span, starts
-from loadstone.experiment.known import NETWORKED
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.quantity import written
 from loadstone.experiment.servers import Asked, Attached
@@ -63,7 +63,7 @@ def each(plan: Plan) -> str:
     experiment, measure = plan.experiment, plan.experiment.measure
     steps = ["load", "settle"] if measure.settle else ["load"]
     if experiment.load.reuse:
-        networked = {variant.store in NETWORKED for variant in plan.variants}
+        networked = {description().networked(variant.store) for variant in plan.variants}
         steps = ["copy what was loaded"] if False in networked else []
         steps += ["use the table that was loaded"] if True in networked else []
         steps = [" or ".join(steps)]

@@ -10,7 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.experiment.known import NETWORKED
+from loadstone.describe import description
 from loadstone.experiment.servers import Asked, Started
 from loadstone.search import request
 
@@ -87,7 +87,7 @@ def assumptions(plan: Plan) -> str:
     if any(variant.operations is not None for variant in plan.variants):
         fast, slow = OPERATIONS_PER_SECOND
         said.append(f"does {slow:,.0f} to {fast:,.0f} op/s unless a rate is set")
-    if any(variant.store in NETWORKED for variant in plan.variants):
+    if any(description().networked(variant.store) for variant in plan.variants):
         fast, slow = ANSWER_SECONDS
         said.append(f"answers a client across a network in {fast * 1e3:g} to {slow * 1e3:g} ms")
     if systems := sorted({start.system for start in starts(plan, 1)}):
@@ -152,7 +152,7 @@ def start_seconds(system: str, slow: int) -> float:
 def operations_per_second(variant: Variant, slow: int) -> float:
     """What a closed loop does: across a network no more than its clients have answers, unless they wait for none."""
     most = OPERATIONS_PER_SECOND[slow]
-    if variant.store not in NETWORKED or is_buffered(variant):
+    if not description().networked(variant.store) or is_buffered(variant):
         return most
     return min(most, variant.clients / ANSWER_SECONDS[slow])
 
@@ -164,7 +164,7 @@ def is_buffered(variant: Variant) -> bool:
 
 def is_copied(variant: Variant) -> bool:
     """Whether data that are used again are copied for each trial: what servers hold is read where it is."""
-    return variant.store not in NETWORKED
+    return not description().networked(variant.store)
 
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
@@ -172,7 +172,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     by_bytes = data.size / LOAD_BYTES_PER_SECOND[slow]
     if variant.store == "null":
         return 0.0
-    if variant.store in NETWORKED:
+    if description().networked(variant.store):
         return max(by_bytes, data.records / operations_per_second(variant, slow))
     if variant.durability == "device":
         return max(by_bytes, data.records / DEVICE_WRITES_PER_SECOND[slow])

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from loadstone.experiment.known import KEYS, STORES
+from loadstone.describe import description
+from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import (
     Compare,
     Experiment,
@@ -159,7 +160,7 @@ other. A key is a dotted path, and its value is read as YAML:
 - Lengths of time: `500ms`, `5s`, `2m`, `1h`, `1m30s`, or a bare number of seconds. Shares: `5%` or `0.05`.
 - Words that YAML 1.1 and 1.2 read differently (`no`, `010`, `1e6`, `1_000`, `1:30`) are mistakes: the message says what
   to write. Properties keep the text that you wrote: `rocksdb.version: 10.10` is not 10.1.
-- Stores: {", ".join(f"[{store}](stores/{store}.md)" for store in STORES)}.
+- Stores: {", ".join(f"[{store}](stores/{store}.md)" for store in description().stores)}.
 - Properties: [YCSB's](ycsb-properties.md), and those of each store. These have a key of their own, and are refused as
   properties: {", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items())}.
   In a workload file they have no effect, but for `target`, which then is the rate.

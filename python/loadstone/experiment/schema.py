@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from loadstone.describe import description
 from loadstone.errors import LoadstoneError
 from loadstone.experiment import reference
 from loadstone.experiment.forms import LONG
-from loadstone.experiment.known import STORES
 from loadstone.experiment.model import Experiment
 
 Schema = dict[str, Any]
@@ -45,7 +45,7 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     for name, short in (
         ("workload", {"type": "string"}),
         ("repeats", {"type": "integer", "minimum": parts["Repeats"]["properties"]["at_least"]["minimum"]}),
-        ("systems", {"type": "array", "items": {"enum": [*STORES]}, "minItems": 1}),
+        ("systems", {"type": "array", "items": {"enum": [*description().stores]}, "minItems": 1}),
     ):
         long = {
             key: keys[name].pop(key) for key in list(keys[name]) if key not in ("description", "examples", "default")
@@ -53,7 +53,7 @@ def short_forms(keys: Schema, parts: Schema) -> None:
         keys[name]["anyOf"] = [short, long]
     parts["System"]["type"] = ["object", "null"]
     parts["System"]["properties"]["start"]["anyOf"].insert(0, {"type": "string"})
-    parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": [*STORES]}
+    parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": [*description().stores]}
     parts["Attach"]["required"] = ["hosts"]
     parts["Attach"]["properties"]["hosts"]["minItems"] = 1
     for name in ("matrix", "zip"):

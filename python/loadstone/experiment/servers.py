@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loadstone.describe import description
 from loadstone.experiment import template
 from loadstone.experiment.kinds import Scalar
-from loadstone.experiment.known import ADDRESSES, OVER
+from loadstone.experiment.known import OVER
 from loadstone.experiment.system import Over, Start, System
 
 # YCSB's own default.
@@ -51,9 +52,10 @@ class Attached:
 
     def properties(self, store: str) -> dict[str, str]:
         """The store's properties that lead to them."""
-        if store not in ADDRESSES:
+        address = description().address(store)
+        if address is None:
             return {}
-        hosts, port = ADDRESSES[store]
+        hosts, port = address
         return {hosts: ",".join(self.hosts), **({} if self.port is None else {port: str(self.port)})}
 
 

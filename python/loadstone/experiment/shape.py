@@ -13,9 +13,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from loadstone.describe import description
 from loadstone.experiment.forms import LONG, repeats_in_full
 from loadstone.experiment.kinds import shown
-from loadstone.experiment.known import KEYS, PROPERTIES
+from loadstone.experiment.known import KEYS
 from loadstone.experiment.mistake import Mistake, Place, near, suggestion
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
@@ -199,7 +200,7 @@ def unknown_key(place: Place, path: Path) -> Mistake:
     if near(key, keys) is None:
         if key in KEYS:
             return Mistake(place, message, f"YCSB's {key} is `{KEYS[key]}` here")
-        if key in PROPERTIES:
+        if key in description().properties:
             return Mistake(
                 place, message, f"it is a property of the workload: `workload: {{properties: {{{key}: …}}}}`"
             )

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadstone.describe import description
 from loadstone.event import Note
-from loadstone.experiment.known import NETWORKED, WITHOUT_FILES
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import PlannedTrial
 from loadstone.judge.checks import errors
@@ -79,7 +79,7 @@ class Conductor:
         if variant.store not in data.WITHOUT_DATA:
             measured += figures.payload(load.spec, load.result) if load else ()
             measured += figures.payload(run.spec, run.result)
-        networked = variant.store in NETWORKED
+        networked = description().networked(variant.store)
         if networked:
             measured += engine_share(measured, self.facts.get("cpus"))
         told = at.facts() if at else {}
@@ -157,7 +157,7 @@ class Conductor:
             return None
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
-        if not reuse or variant.store in NETWORKED:
+        if not reuse or description().networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
             loaded = self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
             self.servers.loaded(variant)
@@ -194,7 +194,7 @@ class Conductor:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
         spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
         self.shown.step("flush")
-        held = None if planned.variant.store in WITHOUT_FILES else directory
+        held = directory if description().keeps_files(planned.variant.store) else None
         if at is not None:
             held = at.data
         with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:

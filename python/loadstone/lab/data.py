@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from loadstone.describe import description
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.known import WITHOUT_FILES
 
 PREFIX = "loadstone-"
 # What a store calls its directory, where that is not `<store>.dir`.
@@ -98,6 +98,6 @@ def remove(path: Path) -> None:
 
 def properties(store: str, directory: Path) -> dict[str, Any]:
     """The property that tells a store where its data go."""
-    if store in WITHOUT_FILES:
+    if not description().keeps_files(store):
         return {}
     return {DIRECTORY_PROPERTIES.get(store, f"{store}.dir"): str(directory / store)}

@@ -10,7 +10,7 @@ use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
-use loadstone_stores::{Durability, Options, Promise, Rows, Session};
+use loadstone_stores::{About, Durability, Options, Promise, Rows, Session};
 
 use super::*;
 use crate::control::End;
@@ -31,6 +31,7 @@ struct HashingSession(String);
 
 impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
     type Session = HashingSession;
+    const ABOUT: About = About { name: "hashing", line: "", networked: !BY_THREAD, properties: &[] };
     const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
 
     fn open(options: &Options) -> Result<Self, StoreError> {
@@ -168,6 +169,7 @@ struct BrokenSession {
 
 impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS> {
     type Session = BrokenSession;
+    const ABOUT: About = About { name: "broken", line: "", networked: !BY_THREAD, properties: &[] };
     const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
 
     fn open(_: &Options) -> Result<Self, StoreError> {

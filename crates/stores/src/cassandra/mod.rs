@@ -24,6 +24,7 @@ pub use client::Client;
 use cluster::Cluster;
 use settings::Settings;
 
+use crate::about::{About, hosts, port, secret, setting};
 use crate::error::StoreError;
 use crate::options::{Durability, Options};
 use crate::promise::Promise;
@@ -58,6 +59,28 @@ impl Cassandra {
 
 impl Store for Cassandra {
     type Session = Client;
+    const ABOUT: About = About {
+        name: "cassandra",
+        line: "Cassandra and ScyllaDB over CQL (hosts)",
+        networked: true,
+        properties: &[
+            hosts("hosts"),
+            port("port"),
+            setting("cassandra.keyspace"),
+            setting("cassandra.username"),
+            secret("cassandra.password"),
+            setting("cassandra.readconsistencylevel"),
+            setting("cassandra.writeconsistencylevel"),
+            setting("cassandra.maxconnections"),
+            setting("cassandra.coreconnections"),
+            setting("cassandra.connecttimeoutmillis"),
+            setting("cassandra.readtimeoutmillis"),
+            setting("cassandra.tracing"),
+            setting("cassandra.useSSL"),
+            setting("cassandra.localdc"),
+            setting("cassandra.connections"),
+        ],
+    };
     const DRIVE: Drive = Drive::Task;
 
     fn open(options: &Options) -> Result<Self, StoreError> {

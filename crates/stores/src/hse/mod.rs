@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use loadstone_load::Status;
 
+use crate::about::{About, directory, setting};
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -177,6 +178,27 @@ fn failure(key: &[u8], value_len: usize, fault: Fault) -> Failure {
 }
 
 impl KeyValue for HseEngine {
+    const ABOUT: About = About {
+        name: "hse",
+        line: "HSE 2.x or 3.x, loaded at run time (hse.kvdb_home)",
+        networked: false,
+        properties: &[
+            directory("hse.kvdb_home"),
+            setting("hse.config"),
+            setting("hse.cursor_pfx_len"),
+            setting("hse.library"),
+            directory("hse.kvdb.home"),
+            setting("hse.gparams"),
+            setting("hse.kvdb.cparams"),
+            setting("hse.kvdb.rparams"),
+            setting("hse.kvs.cparams"),
+            setting("hse.kvs.rparams"),
+            setting("hse.mpool_name"),
+            setting("hse.params"),
+            setting("hse.config_path"),
+        ],
+    };
+
     type Client = Buffer;
 
     fn open(options: &Options) -> Result<Self, StoreError> {

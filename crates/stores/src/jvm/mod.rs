@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use jni_sys::jobject;
 
+use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
 use crate::options::{Durability, Options};
@@ -121,6 +122,19 @@ pub struct Jvm {
 
 impl Store for Jvm {
     type Session = JvmSession;
+    const ABOUT: About = About {
+        name: "jvm",
+        line: "any binding of YCSB, in a JVM within the engine (-db CLASS -cp PATH)",
+        networked: true,
+        properties: &[
+            setting("jvm.class"),
+            setting("jvm.classpath"),
+            setting("jvm.args"),
+            setting("jvm.networked"),
+            setting("jvm.host"),
+            setting("*"),
+        ],
+    };
     // Bindings block.
     const DRIVE: Drive = Drive::Thread;
     // What a JVM gives its own threads.

@@ -17,6 +17,7 @@ use server::Told;
 pub use session::PostgresSession;
 use settings::Settings;
 
+use crate::about::{About, secret, setting};
 use crate::error::StoreError;
 use crate::options::{Durability, Options};
 use crate::promise::Promise;
@@ -33,6 +34,38 @@ pub struct Sql<const JSON: bool> {
     clients: usize,
 }
 
+const COLUMNS_ABOUT: About = About {
+    name: "postgres",
+    line: "PostgreSQL, a column for each field (db.url)",
+    networked: true,
+    properties: &[
+        setting("db.url"),
+        setting("db.user"),
+        secret("db.passwd"),
+        setting("db.driver"),
+        setting("db.batchsize"),
+        setting("jdbc.autocommit"),
+        setting("jdbc.batchupdateapi"),
+        setting("jdbc.fetchsize"),
+        setting("postgres.timeout"),
+        setting("postgres.connecttimeout"),
+    ],
+};
+const JSON_ABOUT: About = About {
+    name: "postgrenosql",
+    line: "PostgreSQL, one JSON object a record (postgrenosql.url)",
+    networked: true,
+    properties: &[
+        setting("postgrenosql.url"),
+        setting("postgrenosql.user"),
+        secret("postgrenosql.passwd"),
+        setting("postgrenosql.autocommit"),
+        setting("db.driver"),
+        setting("postgres.timeout"),
+        setting("postgres.connecttimeout"),
+    ],
+};
+
 /// A column for each field, as YCSB's binding `jdbc` has it.
 pub type Postgres = Sql<false>;
 /// One JSON object, as YCSB's binding `postgrenosql` has it.
@@ -47,6 +80,7 @@ struct Plan {
 
 impl<const JSON: bool> Store for Sql<JSON> {
     type Session = PostgresSession;
+    const ABOUT: About = if JSON { JSON_ABOUT } else { COLUMNS_ABOUT };
     const DRIVE: Drive = Drive::Task;
 
     fn open(options: &Options) -> Result<Self, StoreError> {

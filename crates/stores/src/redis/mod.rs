@@ -17,6 +17,7 @@ use server::Told;
 pub use session::RedisSession;
 use settings::Settings;
 
+use crate::about::{About, hosts, port, secret, setting};
 use crate::error::StoreError;
 use crate::options::{Durability, Options};
 use crate::promise::Promise;
@@ -33,6 +34,21 @@ pub struct Redis {
 
 impl Store for Redis {
     type Session = RedisSession;
+    const ABOUT: About = About {
+        name: "redis",
+        line: "Redis and what speaks its protocol (redis.host, redis.port)",
+        networked: true,
+        properties: &[
+            hosts("redis.host"),
+            port("redis.port"),
+            secret("redis.password"),
+            setting("redis.cusername"),
+            secret("redis.cpassword"),
+            setting("redis.timeout"),
+            setting("redis.cluster"),
+            setting("redis.pipeline"),
+        ],
+    };
     const DRIVE: Drive = Drive::Task;
 
     fn open(options: &Options) -> Result<Self, StoreError> {

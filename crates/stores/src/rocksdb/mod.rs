@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::about::{About, directory, setting};
 use crate::embedded::Engine;
 use crate::error::{Failure, StoreError};
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -122,6 +123,19 @@ fn cannot_open(directory: &Path, text: &str) -> StoreError {
 }
 
 impl KeyValue for RocksDbEngine {
+    const ABOUT: About = About {
+        name: "rocksdb",
+        line: "RocksDB, loaded at run time (rocksdb.dir)",
+        networked: false,
+        properties: &[
+            directory("rocksdb.dir"),
+            setting("rocksdb.version"),
+            setting("rocksdb.library"),
+            setting("rocksdb.optionsfile"),
+            setting("rocksdb.options"),
+        ],
+    };
+
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {

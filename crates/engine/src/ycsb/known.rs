@@ -1,6 +1,8 @@
 //! Every property that the YCSB door knows, with its default and meaning: the source of the did-you-mean, of the warnings
 //! and of docs/reference/ycsb-properties.md.
 
+use crate::dispatch;
+
 /// A property.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
@@ -151,36 +153,14 @@ pub const KNOWN: &[Known] = &[
     ours("failures.tolerated", "0", "share of failed operations that still exits 0"),
 ];
 
-/// The properties of each store.
-#[rustfmt::skip]
-pub const STORES: &[(&str, &[&str])] = &[
-    ("rocksdb", &["rocksdb.dir", "rocksdb.version", "rocksdb.library", "rocksdb.optionsfile", "rocksdb.options"]),
-    ("lmdb", &["lmdb.dir", "lmdb.mapsize"]),
-    ("fjall", &["fjall.dir", "fjall.cachesize"]),
-    ("redb", &["redb.dir", "redb.cachesize"]),
-    ("hse", &["hse.kvdb_home", "hse.config", "hse.cursor_pfx_len", "hse.library", "hse.kvdb.home", "hse.gparams", "hse.kvdb.cparams", "hse.kvdb.rparams", "hse.kvs.cparams", "hse.kvs.rparams", "hse.mpool_name", "hse.params", "hse.config_path"]),
-    ("hbase", &["columnfamily", "durability", "clientbuffering", "writebuffersize", "hbase.usepagefilter", "principal", "keytab", "hbase.conf", "hbase.lib", "hbase.*", "zookeeper.*", "jvm.classpath", "jvm.args", "jvm.host"]),
-    ("jvm", &["jvm.class", "jvm.classpath", "jvm.args", "jvm.networked", "jvm.host", "*"]),
-    ("redis", &["redis.host", "redis.port", "redis.password", "redis.cusername", "redis.cpassword", "redis.timeout", "redis.cluster", "redis.pipeline"]),
-    ("postgres", &["db.url", "db.user", "db.passwd", "db.driver", "db.batchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "jdbc.fetchsize", "postgres.timeout", "postgres.connecttimeout"]),
-    ("postgrenosql", &["postgrenosql.url", "postgrenosql.user", "postgrenosql.passwd", "postgrenosql.autocommit", "db.driver", "postgres.timeout", "postgres.connecttimeout"]),
-    ("cassandra", &["hosts", "port", "cassandra.keyspace", "cassandra.username", "cassandra.password", "cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.maxconnections", "cassandra.coreconnections", "cassandra.connecttimeoutmillis", "cassandra.readtimeoutmillis", "cassandra.tracing", "cassandra.useSSL", "cassandra.localdc", "cassandra.connections"]),
-    ("null", &[]),
-];
-
-/// Whether the door or this store knows a property.
+/// Whether the YCSB front end or this store knows a property.
 pub fn knows(name: &str, store: &str) -> bool {
-    let matches = |own: &str| own.strip_suffix('*').map_or(own == name, |start| name.starts_with(start));
-    KNOWN.iter().any(|known| known.name == name) || of_store(store).iter().any(|own| matches(own))
-}
-
-/// A store's own properties; with `*` at its end, one stands for all that begin so.
-pub fn of_store(store: &str) -> &'static [&'static str] {
-    STORES.iter().find(|(own, _)| *own == store).map_or(&[], |(_, names)| *names)
+    KNOWN.iter().any(|known| known.name == name) || dispatch::about(store).is_some_and(|about| about.knows(name))
 }
 
 /// All names that would be known with this store.
 pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
-    let own = of_store(store).iter().copied().filter(|name| !name.ends_with('*'));
+    let own = dispatch::about(store).map_or(&[][..], |about| about.properties);
+    let own = own.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));
     KNOWN.iter().map(|known| known.name).chain(own)
 }

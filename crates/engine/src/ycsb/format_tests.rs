@@ -73,8 +73,8 @@ fn a_report_of_hdrhistogram_and_raw_is_ycsbs_to_the_letter() {
     let overall = Overall { measured_ns: 263_000_000, succeeded: 10, ..Overall::default() };
     let report = render(&lines(&overall, &found, &reporting), Exporter::Text);
     let ours = raw_announcement(&found, &reporting) + &report;
-    assert_eq!(ours, include_str!("../../../fixtures/ycsb/raw2.out"));
-    assert_eq!(raw_text(&found, &reporting), include_str!("../../../fixtures/ycsb/raw.txt"));
+    assert_eq!(ours, include_str!("../../fixtures/ycsb/raw2.out"));
+    assert_eq!(raw_text(&found, &reporting), include_str!("../../fixtures/ycsb/raw.txt"));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The YCSB door: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
 
 mod args;
-mod binding_classes;
 mod bindings;
 mod config;
 mod core_workload;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::args::{Args, Command};
-use super::binding_classes;
+use super::bindings;
 use crate::spec::DurabilitySpec;
 
 /// Whether a store runs in a JVM.
@@ -24,7 +24,7 @@ pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
         // As YCSB's own client sets it, for bindings that look.
         default("dotransactions", Some((args.command != Command::Load).to_string()));
         // bin/ycsb puts the class of the name before the user's -db, so that the user's wins.
-        let class = all.get("db").cloned().or_else(|| binding_classes::class_of(&args.store));
+        let class = all.get("db").cloned().or_else(|| bindings::class_of(&args.store));
         if let Some(class) = class {
             all.entry("jvm.class".to_owned()).or_insert(class);
         }

@@ -1,6 +1,27 @@
-//! The classes behind the names of YCSB 0.17.0's bindings, for those that run in the JVM store.
+//! Which store a name of YCSB's bindings means, and the class behind it for those that run in the JVM store.
 
-/// The class of a binding.
+use crate::dispatch;
+use crate::error::EngineError;
+
+/// Our store for a name.
+pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
+    if let Some(own) = dispatch::about(name) {
+        return Ok(own.name);
+    }
+    match name {
+        // YCSB's own store that does nothing.
+        "basic" | "basicts" => Ok("null"),
+        // Its other databases are refused by their URL.
+        "jdbc" => Ok("postgres"),
+        // The latter is what YCSB called it for Cassandra 2, and still takes.
+        "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
+        "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
+        other if class_of(other).is_some() => Ok("jvm"),
+        other => Err(dispatch::unknown(other)),
+    }
+}
+
+/// The class of a binding of YCSB 0.17.0 that no store of ours answers to, or that may be asked for beside it.
 pub fn class_of(name: &str) -> Option<String> {
     let class = match name {
         "accumulo" | "accumulo1.6" | "accumulo1.7" | "accumulo1.8" => "db.accumulo.AccumuloClient",
@@ -48,4 +69,18 @@ pub fn class_of(name: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!("site.ycsb.{class}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_without_a_store_runs_in_the_jvm() {
+        for name in ["mongodb", "s3", "accumulo1.8"] {
+            assert_eq!(resolve(name).unwrap(), "jvm");
+        }
+        assert_eq!(resolve("cassandra-cql").unwrap(), "cassandra", "which has a class too");
+        assert!(resolve("mongdb").is_err());
+    }
 }

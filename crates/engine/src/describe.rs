@@ -1,0 +1,143 @@
+//! `loadstone-engine describe`: what this engine can do, as JSON, from the tables that it goes by itself.
+//!
+//! The lab, the schemas and the reference pages read it, so that nothing about a store is listed twice.
+
+use loadstone_stores::{About, Role};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::dispatch::STORES;
+use crate::error::EngineError;
+use crate::output::out;
+use crate::ycsb::known::{KNOWN, Source};
+
+/// What an engine can do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Description {
+    /// The version of this description: 1.
+    pub describe: u32,
+    /// The version of the engine.
+    pub engine: String,
+    /// The stores there are.
+    pub stores: Vec<StoreDescription>,
+    /// The properties of the YCSB front end, whatever the store.
+    pub properties: Vec<PropertyDescription>,
+    /// The kinds of work that a TrialSpec can ask for.
+    pub work: Vec<String>,
+    /// The front ends: command lines of older tools.
+    pub front_ends: Vec<String>,
+}
+
+/// A store.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StoreDescription {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// Whether its operations cross a network, unless a property says otherwise.
+    pub networked: bool,
+    /// Its own properties; a name with `*` at its end stands for all that begin so.
+    pub properties: Vec<String>,
+    /// Those that are passwords: never printed or written down.
+    pub secrets: Vec<String>,
+    /// Those that say where its files are; none if it keeps no files.
+    pub directories: Vec<String>,
+    /// The property that names the hosts of its servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<String>,
+    /// The property that is their port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+}
+
+/// A property of the YCSB front end.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PropertyDescription {
+    /// Its name.
+    pub name: String,
+    /// Its default, as text.
+    pub default: String,
+    /// What it means.
+    pub meaning: String,
+    /// `ycsb` (YCSB 0.17.0, same meaning), `idle` (YCSB's, without effect here) or `extension`.
+    pub source: String,
+}
+
+impl Description {
+    /// Of this engine.
+    pub fn of_this_engine() -> Self {
+        Self {
+            describe: 1,
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            stores: STORES.iter().map(store).collect(),
+            properties: KNOWN
+                .iter()
+                .map(|known| PropertyDescription {
+                    name: known.name.to_owned(),
+                    default: known.default.to_owned(),
+                    meaning: known.meaning.to_owned(),
+                    source: match known.source {
+                        Source::Ycsb => "ycsb",
+                        Source::YcsbIdle => "idle",
+                        Source::Extension => "extension",
+                    }
+                    .to_owned(),
+                })
+                .collect(),
+            work: ["records", "time_series"].map(str::to_owned).to_vec(),
+            front_ends: vec!["ycsb".to_owned()],
+        }
+    }
+}
+
+fn store(about: &About) -> StoreDescription {
+    let having = |role: Role| {
+        let own = about.properties.iter().filter(move |property| property.role == role);
+        own.map(|property| property.name.to_owned())
+    };
+    StoreDescription {
+        name: about.name.to_owned(),
+        about: about.line.to_owned(),
+        networked: about.networked,
+        properties: about.properties.iter().map(|property| property.name.to_owned()).collect(),
+        secrets: having(Role::Secret).collect(),
+        directories: having(Role::Directory).collect(),
+        hosts: having(Role::Hosts).next(),
+        port: having(Role::Port).next(),
+    }
+}
+
+/// Prints it. Returns the exit code.
+pub fn main(words: &[String]) -> Result<u8, EngineError> {
+    if let Some(word) = words.first() {
+        return Err(EngineError::usage(format!("describe takes no arguments, got \"{word}\""))
+            .hint("loadstone-engine describe prints everything"));
+    }
+    let json = serde_json::to_string_pretty(&Description::of_this_engine())
+        .map_err(|error| EngineError::failed(format!("cannot print the description: {error}")))?;
+    out(&format!("{json}\n"));
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::WorkSpec;
+
+    #[test]
+    fn the_kinds_of_work_are_those_of_a_spec() {
+        let schema = serde_json::to_value(schemars::schema_for!(WorkSpec)).unwrap();
+        let kinds = schema["oneOf"].as_array().unwrap().iter().map(|kind| &kind["properties"]["type"]["const"]);
+        assert_eq!(kinds.collect::<Vec<_>>(), Description::of_this_engine().work.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_password_is_a_secret() {
+        for store in Description::of_this_engine().stores {
+            for name in store.properties.iter().filter(|name| name.contains("passw")) {
+                assert!(store.secrets.contains(name), "{name}");
+            }
+        }
+    }
+}

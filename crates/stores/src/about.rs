@@ -1,0 +1,72 @@
+//! What a store tells of itself before anything is opened: the one place where its name and its properties stand.
+
+/// A store.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its name on command lines and in specs.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub line: &'static str,
+    /// Whether its operations cross a network, unless a property says otherwise.
+    pub networked: bool,
+    /// Its own properties.
+    pub properties: &'static [Property],
+}
+
+/// One of its properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Property {
+    /// Its name; with `*` at its end it stands for all that begin so.
+    pub name: &'static str,
+    /// What it is for.
+    pub role: Role,
+}
+
+/// What a property is for, as far as others must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A setting.
+    Setting,
+    /// A password: it is never printed or written down.
+    Secret,
+    /// Where the store keeps its files.
+    Directory,
+    /// The hosts of its servers.
+    Hosts,
+    /// Their port.
+    Port,
+}
+
+/// A property that is a setting.
+pub const fn setting(name: &'static str) -> Property {
+    Property { name, role: Role::Setting }
+}
+
+/// One that is a password.
+pub const fn secret(name: &'static str) -> Property {
+    Property { name, role: Role::Secret }
+}
+
+/// One that names the directory of the store's files.
+pub const fn directory(name: &'static str) -> Property {
+    Property { name, role: Role::Directory }
+}
+
+/// One that names the servers' hosts.
+pub const fn hosts(name: &'static str) -> Property {
+    Property { name, role: Role::Hosts }
+}
+
+/// One that is the servers' port.
+pub const fn port(name: &'static str) -> Property {
+    Property { name, role: Role::Port }
+}
+
+impl About {
+    /// Whether this is one of the store's own properties.
+    pub fn knows(&self, name: &str) -> bool {
+        let matches =
+            |own: &Property| own.name.strip_suffix('*').map_or(own.name == name, |start| name.starts_with(start));
+        self.properties.iter().any(matches)
+    }
+}
