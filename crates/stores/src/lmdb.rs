@@ -139,8 +139,10 @@ impl LmdbEngine {
     }
 
     fn written(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error))?;
-        change(&mut transaction)?;
+        let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error).refusal())?;
+        // Dropped, it is aborted: mdb_txn_abort "abandons all the operations of the transaction". A commit that fails may
+        // have written its pages.
+        change(&mut transaction).map_err(Failure::refusal)?;
         transaction.commit().map_err(|error| self.failure(&error))
     }
 
@@ -155,7 +157,7 @@ impl LmdbEngine {
 fn key_fits(key: &[u8]) -> Result<(), Failure> {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         let message = format!("LMDB takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Err(Failure::new(Status::BadRequest, message));
+        return Err(Failure::new(Status::BadRequest, message).refusal());
     }
     Ok(())
 }
