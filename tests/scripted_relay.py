@@ -16,7 +16,8 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-Kind = Literal["stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "silent"]
+Kind = Literal["stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "oom", "phantom", "silent"]
+OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 RESETS = struct.pack("ii", 1, 0)
 # Commands of YCSB's layout that work on a record.
 ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
@@ -26,7 +27,8 @@ ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE
 class Fault:
     """What happens to each `every`-th answer from `start` to `end`, in seconds.
 
-    `error`, `lose` (updates only: answers OK, does nothing) and `silent` (no answer) need the small Redis.
+    These need the small Redis: `error`, `silent` (no answer), and of updates only `lose` (answers OK, does nothing), `oom`
+    (answers that it has no memory, does nothing) and `phantom` (the same, and does it).
     """
 
     kind: Kind
@@ -236,8 +238,12 @@ class FakeRedis(Scripted):
         self.scores: dict[bytes, float] = {}
         self.order: list[tuple[float, bytes]] = []
         self.lost = 0
-        # Commands that are answered by an error.
+        # Updates that were answered by OOM, and the fields in which such an update stands.
+        self.refused_updates = 0
+        self.phantoms: set[tuple[bytes, bytes]] = set()
+        # Commands that are answered by an error, and do nothing.
         self.refused_commands: set[bytes] = set()
+        self.refusal = b"-ERR scripted\r\n"
         self._before: list[tuple[bytes, dict[bytes, bytes] | None]] = []
 
     def line(self) -> Line:
@@ -266,9 +272,20 @@ class FakeRedis(Scripted):
             if key in self.hashes and self.active("lose"):
                 self.lost += 1
                 return b"+OK\r\n"
+            refusal = self.active("oom", "phantom") if key in self.hashes else None
+            fields = {(key, name) for name in words[2::2]}
+            if refusal is None:
+                self.phantoms -= fields
+            else:
+                self.refused_updates += 1
+                if refusal.kind == "oom":
+                    return OOM
+                self.phantoms |= fields
             old = self.hashes.get(key)
             self._before.append((key, old))
             self.hashes[key] = {**(old or {}), **dict(zip(words[2::2], words[3::2], strict=True))}
+            if refusal is not None:
+                return OOM
             return b"+OK\r\n" if name == b"HMSET" else b":%d\r\n" % (len(self.hashes[key]) - len(old or {}))
         if name == b"HGETALL":
             return array([word for pair in self.hashes.get(key, {}).items() for word in pair])
@@ -317,8 +334,8 @@ class RedisLine(Line):
                 self.owner.zero = received
             if self.owner.active("silent"):
                 continue
-            error = self.owner.active("error") or words[0].upper() in self.owner.refused_commands
-            self.answer(b"-ERR scripted\r\n" if error else self.owner.run(words), log)
+            refused = self.owner.active("error") or words[0].upper() in self.owner.refused_commands
+            self.answer(self.owner.refusal if refused else self.owner.run(words), log)
 
 
 def bulk(word: bytes | None) -> bytes:

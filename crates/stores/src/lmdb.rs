@@ -129,8 +129,10 @@ fn cannot_open(directory: &Path, error: &Error) -> StoreError {
 impl LmdbEngine {
     fn failure(&self, error: &Error) -> Failure {
         match error {
+            // Told by mdb_page_alloc, also in a commit, which then aborts before it writes (mdb_txn_commit).
             Error::Mdb(MdbError::MapFull) => {
-                Failure::new(Status::NoSpace, format!("{error}: set an lmdb.mapsize above {}", self.map_size))
+                let words = format!("{error}: set an lmdb.mapsize above {}", self.map_size);
+                Failure::new(Status::NoSpace, words).refusal()
             }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
             // A write that was cut short is LMDB's own I/O error.

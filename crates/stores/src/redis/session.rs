@@ -39,13 +39,12 @@ impl RedisSession {
     /// answer that comes late must not be read as the next one's.
     #[inline]
     async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => {
-                // Without a connection nothing is sent.
-                let opened = Connection::open(&self.settings, &mut self.deadline).await;
-                self.connection.insert(opened.map_err(Failure::refusal)?)
-            }
+        let connection = if let Some(connection) = &mut self.connection {
+            connection
+        } else {
+            // Without a connection nothing is sent.
+            let opened = Connection::open(&self.settings, &mut self.deadline).await;
+            self.connection.insert(opened.map_err(Failure::refusal)?)
         };
         match connection.exchange(&self.request, &self.settings, &mut self.deadline).await {
             Ok(()) => match &self.connection {

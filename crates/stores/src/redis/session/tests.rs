@@ -31,7 +31,7 @@ fn server(answers: &'static [&'static str]) -> u16 {
 fn ended(
     pipeline: bool,
     answers: &'static [&'static str],
-    write: impl AsyncFn(&mut RedisSession) -> Status,
+    write: &impl AsyncFn(&mut RedisSession) -> Status,
 ) -> (Status, bool) {
     let properties = [("redis.port", server(answers).to_string()), ("redis.pipeline", pipeline.to_string())];
     let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -64,10 +64,10 @@ async fn delete(session: &mut RedisSession) -> Status {
 
 #[test]
 fn an_update_that_was_answered_by_a_refusal_was_not_done() {
-    assert_eq!(ended(false, &[OOM], update), (Status::NoSpace, true));
-    assert_eq!(ended(false, &["-ERR scripted\r\n"], update), (Status::Error, false));
-    assert_eq!(ended(false, &[""], update), (Status::ServiceUnavailable, false), "it was sent");
-    assert_eq!(ended(false, &["-OO"], update), (Status::ServiceUnavailable, false), "half an answer");
+    assert_eq!(ended(false, &[OOM], &update), (Status::NoSpace, true));
+    assert_eq!(ended(false, &["-ERR scripted\r\n"], &update), (Status::Error, false));
+    assert_eq!(ended(false, &[""], &update), (Status::ServiceUnavailable, false), "it was sent");
+    assert_eq!(ended(false, &["-OO"], &update), (Status::ServiceUnavailable, false), "half an answer");
 }
 
 #[test]
@@ -77,14 +77,14 @@ fn an_insert_or_a_delete_of_which_a_part_was_done_is_no_refusal() {
             if write { insert(session).await } else { delete(session).await }
         };
         let answers: &'static [&'static str] = Box::leak(Box::new([first, OOM]));
-        assert_eq!(ended(false, &[OOM], both), (Status::NoSpace, true), "the second command is not sent");
-        assert_eq!(ended(false, answers, both), (Status::NoSpace, false), "the first was done");
+        assert_eq!(ended(false, &[OOM], &both), (Status::NoSpace, true), "the second command is not sent");
+        assert_eq!(ended(false, answers, &both), (Status::NoSpace, false), "the first was done");
         let together: &'static str = Box::leak(answers.concat().into_boxed_str());
-        assert_eq!(ended(true, Box::leak(Box::new([together])), both), (Status::NoSpace, false));
+        assert_eq!(ended(true, Box::leak(Box::new([together])), &both), (Status::NoSpace, false));
     }
-    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], insert), (Status::NoSpace, true), "both were refused");
-    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], delete), (Status::NoSpace, true));
-    assert_eq!(ended(true, &["-OOM a\r\n:1\r\n"], insert), (Status::NoSpace, false), "the index was written");
+    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], &insert), (Status::NoSpace, true), "both were refused");
+    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], &delete), (Status::NoSpace, true));
+    assert_eq!(ended(true, &["-OOM a\r\n:1\r\n"], &insert), (Status::NoSpace, false), "the index was written");
 }
 
 #[test]
@@ -99,6 +99,6 @@ fn what_was_never_sent_was_not_done() {
     let status = runtime.block_on(insert(&mut session));
     assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true));
     // The record is there; there is no connection for the second command.
-    let closing = ended(false, &["+OK\r\n"], insert);
+    let closing = ended(false, &["+OK\r\n"], &insert);
     assert_eq!(closing, (Status::ServiceUnavailable, false));
 }
