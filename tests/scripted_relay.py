@@ -16,7 +16,20 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-Kind = Literal["stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "oom", "phantom", "silent"]
+Kind = Literal[
+    "stall",
+    "drop",
+    "reset",
+    "half_close",
+    "half_stall",
+    "late",
+    "refuse",
+    "error",
+    "silent",
+    "lose",
+    "oom",
+    "phantom",
+]
 OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 RESETS = struct.pack("ii", 1, 0)
 # Commands of YCSB's layout that work on a record.
@@ -27,8 +40,8 @@ ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE
 class Fault:
     """What happens to each `every`-th answer from `start` to `end`, in seconds.
 
-    These need the small Redis: `error`, `silent` (no answer), and of updates only `lose` (answers OK, does nothing), `oom`
-    (answers that it has no memory, does nothing) and `phantom` (the same, and does it).
+    These need the small Redis: `error`, `silent` (no answer), and for updates only `lose` (answers OK, does nothing),
+    `oom` (answers that it has no memory, does nothing) and `phantom` (the same, and does it).
     """
 
     kind: Kind
@@ -56,6 +69,7 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
+        self.resets = 0
         self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve)
@@ -70,9 +84,16 @@ class Scripted:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def begin(self) -> None:
-        """Now is the script's zero."""
-        self.zero = time.monotonic()
+    def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
+        """The script's zero is now, or then by the monotonic clock; every connection is reset so long after it."""
+        self.zero = time.monotonic() if zero is None else zero
+        if reset_at is not None:
+            wait = self.zero + reset_at - time.monotonic()
+            self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._reset_all)
+
+    def _reset_all(self) -> None:
+        for line in list(self.lines):
+            line.reset()
 
     def line(self) -> Line:
         """What serves one connection."""
@@ -134,6 +155,7 @@ class Line(asyncio.Protocol):
     def reset(self) -> None:
         """Ends the connection with RST."""
         self.dead = True
+        self.owner.resets += 1
         sock = self.transport.get_extra_info("socket")
         if sock is not None and sock.fileno() >= 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
