@@ -7,8 +7,11 @@ table, want another password. Every operation must end with a status that says w
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import socket
 import subprocess
 import time
 from collections import Counter
@@ -21,7 +24,8 @@ import pytest
 
 from conftest import ROOT, Engine, Told
 from loadstone.event import Event, Interval
-from scripted_relay import Fault, Relay
+from loadstone.systems import postgres, postgres_cluster, unprivileged
+from scripted_relay import Fault, Relay, array
 from systems_support import Up, up
 from trial_support import Start, counts, whole, work
 from window_support import CLIENTS as RELAYED_CLIENTS
@@ -508,3 +512,61 @@ def test_behind_a_relay_half_an_answer_is_none(behind: Behind, kind: Literal["ha
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"} | ({"TIMEOUT"} if silent else set())
     assert run.summary.failed + run.summary.in_flight > 0
+
+
+# Refusals, as the ledger of writes counts them.
+
+
+@contextlib.contextmanager
+def refusing(served: Served) -> Iterator[list[str]]:
+    """The server refuses every update of a run with these properties, until the end of the block."""
+    if served.store.name == "cassandra":
+        # There is one replica.
+        yield ["cassandra.writeconsistencylevel=TWO"]
+        return
+    refuse = redis_without_memory if served.store.name == "redis" else postgres_without_right
+    refuse(served, True)
+    try:
+        yield []
+    finally:
+        refuse(served, False)
+
+
+def redis_without_memory(served: Served, refuse: bool) -> None:
+    """More memory is in use than there may be, or there is no limit."""
+    host, port = served.address
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        for words in ([b"AUTH", b"secret"], [b"CONFIG", b"SET", b"maxmemory", b"1" if refuse else b"0"]):
+            line.sendall(array(words))
+            assert line.recv(100) == b"+OK\r\n"
+
+
+def postgres_without_right(served: Served, refuse: bool) -> None:
+    """The role may not update the table, or may."""
+    plan = served.up.running.plan
+    programs = postgres.find(served.up.running.place, plan, unprivileged.user("postgres"))
+    user = plan.settings["user"]
+    change = f"REVOKE UPDATE ON usertable FROM {user}" if refuse else f"GRANT UPDATE ON usertable TO {user}"
+    postgres_cluster.ask(programs, "127.0.0.1", plan.settings, change)
+
+
+def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behind, engine: Engine) -> None:
+    served = behind.served
+    served.fresh()
+    rest = f"{served.store.name} -P workloads/workloada recordcount={RECORDS} fieldlength=40 seed=7 -threads {CLIENTS}"
+    assert engine(f"load {rest} versions=true", *served.words()).returns("INSERT") == {"OK": RECORDS}
+    line = f"run {rest} readproportion=0 updateproportion=1 operationcount=500 ledger=run.ledger"
+    (engine.home / "spec.json").write_text(engine(line, "--print-spec", *served.words()).out)
+    with refusing(served) as more:
+        assert engine.told(line, *served.words(), *more).returns("UPDATE").keys() <= {
+            "NO_SPACE",
+            "FORBIDDEN",
+            "SERVICE_UNAVAILABLE",
+        }
+    command = [str(engine.program), "ledger", "--spec", "spec.json"]
+    done = subprocess.run(command, cwd=engine.home, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["writes"] == {"acknowledged": 0, "refused": 500, "maybe": 0, "unknown": 0}
+    # What was loaded is there, and nothing else.
+    assert told["found"]["fine"] == told["read"]["fields"] > 0

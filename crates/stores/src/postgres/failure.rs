@@ -45,9 +45,10 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
 /// back. An error ends the transaction (the protocol's chapter "Message Flow"), and once one is committed the server raises
 /// none any more, since "the latter would lead the client to believe that the transaction aborted" (`syncrep.c`). Not so
 /// where the code says that the outcome is unknown (40003 and 08007, table of error codes), where a pooler answers for a
-/// connection that it lost (class 08), and where the server is going down (57P0x).
+/// connection that it lost (class 08), where the server is going down (57P0x), and for internal errors (class XX), with which
+/// other servers that speak the protocol tell of time-outs of their own.
 fn rolls_back(code: &str) -> bool {
-    code != "40003" && !code.starts_with("08") && !code.starts_with("57P0")
+    code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
 
 /// The library's words with their causes.
@@ -106,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_statement_whose_outcome_is_unknown_was_not_surely_rolled_back() {
-        for code in ["23505", "22001", "25006", "40001", "40P01", "42501", "42P01", "53100", "53300", "57014", "XX000"]
+        for code in ["23505", "22001", "25006", "40001", "40P01", "42501", "42P01", "53100", "53300", "57014", "58030"]
         {
             assert!(rolls_back(code), "{code}");
         }
-        for code in ["08006", "08007", "08P01", "40003", "57P01", "57P02", "57P05"] {
+        for code in ["08006", "08007", "08P01", "40003", "57P01", "57P02", "57P05", "XX000"] {
             assert!(!rolls_back(code), "{code}");
         }
     }
