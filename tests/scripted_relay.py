@@ -53,7 +53,10 @@ class Fault:
 
 @dataclass
 class Log:
-    """One answer: when its request came and when it was sent (None: never), by the monotonic clock."""
+    """One answer, by the monotonic clock: when its request came (at a relay: the answer), and when it was sent.
+
+    None: never. Of half an answer it is when that half was sent.
+    """
 
     received: float
     answered: float | None = None
@@ -177,6 +180,8 @@ class Line(asyncio.Protocol):
                 return
             if fault.kind in ("half_close", "half_stall"):
                 self.dead = True
+                # Half of what a relay passes on may be a whole answer to somebody.
+                log.answered = now
                 self.transport.write(data[: len(data) // 2])
                 if fault.kind == "half_close":
                     self.transport.close()

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
+from conftest import Engine
 from loadstone.event import Earlier, Interval, Ready, Result, Summary, parse
 from loadstone.judge.checks import rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.lab.figures import figures
 from loadstone.results.trial_result import TrialResult
-from scripted_relay import FakeRedis, Fault
+from scripted_relay import FakeRedis, Fault, Relay
 from trial_support import HANGS_SECONDS, rate, work
-from window_support import CLOCKS_NS, percentiles, responses_of, sums, unix_less_monotonic_ns
+from window_support import CLOCKS_NS, percentiles, relayed, responses_of, sums, unix_less_monotonic_ns
 
 RECORDS = 200
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
@@ -165,3 +166,17 @@ def test_everything_due_is_told_whatever_the_stall(program: Path, seed: int) -> 
             warmup_seconds=warmup,
         )
     sums(summary, intervals, per_second * seconds)
+
+
+def test_a_tail_that_is_shorter_than_the_servers_log_is_found(program: Path, engine: Engine) -> None:
+    with FakeRedis() as server, Relay(server.port, Fault("stall", 1.0, 2.1)) as relay:
+        load = f"load redis -P workloads/workloada recordcount={RECORDS} redis.host=127.0.0.1 redis.port={server.port}"
+        engine(load)
+        where = {"redis.host": "127.0.0.1", "redis.port": str(relay.port), "redis.timeout": "10000"}
+        run = relayed(program, relay, {"name": "redis", "properties": where}, RECORDS)
+        run.check()
+        # Had the server been as slow as this, the engine would have told too little.
+        for log in relay.log:
+            log.answered = None if log.answered is None else log.answered + 10
+        with pytest.raises(AssertionError):
+            run.check()
