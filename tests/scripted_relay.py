@@ -17,8 +17,21 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 Kind = Literal[
-    "stall", "drop", "reset", "half_close", "half_stall", "late", "refuse", "error", "lose", "forget", "silent"
+    "stall",
+    "drop",
+    "reset",
+    "half_close",
+    "half_stall",
+    "late",
+    "refuse",
+    "error",
+    "silent",
+    "lose",
+    "forget",
+    "oom",
+    "phantom",
 ]
+OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 RESETS = struct.pack("ii", 1, 0)
 # Commands of YCSB's layout that work on a record.
 ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
@@ -28,8 +41,9 @@ ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE
 class Fault:
     """What happens to each `every`-th answer from `start` to `end`, in seconds.
 
-    `error`, `silent` (no answer), and `lose` and `forget` (an update, an insert is answered OK and not done) need the
-    small Redis.
+    These need the small Redis: `error`, `silent` (no answer), for inserts only `forget`, and for updates only `lose`
+    (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing) and `phantom` (the same, and
+    does it).
     """
 
     kind: Kind
@@ -41,7 +55,10 @@ class Fault:
 
 @dataclass
 class Log:
-    """One answer: when its request came and when it was sent (None: never), by the monotonic clock."""
+    """One answer, by the monotonic clock: when its request came (at a relay: the answer), and when it was sent.
+
+    None: never. Of half an answer it is when that half was sent.
+    """
 
     received: float
     answered: float | None = None
@@ -57,6 +74,7 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
+        self.resets = 0
         self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve)
@@ -71,9 +89,16 @@ class Scripted:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def begin(self) -> None:
-        """Now is the script's zero."""
-        self.zero = time.monotonic()
+    def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
+        """The script's zero is now, or then by the monotonic clock; every connection is reset so long after it."""
+        self.zero = time.monotonic() if zero is None else zero
+        if reset_at is not None:
+            wait = self.zero + reset_at - time.monotonic()
+            self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._reset_all)
+
+    def _reset_all(self) -> None:
+        for line in list(self.lines):
+            line.reset()
 
     def line(self) -> Line:
         """What serves one connection."""
@@ -135,6 +160,7 @@ class Line(asyncio.Protocol):
     def reset(self) -> None:
         """Ends the connection with RST."""
         self.dead = True
+        self.owner.resets += 1
         sock = self.transport.get_extra_info("socket")
         if sock is not None and sock.fileno() >= 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
@@ -156,6 +182,8 @@ class Line(asyncio.Protocol):
                 return
             if fault.kind in ("half_close", "half_stall"):
                 self.dead = True
+                # Half of what a relay passes on may be a whole answer to somebody.
+                log.answered = now
                 self.transport.write(data[: len(data) // 2])
                 if fault.kind == "half_close":
                     self.transport.close()
@@ -241,8 +269,12 @@ class FakeRedis(Scripted):
         self.lost = 0
         # Keys whose insert was forgotten.
         self.forgotten: list[bytes] = []
-        # Commands that are answered by an error.
+        # Updates that were answered by OOM, and the fields in which such an update stands.
+        self.refused_updates = 0
+        self.phantoms: set[tuple[bytes, bytes]] = set()
+        # Commands that are answered by an error, and do nothing.
         self.refused_commands: set[bytes] = set()
+        self.refusal = b"-ERR scripted\r\n"
         self._before: list[tuple[bytes, dict[bytes, bytes] | None]] = []
 
     def line(self) -> Line:
@@ -274,9 +306,20 @@ class FakeRedis(Scripted):
             if key not in self.hashes and self.active("forget"):
                 self.forgotten.append(key)
                 return b"+OK\r\n"
+            refusal = self.active("oom", "phantom") if key in self.hashes else None
+            fields = {(key, name) for name in words[2::2]}
+            if refusal is None:
+                self.phantoms -= fields
+            else:
+                self.refused_updates += 1
+                if refusal.kind == "oom":
+                    return OOM
+                self.phantoms |= fields
             old = self.hashes.get(key)
             self._before.append((key, old))
             self.hashes[key] = {**(old or {}), **dict(zip(words[2::2], words[3::2], strict=True))}
+            if refusal is not None:
+                return OOM
             return b"+OK\r\n" if name == b"HMSET" else b":%d\r\n" % (len(self.hashes[key]) - len(old or {}))
         if name == b"HGETALL":
             return array([word for pair in self.hashes.get(key, {}).items() for word in pair])
@@ -325,8 +368,8 @@ class RedisLine(Line):
                 self.owner.zero = received
             if self.owner.active("silent"):
                 continue
-            error = self.owner.active("error") or words[0].upper() in self.owner.refused_commands
-            self.answer(b"-ERR scripted\r\n" if error else self.owner.run(words), log)
+            refused = self.owner.active("error") or words[0].upper() in self.owner.refused_commands
+            self.answer(self.owner.refusal if refused else self.owner.run(words), log)
 
 
 def bulk(word: bytes | None) -> bytes:

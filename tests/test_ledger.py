@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import Engine
-from scripted_relay import FakeRedis, Fault
+from scripted_relay import OOM, FakeRedis, Fault
 from systems_support import Up, up
 from ycsb_support import USAGE, refused
 
@@ -345,6 +345,69 @@ def test_one_update_of_ten_thousand_that_was_dropped_is_named(engine: Engine) ->
     assert liar.dropped[1] in lost <= {*liar.dropped}
     assert verdict.found["lost"]["writes"] == len(lost)
     assert verdict.err.count("user") == 1
+
+
+def on_fake(engine: Engine, server: FakeRedis) -> Proof:
+    """Runs on a small Redis that refuses by a script."""
+    return Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}", "redis.timeout=10000"))
+
+
+@pytest.mark.parametrize(("refusal", "state"), [(OOM, "refused"), (b"-ERR scripted\r\n", "maybe")])
+def test_only_a_refusal_that_is_certain_counts_as_one(engine: Engine, refusal: bytes, state: str) -> None:
+    with FakeRedis() as server:
+        redis = on_fake(engine, server)
+        redis.load()
+        server.refusal, server.refused_commands = refusal, {b"HMSET"}
+        line = redis.line("operationcount=2000")
+        assert engine.told(*line).returns("UPDATE").get("OK") is None
+        verdict = redis.judge(line)
+    assert verdict.found["writes"] == {"acknowledged": 0, "refused": 0, "maybe": 0, "unknown": 0, state: 2000}
+    assert verdict.sound, verdict
+    # What was loaded is there.
+    assert verdict.found["found"]["fine"] == verdict.found["read"]["fields"] > 0
+
+
+def test_refused_updates_among_others_are_counted_and_hide_nothing(engine: Engine) -> None:
+    with FakeRedis(Fault("oom", every=7)) as server:
+        redis = on_fake(engine, server)
+        redis.load()
+        line = redis.line("operationcount=5000")
+        assert engine.told(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 700
+        verdict = redis.judge(line)
+    refused = server.refused_updates
+    assert verdict.found["writes"] == {"acknowledged": 5000 - refused, "refused": refused, "maybe": 0, "unknown": 0}
+    assert verdict.sound, verdict
+    assert verdict.found["found"]["came_true"] == 0
+
+
+def test_a_refused_update_that_was_done_all_the_same_is_found(engine: Engine) -> None:
+    with FakeRedis(Fault("phantom", every=100)) as server:
+        redis = on_fake(engine, server)
+        redis.load()
+        line = redis.line("operationcount=5000")
+        assert engine.told(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 40
+        verdict = redis.judge(line)
+    assert verdict.code == 1
+    # Later updates of the same fields have covered the others.
+    assert verdict.found["found"]["phantom"] == len(server.phantoms) > 0
+    assert verdict.found["writes"]["refused"] == server.refused_updates
+    first = verdict.found["first_wrong"]
+    assert (first["key"].encode(), first["field"].encode()) in server.phantoms
+    assert first["key"] in verdict.err
+
+
+def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
+    # HMSET is done, ZADD is refused: the record can be read.
+    with FakeRedis() as server:
+        redis = on_fake(engine, server)
+        redis.load()
+        server.refusal, server.refused_commands = OOM, {b"ZADD"}
+        line = redis.line("operationcount=200", "updateproportion=0", "insertproportion=1")
+        assert engine.told(*line).returns("INSERT") == {"NO_SPACE": 200}
+        verdict = redis.judge(line)
+    assert verdict.found["writes"] == {"acknowledged": 0, "refused": 0, "maybe": 200, "unknown": 0}
+    assert verdict.found["found"]["came_true"] == 10 * 200
+    assert verdict.sound, verdict
 
 
 @pytest.mark.parametrize(

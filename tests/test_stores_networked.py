@@ -7,20 +7,29 @@ table, want another password. Every operation must end with a status that says w
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import socket
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from conftest import ROOT, Engine, Told
 from loadstone.event import Event, Interval
+from loadstone.systems import postgres, postgres_cluster, unprivileged
+from scripted_relay import Fault, Relay, array
 from systems_support import Up, up
 from trial_support import Start, counts, whole, work
+from window_support import CLIENTS as RELAYED_CLIENTS
+from window_support import DUE, Relayed, percentiles, relayed
 
 RECORDS = 400
 CLIENTS = 8
@@ -432,3 +441,132 @@ def test_the_promise_is_the_servers_own(served: Served, engine: Engine) -> None:
     assert re.search(r"version [A-Z]\w+ \d", store), store
     assert f"address {':'.join(served.address)}" in store
     assert len(told.said("Writes survive: ")) == 1
+
+
+# The window, through a relay whose faults follow a script.
+
+# Cassandra's single node is reached where the store was told, so that a relay is not left. Not here: `postgrenosql`,
+# which has the connections of `postgres`; and HBase, whose client learns from ZooKeeper where its region servers are.
+BEHIND_RELAY = ("redis", "postgres", "cassandra")
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A store with its records, whose server is reached through a relay."""
+
+    served: Served
+    program: Path
+
+    def run(self, *faults: Fault, reset_at: float | None = None, timeout_ms: int | None = None) -> Relayed:
+        """A trial with these faults from the start of its window on."""
+        _, port = self.served.address
+        with Relay(int(port), *faults) as relay:
+            found = self.served.elsewhere("127.0.0.1", str(relay.port))
+            if timeout_ms is not None:
+                found[self.served.store.timeout] = str(timeout_ms)
+            store = {"name": self.served.store.name, "properties": found}
+            return relayed(self.program, relay, store, RECORDS, reset_at)
+
+
+@pytest.fixture(scope="module")
+def behind(served: Served, shared: Engine, program: Path) -> Behind:
+    if served.store.name not in BEHIND_RELAY:
+        pytest.skip("no relay for this store")
+    served.load(shared)
+    return Behind(served, program)
+
+
+def test_behind_a_relay_a_stall_up_to_the_end_is_in_the_tail(behind: Behind) -> None:
+    run = behind.run(Fault("stall", 1.0, 2.1))
+    least = run.check()
+    # Those that came within the first tenth of the silence waited for a second.
+    assert sum(bound >= 1.0e9 for bound in least) > DUE // 100
+    p99 = percentiles(run.summary, 0.99)[0]
+    assert p99.value >= 1.0e9
+    assert p99.bound in (None, "at_least")
+    assert run.statuses == {"OK"}
+
+
+def test_behind_a_relay_late_answers_are_late(behind: Behind) -> None:
+    run = behind.run(Fault("late", seconds=0.2))
+    assert min(run.check()) >= 0.19e9
+    assert run.statuses <= {"OK"}
+    # Eleven answers fit between the start and the cut-off.
+    assert run.summary.unsent >= DUE - 12 * RELAYED_CLIENTS
+
+
+def test_behind_a_relay_broken_connections_are_failures_and_are_made_anew(behind: Behind) -> None:
+    run = behind.run(Fault("reset", 0.3, every=25), reset_at=1.0)
+    run.check()
+    assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
+    # Clients of Cassandra share a connection.
+    each = RELAYED_CLIENTS if behind.served.store.name == "cassandra" else 1
+    assert 0 < run.summary.failed <= run.relay.resets * each
+    assert run.summary.succeeded > 0
+
+
+@pytest.mark.parametrize("kind", ["half_close", "half_stall"])
+def test_behind_a_relay_half_an_answer_is_none(behind: Behind, kind: Literal["half_close", "half_stall"]) -> None:
+    silent = kind == "half_stall"
+    run = behind.run(Fault(kind, 0.5, every=20), timeout_ms=500 if silent else None)
+    run.check()
+    assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"} | ({"TIMEOUT"} if silent else set())
+    assert run.summary.failed + run.summary.in_flight > 0
+
+
+# Refusals, as the ledger of writes counts them.
+
+
+@contextlib.contextmanager
+def refusing(served: Served) -> Iterator[list[str]]:
+    """The server refuses every update of a run with these properties, until the end of the block."""
+    if served.store.name == "cassandra":
+        # There is one replica.
+        yield ["cassandra.writeconsistencylevel=TWO"]
+        return
+    refuse = redis_without_memory if served.store.name == "redis" else postgres_without_right
+    refuse(served, True)
+    try:
+        yield []
+    finally:
+        refuse(served, False)
+
+
+def redis_without_memory(served: Served, refuse: bool) -> None:
+    """More memory is in use than there may be, or there is no limit."""
+    host, port = served.address
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        for words in ([b"AUTH", b"secret"], [b"CONFIG", b"SET", b"maxmemory", b"1" if refuse else b"0"]):
+            line.sendall(array(words))
+            assert line.recv(100) == b"+OK\r\n"
+
+
+def postgres_without_right(served: Served, refuse: bool) -> None:
+    """The role may not update the table, or may."""
+    plan = served.up.running.plan
+    programs = postgres.find(served.up.running.place, plan, unprivileged.user("postgres"))
+    user = plan.settings["user"]
+    change = f"REVOKE UPDATE ON usertable FROM {user}" if refuse else f"GRANT UPDATE ON usertable TO {user}"
+    postgres_cluster.ask(programs, "127.0.0.1", plan.settings, change)
+
+
+def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behind, engine: Engine) -> None:
+    served = behind.served
+    served.fresh()
+    rest = f"{served.store.name} -P workloads/workloada recordcount={RECORDS} fieldlength=40 seed=7 -threads {CLIENTS}"
+    assert engine(f"load {rest} versions=true", *served.words()).returns("INSERT") == {"OK": RECORDS}
+    line = f"run {rest} readproportion=0 updateproportion=1 operationcount=500 ledger=run.ledger"
+    (engine.home / "spec.json").write_text(engine(line, "--print-spec", *served.words()).out)
+    with refusing(served) as more:
+        assert engine.told(line, *served.words(), *more).returns("UPDATE").keys() <= {
+            "NO_SPACE",
+            "FORBIDDEN",
+            "SERVICE_UNAVAILABLE",
+        }
+    command = [str(engine.program), "ledger", "--spec", "spec.json"]
+    done = subprocess.run(command, cwd=engine.home, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["writes"] == {"acknowledged": 0, "refused": 500, "maybe": 0, "unknown": 0}
+    # What was loaded is there, and nothing else.
+    assert told["found"]["fine"] == told["read"]["fields"] > 0

@@ -7,26 +7,22 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Engine
-from loadstone.event import Earlier, Interval, Outcome, Ready, Result, Summary, parse
-from loadstone.histogram import Histogram, decode
+from loadstone.event import Earlier, Interval, Ready, Result, Summary, parse
 from loadstone.judge.checks import rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.lab.figures import by_operation, figures
-from loadstone.percentile import Percentile
 from loadstone.results.trial_result import TrialResult
-from scripted_relay import FakeRedis, Fault
+from scripted_relay import FakeRedis, Fault, Relay
 from trial_support import HANGS_SECONDS, rate, spec, work
+from window_support import CLOCKS_NS, percentiles, relayed, responses_of, sums, unix_less_monotonic_ns
 
 RECORDS = 200
-# How well the wall clock is known, ns: it is read twice, far apart, and may be corrected meanwhile.
-CLOCKS_NS = 1_000_000
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 
 
@@ -58,50 +54,11 @@ def trial(engine: Path, server: FakeRedis, timeout_ms: int = 10_000, **changes: 
     return summary, [event for event in events if isinstance(event, Interval)]
 
 
-def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
-    """Everything due is exactly one of ended, unanswered and unsent, in all and in each interval."""
-    assert summary.due == due == summary.operations + summary.in_flight + summary.unsent
-    assert [each.k for each in intervals] == list(range(len(intervals)))
-    assert sum(each.due or 0 for each in intervals) == due
-    parts: list[Interval | Earlier] = [*intervals, *(more for each in intervals for more in each.earlier)]
-    ended = dict.fromkeys((each.k for each in intervals), 0)
-    for part in parts:
-        ended[part.k] += part.good + part.late + part.failed + part.not_yet
-    assert sum(ended.values()) == summary.operations
-    assert all(ended[each.k] <= (each.due or 0) for each in intervals)
-    if not summary.in_flight + summary.unsent:
-        assert ended == {each.k: each.due for each in intervals}
-    # What is worked off of the warm-up's backlog is no throughput of this window.
-    within = sum(part.completed for part in parts)
-    assert summary.completed == min(within, due - summary.failed - summary.not_yet)
-    censored = sum(each.count for each in summary.outcomes if each.status == "CENSORED")
-    assert censored == summary.in_flight + summary.unsent
-
-
-def unix_less_monotonic_ns() -> int:
-    """How far the wall clock is ahead of the monotonic one."""
-    return time.time_ns() - time.monotonic_ns()
-
-
-def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
-    """Response times of reads that ended well, and the bounds of those that were censored."""
-    all_of_them = Histogram()
-    for outcome in outcomes:
-        if outcome.operation == "READ" and outcome.response is not None:
-            all_of_them.add(decode(outcome.response))
-    return all_of_them
-
-
 def accused(summary: Summary) -> bool:
     """Whether the judge says that the rate was not held."""
     ready = Ready(2, "0", 1, "redis", "none", "", {}, 4, 0.0, 0.0)
     values = {value.metric: value for value in figures(Result(ready, (), summary), 0)}
     return bool([*rate_not_held.check(TrialResult("t", {}, 1, values, loop="open"), Settings())])
-
-
-def percentiles(summary: Summary, *shares: float) -> list[Percentile]:
-    """Of the response times of all reads."""
-    return by_operation(summary.outcomes, "response")["read"][0].percentiles(shares)
 
 
 def test_a_stall_up_to_the_end_is_in_the_tail(program: Path) -> None:
@@ -264,3 +221,17 @@ def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(pro
     assert lower.value < upper.value / 4
     assert summary.late_generator > 500 > summary.late_client
     assert max(each.held_ns for each in summary.executors) > 0.25e9
+
+
+def test_a_tail_that_is_shorter_than_the_servers_log_is_found(program: Path, engine: Engine) -> None:
+    with FakeRedis() as server, Relay(server.port, Fault("stall", 1.0, 2.1)) as relay:
+        load = f"load redis -P workloads/workloada recordcount={RECORDS} redis.host=127.0.0.1 redis.port={server.port}"
+        engine(load)
+        where = {"redis.host": "127.0.0.1", "redis.port": str(relay.port), "redis.timeout": "10000"}
+        run = relayed(program, relay, {"name": "redis", "properties": where}, RECORDS)
+        run.check()
+        # Had the server been as slow as this, the engine would have told too little.
+        for log in relay.log:
+            log.answered = None if log.answered is None else log.answered + 10
+        with pytest.raises(AssertionError):
+            run.check()

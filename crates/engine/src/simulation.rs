@@ -134,6 +134,9 @@ impl Scripted {
     /// What it rests after a failure.
     pub const REST_NS: u64 = 50_000_000;
 
+    /// The status of writes that it refuses for certain.
+    pub const REFUSAL: Status = Status::Forbidden;
+
     async fn act(&mut self, key: &[u8]) -> Status {
         self.follow(&Rc::clone(&self.script), key).await
     }
@@ -173,5 +176,8 @@ impl Session for Scripted {
     }
     fn last_error(&mut self) -> Option<String> {
         self.error.take()
+    }
+    fn refused(&self, status: Status) -> bool {
+        status == Self::REFUSAL
     }
 }

@@ -42,12 +42,26 @@ pub struct Failure {
     pub status: Status,
     /// The store's own words.
     pub message: String,
+    /// Of a write: whether it was refused for certain, so that nothing was written and nothing will be.
+    pub refused: bool,
 }
 
 impl Failure {
-    /// A failure with its status.
+    /// A failure with its status. A write that fails with it may have been done.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self { status, message: message.into(), refused: false }
+    }
+
+    /// The same where it is certain that nothing was written, and nothing will be.
+    #[must_use]
+    pub fn refusal(self) -> Self {
+        Self { refused: true, ..self }
+    }
+
+    /// The same where something may have been written, even if its last step was refused.
+    #[must_use]
+    pub fn in_doubt(self) -> Self {
+        Self { refused: false, ..self }
     }
 
     /// From an engine's error text: a full device is told apart, because every operation after it fails too.
@@ -55,6 +69,6 @@ impl Failure {
         let message = message.into();
         let full = ["No space left on device", "MDB_MAP_FULL", "Disk quota exceeded", "os error 28", "StorageFull"];
         let status = if full.iter().any(|text| message.contains(text)) { Status::NoSpace } else { Status::Error };
-        Self { status, message }
+        Self::new(status, message)
     }
 }

@@ -70,7 +70,7 @@ fn words(error: &Error) -> String {
 fn key_fits(key: &[u8]) -> Result<(), Failure> {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         let message = format!("fjall takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Err(Failure::new(Status::BadRequest, message));
+        return Err(Failure::new(Status::BadRequest, message).refusal());
     }
     Ok(())
 }

@@ -30,7 +30,8 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// Hands the value of `key` to `found`; `false` if there is none.
     fn get(&self, client: &mut Self::Client, key: &[u8], found: impl FnMut(&[u8])) -> Result<bool, Failure>;
 
-    /// Writes a value; on return it has the durability asked for.
+    /// Writes a value; on return it has the durability asked for. A failure of this or of `remove` is a
+    /// [refusal](Failure::refusal) where the engine documents that nothing was written.
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Removes a key, if it is there.
@@ -75,6 +76,7 @@ impl<K: KeyValue> Store for KeyValueStore<K> {
             client: K::Client::default(),
             merged: Vec::new(),
             error: None,
+            refused: false,
         })
     }
 
@@ -97,6 +99,7 @@ pub struct KeyValueSession<K: KeyValue> {
     client: K::Client,
     merged: Vec<u8>,
     error: Option<String>,
+    refused: bool,
 }
 
 impl<K: KeyValue> KeyValueSession<K> {
@@ -105,6 +108,7 @@ impl<K: KeyValue> KeyValueSession<K> {
         match result {
             Ok(()) => Status::Ok,
             Err(failure) => {
+                self.refused = failure.refused;
                 self.error = Some(failure.message);
                 failure.status
             }
@@ -133,14 +137,20 @@ impl<K: KeyValue> KeyValueSession<K> {
     }
 
     fn update_now(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
+        self.merge(key, row).map_err(Failure::refusal)?;
+        self.engine.put(&mut self.client, key, &self.merged)
+    }
+
+    /// Reads a record and merges fields into it; nothing is written yet.
+    #[inline]
+    fn merge(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
         let merged = &mut self.merged;
         let mut shape = Ok(());
         let found = self.engine.get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
         if !found {
             return Err(Failure::new(Status::NotFound, not_found(key)));
         }
-        shape.map_err(|error| Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))))?;
-        self.engine.put(&mut self.client, key, merged)
+        shape.map_err(|error| Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))))
     }
 }
 
@@ -185,5 +195,9 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
 
     fn last_error(&mut self) -> Option<String> {
         self.error.take()
+    }
+
+    fn refused(&self, _status: Status) -> bool {
+        self.refused
     }
 }

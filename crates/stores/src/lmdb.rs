@@ -130,8 +130,10 @@ fn cannot_open(directory: &Path, error: &Error) -> StoreError {
 impl LmdbEngine {
     fn failure(&self, error: &Error) -> Failure {
         match error {
+            // Told by mdb_page_alloc, also in a commit, which then aborts before it writes (mdb_txn_commit).
             Error::Mdb(MdbError::MapFull) => {
-                Failure::new(Status::NoSpace, format!("{error}: set an lmdb.mapsize above {}", self.map_size))
+                let words = format!("{error}: set an lmdb.mapsize above {}", self.map_size);
+                Failure::new(Status::NoSpace, words).refusal()
             }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
             // A write that was cut short is LMDB's own I/O error.
@@ -140,8 +142,10 @@ impl LmdbEngine {
     }
 
     fn written(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error))?;
-        change(&mut transaction)?;
+        let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error).refusal())?;
+        // Dropped, it is aborted: mdb_txn_abort "abandons all the operations of the transaction". A commit that fails may
+        // have written its pages.
+        change(&mut transaction).map_err(Failure::refusal)?;
         transaction.commit().map_err(|error| self.failure(&error))
     }
 
@@ -156,7 +160,7 @@ impl LmdbEngine {
 fn key_fits(key: &[u8]) -> Result<(), Failure> {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         let message = format!("LMDB takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Err(Failure::new(Status::BadRequest, message));
+        return Err(Failure::new(Status::BadRequest, message).refusal());
     }
     Ok(())
 }

@@ -112,17 +112,23 @@ impl RedbEngine {
         self.space.failure(error.to_string(), matches!(error, Error::PreviousIo))
     }
 
+    /// A failure before the commit. "All writes performed in this transaction will be rolled back" where one is aborted, as
+    /// it is when it is dropped. A commit that fails may have written.
+    fn uncommitted(&self, error: impl Into<Error>) -> Failure {
+        self.failure(error).refusal()
+    }
+
     /// One commit with the durability asked for.
     fn written(
         &self,
         change: impl FnOnce(&mut ::redb::Table<'_, &'static [u8], &'static [u8]>) -> Result<(), ::redb::StorageError>,
     ) -> Result<(), Failure> {
-        let mut transaction = self.database.begin_write().map_err(|error| self.failure(error))?;
+        let mut transaction = self.database.begin_write().map_err(|error| self.uncommitted(error))?;
         if self.durability == Durability::None {
-            transaction.set_durability(::redb::Durability::None).map_err(|error| self.failure(error))?;
+            transaction.set_durability(::redb::Durability::None).map_err(|error| self.uncommitted(error))?;
         }
-        let mut table = transaction.open_table(self.definition()).map_err(|error| self.failure(error))?;
-        change(&mut table).map_err(|error| self.failure(error))?;
+        let mut table = transaction.open_table(self.definition()).map_err(|error| self.uncommitted(error))?;
+        change(&mut table).map_err(|error| self.uncommitted(error))?;
         drop(table);
         transaction.commit().map_err(|error| self.failure(error))
     }

@@ -76,12 +76,13 @@ pub fn connect_hint(words: &str, start: &str) -> String {
 /// How a failure to connect begins.
 const NO_CONNECTION: &str = "cannot connect to ";
 
-/// What a session keeps of its last failure: its words for `last_error`, and whether it rests before the next operation.
-/// Where it found no server, or no means to reach it, the next would fail as fast.
+/// What a session keeps of its last failure: its words for `last_error`, whether it was a refusal, and whether the session
+/// rests before the next operation. Where it found no server, or no means to reach it, the next would fail as fast.
 #[derive(Debug, Default)]
 pub struct LastFailure {
     words: Option<String>,
     rests: bool,
+    refused: bool,
 }
 
 impl LastFailure {
@@ -94,6 +95,7 @@ impl LastFailure {
                 Status::Error => failure.message.starts_with(NO_CONNECTION),
                 _ => false,
             };
+            self.refused = failure.refused;
             self.words = Some(failure.message);
             failure.status
         })
@@ -104,6 +106,11 @@ impl LastFailure {
         if std::mem::take(&mut self.rests) {
             tokio::time::sleep(NAP).await;
         }
+    }
+
+    /// What a session answers to `refused`. A write that found no record to change wrote nothing.
+    pub fn refused(&self, status: Status) -> bool {
+        status == Status::NotFound || self.refused
     }
 
     /// Its words, once.
@@ -193,6 +200,20 @@ mod tests {
         assert!(!waits(&mut no_server(libc::ETIMEDOUT)), "it took long");
         let answer = Failure::new(Status::Error, "redis answers: ERR");
         assert!(!waits(&mut after(answer)), "an answer took a round trip");
+    }
+
+    #[test]
+    fn only_the_last_failure_tells_whether_it_was_a_refusal() {
+        let mut last = LastFailure::default();
+        let failure = || Failure::new(Status::Error, "words");
+        for (failure, refused) in
+            [(failure(), false), (failure().refusal(), true), (failure().refusal().in_doubt(), false)]
+        {
+            let status = last.status(Err(failure));
+            assert_eq!((status, last.refused(status)), (Status::Error, refused));
+        }
+        let status = last.status(Ok(Status::NotFound));
+        assert!(last.refused(status), "there was nothing to update");
     }
 
     #[test]

@@ -116,6 +116,13 @@ pub trait Session {
     /// The words of the last failure, if it has not been taken.
     fn last_error(&mut self) -> Option<String>;
 
+    /// Whether the write that has just ended with this status was refused for certain: nothing was written, and nothing
+    /// will be. Asked only after a write that is not `Ok`. A store that does not know says `false`: a write that is called
+    /// refused and is found afterwards counts as a fault of the system.
+    fn refused(&self, _status: Status) -> bool {
+        false
+    }
+
     /// Closes the session; what it held back is written.
     fn cleanup(&mut self) -> impl Future<Output = Status> {
         std::future::ready(Status::Ok)

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use loadstone_load::ledger::State;
 use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::{Kind, Row, Status};
 use loadstone_stores::Session;
 
+use super::notes::state;
 use super::{Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
@@ -23,25 +25,26 @@ pub struct InsertPolicy {
 }
 
 /// Inserts a record that is due, with as many attempts as the policy allows. Attempts before the last are recorded as such;
-/// the last is the operation.
+/// the last is the operation. Returns also what is known of the record: it was refused only if each attempt was.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
-) -> Outcome {
+) -> (Outcome, State) {
     let mut sent = watch.sent_ns;
     let mut status = session.insert(key, row).await;
     let mut done = watch.now_ns();
+    let mut known = state(session, status);
     if !status.is_ok() {
-        (status, sent, done) = again(task, session, watch, (index, key, row), (status, sent, done)).await;
+        (status, sent, done) = again(task, session, watch, (index, key, row), (status, sent, done), &mut known).await;
     }
     watch.step(Kind::Insert.step(), status, sent, done);
-    Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }
+    (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known)
 }
 
-/// Further attempts of an insert that failed.
+/// Further attempts of an insert that failed; `known` is what all of them together say of the record.
 #[cold]
 async fn again<T: Timer, S: Session, W>(
     task: &Task<W>,
@@ -49,6 +52,7 @@ async fn again<T: Timer, S: Session, W>(
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
     (mut status, mut sent, mut done): (Status, u64, u64),
+    known: &mut State,
 ) -> (Status, u64, u64) {
     let step = Kind::Insert.step();
     let mut message = session.last_error();
@@ -66,6 +70,7 @@ async fn again<T: Timer, S: Session, W>(
         sent = watch.now_ns();
         status = session.insert(key, row).await;
         done = watch.now_ns();
+        *known = known.then(state(session, status));
         if status.is_ok() {
             return (status, sent, done);
         }
@@ -175,7 +180,86 @@ impl Default for InsertLog {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use loadstone_load::Segment;
+
     use super::*;
+    use crate::borders::{Borders, NEVER};
+    use crate::failures::Failures;
+    use crate::recorder::{Recorder, Shape};
+    use crate::scheduler::Scheduler;
+    use crate::simulation::{Scripted, SimTimer};
+
+    /// How an insert whose attempts end like these ended, and what is known of it.
+    fn tried(attempts: &'static [Status]) -> (Status, State) {
+        let (timer, next) = (SimTimer::default(), Cell::new(0));
+        let script = Rc::new(move |_: &[u8]| {
+            let status = attempts[next.get()];
+            next.set(next.get() + 1);
+            (1u64, status)
+        });
+        let mut session = Scripted::new(&timer, &(script as _));
+        let borders = Borders {
+            start_ns: 0,
+            first_ns: 0,
+            end_ns: NEVER,
+            cutoff_ns: NEVER,
+            interval_ns: NEVER,
+            first_index: 0,
+            steps: NEVER,
+            counted: NEVER,
+        };
+        let insert_policy = InsertPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
+        let task = Task {
+            workload: (),
+            scheduler: Scheduler::new(Segment::default(), &borders, 1),
+            pace: None,
+            failures: Failures::new(Kind::COUNT),
+            inserts: None,
+            insert_policy,
+            ledger: None,
+            seed: 1,
+        };
+        let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
+        let recorder = Recorder::new(&shape, 1);
+        let watch = Stopwatch {
+            timer: &timer,
+            recorder: &recorder,
+            due_ns: 0,
+            sent_ns: 0,
+            ready_ns: 0,
+            generator_ns: 0,
+            interval: 0,
+            counted: false,
+        };
+        let ended = Cell::new(None);
+        timer.run(vec![Box::pin(async {
+            let (outcome, known) = insert(&task, &mut session, &watch, (0, b"key", &Row::default())).await;
+            ended.set(Some((outcome.status, known)));
+        })]);
+        ended.get().unwrap()
+    }
+
+    #[test]
+    fn an_insert_is_refused_only_if_each_attempt_was() {
+        use Status::{Ok, Timeout};
+        const NO: Status = Scripted::REFUSAL;
+        for (attempts, known) in [
+            (&[NO][..], State::Refused),
+            (&[NO, NO, NO], State::Refused),
+            (&[Timeout], State::Maybe),
+            (&[Timeout, NO], State::Maybe),
+            (&[NO, Timeout], State::Maybe),
+            (&[NO, Timeout, NO], State::Maybe),
+            (&[NO, Ok], State::Acknowledged),
+            (&[Timeout, Ok], State::Acknowledged),
+            (&[Ok], State::Acknowledged),
+        ] {
+            assert_eq!(tried(attempts), (*attempts.last().unwrap(), known), "{attempts:?}");
+        }
+    }
 
     #[test]
     fn only_an_acknowledged_insert_must_be_found() {

@@ -2,6 +2,7 @@
 
 use loadstone_load::Status;
 use loadstone_load::ledger::{Exception, Ledger, Pen, SLOW_NS, State};
+use loadstone_stores::Session;
 
 use crate::mapping::Mapping;
 
@@ -17,8 +18,7 @@ pub struct Notes<'a> {
 impl Notes<'_> {
     /// Notes the write of this number after its last attempt; it was claimed no earlier than `ready_ns`.
     #[inline]
-    pub fn write(&self, number: u64, ready_ns: u64, how: Exception) {
-        let state = how.status.map_or(State::Maybe, state);
+    pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
         // Before the bits: a reader takes an acknowledged write without an exception for a fast one.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > SLOW_NS {
             self.ledger.except(how);
@@ -27,21 +27,34 @@ impl Notes<'_> {
     }
 }
 
-/// What a status says of a write. A batch may never be sent, and no store says yet which of its failures are refusals:
-/// whatever is not acknowledged may have been done.
-fn state(status: Status) -> State {
-    if status == Status::Ok { State::Acknowledged } else { State::Maybe }
+/// What the attempt at a write that has just ended with this status says of it. Whatever the store called neither done nor
+/// refused may have been done, or may still be: a batch may never be sent.
+#[inline]
+pub fn state<S: Session>(session: &S, status: Status) -> State {
+    match status {
+        Status::Ok => State::Acknowledged,
+        _ if session.refused(status) => State::Refused,
+        _ => State::Maybe,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
+    use crate::simulation::{Scripted, SimTimer};
 
     #[test]
-    fn only_what_the_store_called_done_must_be_there_afterwards() {
+    fn only_what_the_store_called_done_must_be_there_afterwards_and_only_what_it_refused_must_not() {
+        let session = Scripted::new(&SimTimer::default(), &(Rc::new(|_: &[u8]| (0u64, Status::Ok)) as _));
         for status in Status::ALL {
-            let expected = if status == Status::Ok { State::Acknowledged } else { State::Maybe };
-            assert_eq!(state(status), expected, "{}", status.name());
+            let expected = match status {
+                Status::Ok => State::Acknowledged,
+                Scripted::REFUSAL => State::Refused,
+                _ => State::Maybe,
+            };
+            assert_eq!(state(&session, status), expected, "{}", status.name());
         }
     }
 }

@@ -1,11 +1,11 @@
 //! YCSB's records: reads, updates, inserts, scans, deletes, and reads followed by an update.
 
-use loadstone_load::ledger::Exception;
+use loadstone_load::ledger::{Exception, State};
 use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
 use loadstone_stores::{Rows, Session};
 
 use super::inserts::{Inserted, insert};
-use super::notes::Notes;
+use super::notes::{Notes, state};
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
@@ -26,13 +26,26 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         Self { task, session, row: Row::default(), rows: Rows::default(), notes }
     }
 
-    /// Notes how a write ended whose first attempt was sent at `sent`, in the store's own words.
+    /// Notes how the session's last operation ended, if it was a write.
     #[inline]
-    fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, (sent, done): (u64, u64)) {
+    fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
+        self.note_as(state(self.session, status), index, status, watch, times);
+    }
+
+    /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last.
+    #[inline]
+    fn note_as<T: Timer>(
+        &self,
+        state: State,
+        index: u64,
+        status: Status,
+        watch: &Stopwatch<'_, T>,
+        (sent, done): (u64, u64),
+    ) {
         if let Some(notes) = &self.notes
             && let Some(number) = self.task.workload.write_number(index)
         {
-            notes.write(number, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
+            notes.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
         }
     }
 
@@ -46,11 +59,11 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
             log.begin(number);
         }
         let record = (operation.index, &operation.key[..], &operation.row);
-        let outcome = insert(self.task, self.session, watch, record).await;
+        let (outcome, state) = insert(self.task, self.session, watch, record).await;
         if let Some((log, number)) = known {
             log.end(number, outcome.status, outcome.done_ns);
         }
-        self.note(operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
+        self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
         outcome
     }
 

@@ -38,7 +38,7 @@ impl<S: Session, W: SeriesWorkload> Actor for Series<'_, S, W> {
     async fn perform<T: Timer>(&mut self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Outcome {
         let SeriesOperation { kind, key, row, clauses, .. } = operation;
         let (status, rows) = match kind {
-            Kind::Insert => return insert(self.task, self.session, watch, (operation.index, key, row)).await,
+            Kind::Insert => return insert(self.task, self.session, watch, (operation.index, key, row)).await.0,
             Kind::Read => (self.session.read(key, Wanted::Names(clauses), &mut self.row).await, 1),
             Kind::Update => (self.session.update(key, row).await, 1),
             Kind::Scan => {

@@ -53,14 +53,24 @@ impl Refusal {
     /// As an operation counts it.
     pub fn failure(self) -> Failure {
         let message = format!("{}: {}", self.name(), self.message);
-        match self.code {
+        let refused = self.refuses_writes();
+        let failure = match self.code {
             0x0100 | 0x2100 => Failure::new(Status::Forbidden, message),
             0x1000..=0x1002 => Failure::new(Status::ServiceUnavailable, message),
             0x1100 | 0x1200 => Failure::new(Status::Timeout, message),
             0x2000 | 0x2200 | 0x2300 => Failure::new(Status::BadRequest, message),
             // A full device is a server error with the operating system's words.
             _ => Failure::from_text(message),
-        }
+        };
+        if refused { failure.refusal() } else { failure }
+    }
+
+    /// Whether a write that ends with this was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is told before
+    /// anything is sent to a replica; the others find fault with the request, with who asks, or with a node that does not
+    /// serve yet. A node may call itself `Overloaded` at any time (drivers repeat such a write only if that does no harm),
+    /// and a protocol error on a connection that many share need not be this request's.
+    fn refuses_writes(&self) -> bool {
+        matches!(self.code, 0x0100 | 0x1000 | 0x1002 | 0x2000 | 0x2100 | 0x2200 | 0x2300 | 0x2400 | UNPREPARED)
     }
 }
 
@@ -187,6 +197,12 @@ mod tests {
             let failure = Refusal { code, message: "words".to_owned() }.failure();
             assert_eq!(failure.status, status, "{code:#06x}");
             assert!(failure.message.ends_with(": words"));
+        }
+        for code in [0x0000, 0x000A, 0x1001, 0x1003, 0x1100, 0x1500, -1] {
+            assert!(!Refusal { code, message: String::new() }.failure().refused, "{code:#06x} may have been done");
+        }
+        for code in [0x0100, 0x1000, 0x1002, 0x2000, 0x2100, 0x2200, 0x2300, 0x2400, UNPREPARED] {
+            assert!(Refusal { code, message: String::new() }.failure().refused, "{code:#06x} was not begun");
         }
         let full = Refusal { code: 0, message: "java.io.IOException: No space left on device".to_owned() };
         assert_eq!(full.failure().status, Status::NoSpace);

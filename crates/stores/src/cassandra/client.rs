@@ -37,6 +37,7 @@ pub struct Client {
     pool: Option<Rc<Pool>>,
     slot: Rc<Slot>,
     error: Option<String>,
+    refused: bool,
 }
 
 /// The names of the columns that are asked for.
@@ -134,7 +135,7 @@ impl<'a> Request<'a> {
 impl Client {
     /// One that is not connected.
     pub fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, pool: None, slot: Rc::default(), error: None }
+        Self { cluster, pool: None, slot: Rc::default(), error: None, refused: false }
     }
 
     /// The connections of this executor.
@@ -155,7 +156,7 @@ impl Client {
     #[inline]
     async fn ask(&self, request: Request<'_>) -> Result<Rc<Prepared>, Failure> {
         let Some(pool) = &self.pool else {
-            return Err(Failure::new(Status::ServiceUnavailable, "the client is not connected"));
+            return Err(Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal());
         };
         let settings = &self.cluster.settings;
         let number = pool.statements.number(request.verb, request.names());
@@ -168,8 +169,9 @@ impl Client {
         let flags = if settings.tracing { TRACING } else { 0 };
         let mut again = true;
         loop {
-            let link = pool.link(request.key).await?;
-            let prepared = link.prepared(number, text, &self.slot).await?;
+            // Nothing is written before it is executed.
+            let link = pool.link(request.key).await.map_err(Failure::refusal)?;
+            let prepared = link.prepared(number, text, &self.slot).await.map_err(Failure::refusal)?;
             let stamp = writes.then(|| pool.stamp());
             let body = |out: &mut Vec<u8>| request.write(out, &prepared.id, level, stamp);
             link.connection().ask(&self.slot, flags, opcode::EXECUTE, body).await?;
@@ -210,6 +212,7 @@ impl Client {
 
     fn done(&mut self, result: Result<Status, Failure>) -> Status {
         result.unwrap_or_else(|failure| {
+            self.refused = failure.refused;
             self.error = Some(failure.message);
             failure.status
         })
@@ -306,6 +309,10 @@ impl Session for Client {
 
     fn last_error(&mut self) -> Option<String> {
         self.error.take()
+    }
+
+    fn refused(&self, _status: Status) -> bool {
+        self.refused
     }
 }
 

@@ -176,15 +176,15 @@ impl Streams {
 }
 
 impl Shared {
-    /// Puts a request among what is to be sent.
+    /// Puts a request among what is to be sent. One that fails here is not.
     #[inline]
     fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
         if let Some(words) = &*self.lost.borrow() {
-            return Err(Failure::new(Status::ServiceUnavailable, words));
+            return Err(Failure::new(Status::ServiceUnavailable, words).refusal());
         }
         let stream = self.streams.borrow_mut().take(slot, self.now.get()).ok_or_else(|| {
             let words = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
-            Failure::new(Status::ServiceUnavailable, words)
+            Failure::new(Status::ServiceUnavailable, words).refusal()
         })?;
         let mut out = self.out.borrow_mut();
         // The task is awake already if there was something to send.

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use loadstone_load::Status;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 use crate::error::Failure;
 use crate::remote::Server;
@@ -15,9 +15,15 @@ const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FE
 pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
     if let Some(told) = error.as_db_error() {
         let (code, message) = (told.code(), told.message());
-        let usable = !matches!(told.severity(), "FATAL" | "PANIC") && !STALE.contains(code);
+        // The other field, which all servers have, is in their own language.
+        let ends = match told.parsed_severity() {
+            Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+            None => matches!(told.severity(), "FATAL" | "PANIC"),
+        };
         let words = format!("postgres answers: {message} (SQLSTATE {})", code.code());
-        return (Failure::new(of_state(code.code(), message), words), usable);
+        let failure = Failure::new(of_state(code.code(), message), words);
+        let failure = if !ends && rolls_back(code.code()) { failure.refusal() } else { failure };
+        return (failure, !ends && !STALE.contains(code));
     }
     let words = words(error);
     let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
@@ -27,12 +33,22 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
         None if error.is_closed() => (Status::ServiceUnavailable, false),
         // A parameter that cannot be written; nothing was sent.
         None if words.starts_with("error serializing") || words.starts_with("error encoding") => {
-            (Status::BadRequest, true)
+            return (Failure::new(Status::BadRequest, format!("{words} ({server})")).refusal(), true);
         }
         None if words.starts_with("authentication error") => (Status::Forbidden, false),
         None => (Status::Error, false),
     };
     (Failure::new(status, format!("{words} ({server})")), usable)
+}
+
+/// Whether an error of this SQLSTATE that leaves the session alive says that a statement of its own transaction was rolled
+/// back. An error ends the transaction (the protocol's chapter "Message Flow"), and once one is committed the server raises
+/// none any more, since "the latter would lead the client to believe that the transaction aborted" (`syncrep.c`). Not so
+/// where the code says that the outcome is unknown (40003 and 08007, table of error codes), where a pooler answers for a
+/// connection that it lost (class 08), where the server is going down (57P0x), and for internal errors (class XX), with which
+/// other servers that speak the protocol tell of time-outs of their own.
+fn rolls_back(code: &str) -> bool {
+    code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
 
 /// The library's words with their causes.
@@ -87,5 +103,16 @@ mod tests {
             assert_eq!(of_state(code, "words"), status, "{code}");
         }
         assert_eq!(of_state("58030", "could not write: No space left on device"), Status::NoSpace);
+    }
+
+    #[test]
+    fn a_statement_whose_outcome_is_unknown_was_not_surely_rolled_back() {
+        for code in ["23505", "22001", "25006", "40001", "40P01", "42501", "42P01", "53100", "53300", "57014", "58030"]
+        {
+            assert!(rolls_back(code), "{code}");
+        }
+        for code in ["08006", "08007", "08P01", "40003", "57P01", "57P02", "57P05", "XX000"] {
+            assert!(!rolls_back(code), "{code}");
+        }
     }
 }

@@ -174,17 +174,21 @@ impl PostgresSession {
         }
     }
 
-    /// Writes a record (insert) or some of its fields (update); returns how many records it concerned.
+    /// Writes a record (insert) or some of its fields (update); returns how many records it concerned. Until its statement
+    /// is executed, nothing is written.
     async fn write(&mut self, verb: Verb, key: &[u8], row: &Row) -> Result<u64, Failure> {
-        self.connected().await?;
+        self.connected().await.map_err(Failure::refusal)?;
         let first = verb == Verb::Insert;
         match self.plan.settings.layout {
             Layout::Columns => {
-                let statement = self.statement(verb, row.fields().flatten().map(|(name, _)| name)).await?;
+                let statement = self
+                    .statement(verb, row.fields().flatten().map(|(name, _)| name))
+                    .await
+                    .map_err(Failure::refusal)?;
                 self.execute(&statement, params(key, row, first)).await
             }
             Layout::Json => {
-                let statement = self.statement(verb, std::iter::empty()).await?;
+                let statement = self.statement(verb, std::iter::empty()).await.map_err(Failure::refusal)?;
                 let mut json = std::mem::take(&mut self.json);
                 write_object(&mut json, row);
                 let (key, value) = (Param::Text(key), Param::Json(&json));
@@ -196,8 +200,8 @@ impl PostgresSession {
     }
 
     async fn remove(&mut self, key: &[u8]) -> Result<Status, Failure> {
-        self.connected().await?;
-        let statement = self.statement(Verb::Delete, std::iter::empty()).await?;
+        self.connected().await.map_err(Failure::refusal)?;
+        let statement = self.statement(Verb::Delete, std::iter::empty()).await.map_err(Failure::refusal)?;
         self.execute(&statement, [Param::Text(key)]).await?;
         Ok(Status::Ok)
     }
@@ -305,6 +309,10 @@ impl Session for PostgresSession {
 
     fn last_error(&mut self) -> Option<String> {
         self.last.words()
+    }
+
+    fn refused(&self, status: Status) -> bool {
+        self.last.refused(status)
     }
 
     async fn cleanup(&mut self) -> Status {

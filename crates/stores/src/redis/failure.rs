@@ -20,7 +20,26 @@ pub fn of_error(words: &[u8]) -> Failure {
         _ if text.contains("wrong number of arguments") || text.contains("Protocol error") => Status::BadRequest,
         _ => Status::Error,
     };
-    Failure::new(status, format!("redis answers: {text}"))
+    let failure = Failure::new(status, format!("redis answers: {text}"));
+    if is_refusal(&text) { failure.refusal() } else { failure }
+}
+
+/// Whether an error reply says that its command, one that writes, changed nothing.
+///
+/// `processCommand` in Redis's `server.c` answers with these, through `rejectCommand`, before it calls the command: see the
+/// commands' `rejected_calls` in INFO. The key's type is looked at by HMSET, ZADD, DEL and ZREM before they change anything.
+/// A server with too many clients reads no command of a new one (`networking.c`). Other words may be a proxy's, which does
+/// not know what became of a command that it has sent on.
+fn is_refusal(text: &str) -> bool {
+    match text.split(' ').next().unwrap_or_default() {
+        "NOAUTH" | "NOPERM" | "OOM" | "MISCONF" | "NOREPLICAS" | "READONLY" | "MASTERDOWN" | "LOADING" | "BUSY"
+        | "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" | "TRYAGAIN" | "WRONGTYPE" => true,
+        "ERR" => {
+            let known = ["ERR unknown command", "ERR wrong number of arguments", "ERR max number of clients reached"];
+            known.iter().any(|start| text.starts_with(start))
+        }
+        _ => false,
+    }
 }
 
 /// A reply that is not of the kind that the command has.
@@ -63,5 +82,25 @@ mod tests {
             assert!(failure.message.ends_with(words));
         }
         assert_eq!(unexpected(Some(Reply::Nil)).status, Status::UnexpectedState);
+    }
+
+    #[test]
+    fn a_refusal_is_known_by_its_words() {
+        for (words, refused) in [
+            ("OOM command not allowed when used memory > 'maxmemory'.", true),
+            ("READONLY You can't write against a read only replica.", true),
+            ("NOREPLICAS Not enough good replicas to write.", true),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", true),
+            ("MOVED 3999 127.0.0.1:6381", true),
+            ("ERR max number of clients reached", true),
+            // A proxy's, and whatever else is not known.
+            ("ERR Connection timed out", false),
+            ("ERR scripted", false),
+            ("upstream failure", false),
+            ("UNKILLABLE", false),
+        ] {
+            assert_eq!(of_error(words.as_bytes()).refused, refused, "{words}");
+        }
+        assert!(!unexpected(Some(Reply::Nil)).refused);
     }
 }

@@ -39,9 +39,12 @@ impl RedisSession {
     /// answer that comes late must not be read as the next one's.
     #[inline]
     async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => self.connection.insert(Connection::open(&self.settings, &mut self.deadline).await?),
+        let connection = if let Some(connection) = &mut self.connection {
+            connection
+        } else {
+            // Without a connection nothing is sent.
+            let opened = Connection::open(&self.settings, &mut self.deadline).await;
+            self.connection.insert(opened.map_err(Failure::refusal)?)
         };
         match connection.exchange(&self.request, &self.settings, &mut self.deadline).await {
             Ok(()) => match &self.connection {
@@ -75,14 +78,18 @@ impl RedisSession {
             self.request.hmset(key, row);
             self.request.zadd(key);
             let mut replies = self.ask().await?;
-            let hash = expect_ok(&mut replies);
-            expect_integer(&mut replies)?;
-            hash?;
+            let (hash, index) = (expect_ok(&mut replies), expect_integer(&mut replies));
+            all_or_in_doubt([hash, index])?;
         } else {
             self.hmset(key, row).await?;
             self.request.clear();
             self.request.zadd(key);
-            expect_integer(&mut self.ask().await?)?;
+            // The record is there by now.
+            let indexed = match self.ask().await {
+                Ok(mut replies) => expect_integer(&mut replies),
+                Err(failure) => Err(failure),
+            };
+            indexed.map_err(Failure::in_doubt)?;
         }
         Ok(Status::Ok)
     }
@@ -90,15 +97,21 @@ impl RedisSession {
     async fn remove(&mut self, key: &[u8]) -> Result<Status, Failure> {
         self.request.clear();
         self.request.command(&[b"DEL", key]);
-        if !self.settings.pipeline {
+        if self.settings.pipeline {
+            self.request.command(&[b"ZREM", INDEX, key]);
+            let mut replies = self.ask().await?;
+            let (hash, index) = (expect_integer(&mut replies), expect_integer(&mut replies));
+            all_or_in_doubt([hash, index])?;
+        } else {
             expect_integer(&mut self.ask().await?)?;
             self.request.clear();
-        }
-        self.request.command(&[b"ZREM", INDEX, key]);
-        let commands = self.request.commands();
-        let mut replies = self.ask().await?;
-        for _ in 0..commands {
-            expect_integer(&mut replies)?;
+            self.request.command(&[b"ZREM", INDEX, key]);
+            // The record is gone by now.
+            let removed = match self.ask().await {
+                Ok(mut replies) => expect_integer(&mut replies),
+                Err(failure) => Err(failure),
+            };
+            removed.map_err(Failure::in_doubt)?;
         }
         Ok(Status::Ok)
     }
@@ -241,6 +254,12 @@ fn expect_integer(replies: &mut Replies<'_>) -> Result<(), Failure> {
     }
 }
 
+/// How commands that were sent together ended: the first failure, which is a refusal only if each of them was refused.
+fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<(), Failure> {
+    let refused = ended.iter().all(|each| each.as_ref().is_err_and(|failure| failure.refused));
+    ended.into_iter().collect::<Result<(), Failure>>().map_err(|failure| Failure { refused, ..failure })
+}
+
 impl Session for RedisSession {
     async fn connect(&mut self) -> Result<(), StoreError> {
         self.request.clear();
@@ -291,4 +310,11 @@ impl Session for RedisSession {
     fn last_error(&mut self) -> Option<String> {
         self.last.words()
     }
+
+    fn refused(&self, status: Status) -> bool {
+        self.last.refused(status)
+    }
 }
+
+#[cfg(test)]
+mod tests;

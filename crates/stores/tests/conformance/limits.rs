@@ -36,6 +36,8 @@ fn a_full_map_of_lmdb_is_no_space_and_says_what_to_set() {
         assert!(fitted > 100, "{fitted} of {durability:?}");
         assert_eq!(session.put(&key(fitted), &value), Status::NoSpace);
         let words = session.last_error().unwrap();
+        assert!(session.refused(Status::NoSpace), "the transaction was given up");
+        assert_eq!(session.get(&key(fitted), Wanted::All).0, Status::NotFound);
         assert!(words.contains("MDB_MAP_FULL") && words.contains("lmdb.mapsize above 1048576"), "{words}");
         for n in 0..fitted {
             assert_eq!(session.get(&key(n), Wanted::All).0, Status::Ok, "what was acknowledged is there");

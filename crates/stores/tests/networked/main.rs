@@ -60,7 +60,6 @@ conformance! {
         [ordered, scans, tells_missing, refuses_second, tables]
         {timeout: "postgres.timeout", password: "postgrenosql.passwd"};
     cassandra: loadstone_stores::cassandra::Cassandra, "LOADSTONE_TEST_CASSANDRA", [scans, tables]
-        // It learns its nodes' addresses from the first: a relay would be left at once.
-        {password: "cassandra.password"};
+        {timeout: "cassandra.readtimeoutmillis", password: "cassandra.password"};
     hbase: loadstone_stores::hbase::HBase, "LOADSTONE_TEST_HBASE", [ordered, scans, bytes] {};
 }

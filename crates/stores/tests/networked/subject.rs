@@ -29,7 +29,8 @@ pub struct Subject {
     pub pads: bool,
     /// There are tables, which it does not make.
     pub tables: bool,
-    /// The property of its limit of a wait, ms, if one address is all that it is told: it is put behind a relay.
+    /// The property of its limit of a wait, ms, if it keeps to the address that it is told: it is put behind a relay. So does
+    /// Cassandra where its cluster is one node.
     pub timeout: &'static str,
     /// The property of the password.
     pub password: &'static str,

@@ -29,12 +29,12 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     })
 }
 
-/// Serves a connection: each EXECUTE gets the next of `pages`. Returns the bodies of what was executed.
-async fn serve(mut stream: TcpStream, pages: &[Vec<u8>]) -> Vec<Vec<u8>> {
+/// Serves a connection: each EXECUTE gets the next of `answers`. Returns the bodies of what was executed.
+async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>> {
     let prepared = b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x00\0\x01k\0\x01t\0\x04y_id\0\x0D\
         \0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x04y_id\0\x0D";
     let mut executed = Vec::new();
-    while executed.len() < pages.len() {
+    while executed.len() < answers.len() {
         let mut header = [0; HEADER];
         stream.read_exact(&mut header).await.unwrap();
         let mut body = vec![0; u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize];
@@ -44,7 +44,7 @@ async fn serve(mut stream: TcpStream, pages: &[Vec<u8>]) -> Vec<Vec<u8>> {
             opcode::PREPARE => (opcode::RESULT, prepared.to_vec()),
             _ => {
                 executed.push(body);
-                (opcode::RESULT, pages[executed.len() - 1].clone())
+                answers[executed.len() - 1].clone()
             }
         };
         let mut out = Vec::new();
@@ -73,11 +73,12 @@ fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
 /// A scan of `count` rows of what the server answers: status, keys, last words, and what was executed.
 fn asked(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
-    let pages = pages.to_vec();
+    let pages: Vec<_> = pages.iter().map(|page| (opcode::RESULT, page.clone())).collect();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = Client::new(cluster(listener.local_addr().unwrap()));
-        let serving = tokio::task::spawn_local(async move { serve(listener.accept().await.unwrap().0, &pages).await });
+        let serving =
+            tokio::task::spawn_local(async move { serve(&mut listener.accept().await.unwrap().0, &pages).await });
         client.connect().await.unwrap();
         let mut rows = Rows::default();
         let status = client.scan(b"a", count, Wanted::All, &mut rows).await;
@@ -112,4 +113,67 @@ fn a_server_that_does_not_get_on_is_told_of() {
     let (status, _, words, _) = asked(9, &[page(&["a"], Some("same")), page(&["a"], Some("same"))]);
     assert_eq!(status, Status::UnexpectedState);
     assert!(words.unwrap().contains("same page"));
+}
+
+/// An error of a node.
+fn error(code: i32) -> (u8, Vec<u8>) {
+    let mut body = code.to_be_bytes().to_vec();
+    body.extend_from_slice(b"\0\x05words");
+    (opcode::ERROR, body)
+}
+
+#[test]
+fn a_write_is_refused_only_where_nothing_was_begun() {
+    const UNAVAILABLE: i32 = 0x1000;
+    const WRITE_TIMEOUT: i32 = 0x1100;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = Client::new(cluster(listener.local_addr().unwrap()));
+        // An unprepared statement is prepared and sent again, once.
+        let answers = [UNAVAILABLE, WRITE_TIMEOUT, answer::UNPREPARED, answer::UNPREPARED].map(error);
+        let serving =
+            tokio::task::spawn_local(
+                async move { serve(&mut listener.accept().await.unwrap().0, &answers).await.len() },
+            );
+        client.connect().await.unwrap();
+        let mut ended = Vec::new();
+        for _ in 0..3 {
+            let status = client.delete(b"key").await;
+            ended.push((status, client.refused(status)));
+        }
+        let expected = [(Status::ServiceUnavailable, true), (Status::Timeout, false), (Status::Error, true)];
+        assert_eq!(ended, expected, "{:?}", client.last_error());
+        assert_eq!(serving.await.unwrap(), 4);
+        // The server has closed the connection and listens no more: once that is seen, nothing is sent.
+        let mut ended = (Status::Ok, false);
+        for _ in 0..2 {
+            let status = client.delete(b"key").await;
+            ended = (status, client.refused(status));
+        }
+        assert_eq!(ended, (Status::ServiceUnavailable, true));
+    });
+}
+
+#[test]
+fn a_write_that_was_sent_on_a_connection_that_broke_is_in_doubt() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = Client::new(cluster(listener.local_addr().unwrap()));
+        // The second EXECUTE is read and not answered.
+        let serving = tokio::task::spawn_local(async move {
+            let mut stream = listener.accept().await.unwrap().0;
+            serve(&mut stream, &[error(0x2200)]).await;
+            let mut header = [0; HEADER];
+            stream.read_exact(&mut header).await.unwrap();
+            header[4]
+        });
+        client.connect().await.unwrap();
+        for expected in [(Status::BadRequest, true), (Status::ServiceUnavailable, false)] {
+            let status = client.delete(b"key").await;
+            assert_eq!((status, client.refused(status)), expected, "{:?}", client.last_error());
+        }
+        assert_eq!(serving.await.unwrap(), opcode::EXECUTE);
+    });
 }

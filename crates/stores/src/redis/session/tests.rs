@@ -1,0 +1,104 @@
+//! Which writes are refused for certain, against a server that answers by a script.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use super::*;
+use crate::options::Options;
+
+const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+const DONE: &str = ":1\r\n";
+
+/// A server that answers each request with the next of these and then closes the connection.
+fn server(answers: &'static [&'static str]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Far longer than any request here.
+        let mut request = [0; 4096];
+        for answer in answers {
+            let read = stream.read(&mut request).unwrap();
+            assert!(read > 0, "the client has gone");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    port
+}
+
+/// How an operation ends on a server that answers like this, and whether that is a refusal.
+fn ended(
+    pipeline: bool,
+    answers: &'static [&'static str],
+    write: &impl AsyncFn(&mut RedisSession) -> Status,
+) -> (Status, bool) {
+    let properties = [("redis.port", server(answers).to_string()), ("redis.pipeline", pipeline.to_string())];
+    let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let settings = Settings::read(&Options { properties, ..Options::default() }).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let mut session = RedisSession::new(Arc::new(settings));
+        let status = write(&mut session).await;
+        (status, session.refused(status))
+    })
+}
+
+fn row() -> Row {
+    let mut row = Row::default();
+    row.push(b"field0", b"value");
+    row
+}
+
+async fn insert(session: &mut RedisSession) -> Status {
+    session.insert(b"key", &row()).await
+}
+
+async fn update(session: &mut RedisSession) -> Status {
+    session.update(b"key", &row()).await
+}
+
+async fn delete(session: &mut RedisSession) -> Status {
+    session.delete(b"key").await
+}
+
+#[test]
+fn an_update_that_was_answered_by_a_refusal_was_not_done() {
+    assert_eq!(ended(false, &[OOM], &update), (Status::NoSpace, true));
+    assert_eq!(ended(false, &["-ERR scripted\r\n"], &update), (Status::Error, false));
+    assert_eq!(ended(false, &[""], &update), (Status::ServiceUnavailable, false), "it was sent");
+    assert_eq!(ended(false, &["-OO"], &update), (Status::ServiceUnavailable, false), "half an answer");
+}
+
+#[test]
+fn an_insert_or_a_delete_of_which_a_part_was_done_is_no_refusal() {
+    for (first, write) in [("+OK\r\n", true), (DONE, false)] {
+        let both = async |session: &mut RedisSession| {
+            if write { insert(session).await } else { delete(session).await }
+        };
+        let answers: &'static [&'static str] = Box::leak(Box::new([first, OOM]));
+        assert_eq!(ended(false, &[OOM], &both), (Status::NoSpace, true), "the second command is not sent");
+        assert_eq!(ended(false, answers, &both), (Status::NoSpace, false), "the first was done");
+        let together: &'static str = Box::leak(answers.concat().into_boxed_str());
+        assert_eq!(ended(true, Box::leak(Box::new([together])), &both), (Status::NoSpace, false));
+    }
+    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], &insert), (Status::NoSpace, true), "both were refused");
+    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], &delete), (Status::NoSpace, true));
+    assert_eq!(ended(true, &["-OOM a\r\n:1\r\n"], &insert), (Status::NoSpace, false), "the index was written");
+}
+
+#[test]
+fn what_was_never_sent_was_not_done() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let options = Options { properties: [("redis.port".to_owned(), port.to_string())].into(), ..Options::default() };
+    let settings = Settings::read(&options).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    let mut session = RedisSession::new(Arc::new(settings));
+    let status = runtime.block_on(insert(&mut session));
+    assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true));
+    // The record is there; there is no connection for the second command.
+    let closing = ended(false, &["+OK\r\n"], &insert);
+    assert_eq!(closing, (Status::ServiceUnavailable, false));
+}

@@ -1,0 +1,136 @@
+"""What a trial's summary must add up to, and what its tail must be by the log of the server that answered."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from loadstone.event import CENSORED, WELL, Earlier, Interval, Outcome, Ready, Summary
+from loadstone.histogram import Histogram, decode
+from loadstone.lab.figures import by_operation
+from loadstone.percentile import Percentile
+from scripted_relay import Relay
+from trial_support import READS, Running, rate, spec, work
+
+# How well the wall clock is known, ns: it is read twice, far apart, and may be corrected meanwhile.
+CLOCKS_NS = 1_000_000
+# Time for an engine that is ready to hear when to start.
+HEADWAY_NS = 500_000_000
+CLIENTS, PER_SECOND, SECONDS = 4, 500, 2
+DUE = PER_SECOND * SECONDS
+
+
+def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
+    """Everything due is exactly one of ended, unanswered and unsent, in all and in each interval."""
+    assert summary.due == due == summary.operations + summary.in_flight + summary.unsent
+    assert [each.k for each in intervals] == list(range(len(intervals)))
+    assert sum(each.due or 0 for each in intervals) == due
+    parts: list[Interval | Earlier] = [*intervals, *(more for each in intervals for more in each.earlier)]
+    ended = dict.fromkeys((each.k for each in intervals), 0)
+    for part in parts:
+        ended[part.k] += part.good + part.late + part.failed + part.not_yet
+    assert sum(ended.values()) == summary.operations
+    assert all(ended[each.k] <= (each.due or 0) for each in intervals)
+    if not summary.in_flight + summary.unsent:
+        assert ended == {each.k: each.due for each in intervals}
+    # What is worked off of the warm-up's backlog is no throughput of this window.
+    within = sum(part.completed for part in parts)
+    assert summary.completed == min(within, due - summary.failed - summary.not_yet)
+    censored = sum(each.count for each in summary.outcomes if each.status == "CENSORED")
+    assert censored == summary.in_flight + summary.unsent
+
+
+def unix_less_monotonic_ns() -> int:
+    """How far the wall clock is ahead of the monotonic one."""
+    return time.time_ns() - time.monotonic_ns()
+
+
+def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
+    """Response times of reads that ended well, and the bounds of those that were censored."""
+    all_of_them = Histogram()
+    for outcome in outcomes:
+        if outcome.operation == "READ" and outcome.response is not None:
+            all_of_them.add(decode(outcome.response))
+    return all_of_them
+
+
+def percentiles(summary: Summary, *shares: float) -> list[Percentile]:
+    """Of the response times of all reads."""
+    return by_operation(summary.outcomes, "response")["read"][0].percentiles(shares)
+
+
+@dataclass(frozen=True)
+class Relayed:
+    """A trial through a relay whose script began with the trial's window."""
+
+    summary: Summary
+    intervals: list[Interval]
+    relay: Relay
+
+    @property
+    def statuses(self) -> set[str]:
+        """What its operations ended with."""
+        return {each.status for each in self.summary.outcomes if each.count} - {CENSORED}
+
+    def least_ns(self) -> list[float]:
+        """How long each operation took at the least, by the relay's log.
+
+        Its answer came from the server after the operation was due, so it was not done before the first of the answers
+        that came since was passed on.
+        """
+        answers = sorted((log.received, math.inf if log.answered is None else log.answered) for log in self.relay.log)
+        first = [*accumulate((answered for _, answered in reversed(answers)), min, initial=math.inf)][::-1]
+        start_ns = self.summary.start_unix_ns - unix_less_monotonic_ns()
+        least, behind = [], 0
+        for number in range(DUE):
+            due_ns = start_ns + number * 1e9 / PER_SECOND
+            while behind < len(answers) and answers[behind][0] * 1e9 < due_ns - CLOCKS_NS:
+                behind += 1
+            least.append(max(first[behind] * 1e9 - due_ns - CLOCKS_NS, 0))
+        return least
+
+    def check(self) -> list[float]:
+        """Everything due is told once, and nothing ended well sooner than the log allows. Returns the least times."""
+        sums(self.summary, self.intervals, DUE)
+        least = sorted(self.least_ns())
+        ended: list[float] = []
+        for each in self.summary.outcomes:
+            if each.operation == "READ" and each.status in WELL and each.response is not None:
+                found = decode(each.response)
+                for index, count in found.counts.items():
+                    ended += [found.layout.highest_equivalent(index)] * count
+        assert len(ended) == self.summary.succeeded
+        # Whatever failed or was not answered counts as endless, as in a percentile.
+        endless = [math.inf] * (DUE - len(ended))
+        assert all(took >= bound for took, bound in zip(sorted(ended) + endless, least, strict=True))
+        return least
+
+
+def relayed(program: Path, relay: Relay, store: dict[str, Any], records: int, reset_at: float | None = None) -> Relayed:
+    """Reads at a rate that a store holds easily, for two seconds, through a relay."""
+    trial = spec(
+        store=store,
+        work=work(records=records, insert_count=records, mix=READS),
+        clients=CLIENTS,
+        interval_ms=250,
+        pace=rate(PER_SECOND),
+        until={"seconds": SECONDS},
+        wait_for_start=True,
+    )
+    with Running(program, trial) as engine:
+        while not isinstance(engine.next(), Ready):
+            pass
+        start_ns = time.time_ns() + HEADWAY_NS
+        relay.begin((start_ns - unix_less_monotonic_ns()) / 1e9, reset_at)
+        engine.say(json.dumps({"start_at": start_ns}))
+        code, events = engine.rest()
+    summary = events[-1]
+    assert isinstance(summary, Summary)
+    assert (code, summary.end, summary.measured_ns) == (0, "done", SECONDS * 10**9), summary.reason
+    return Relayed(summary, [event for event in events if isinstance(event, Interval)], relay)
