@@ -11,7 +11,7 @@ pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose};
-use crate::row::Row;
+use crate::row::{EqualHeads, Head, Row};
 use crate::values::{Length, Lengths, fill_integrity};
 use crate::version::{self, Mark, Phase, Stamp, Version};
 
@@ -90,6 +90,10 @@ struct Shape {
     /// Of the versions in its values.
     phase: Phase,
     names: Vec<String>,
+    /// Of the fields of these names.
+    heads: Vec<Head>,
+    /// Of a whole record, where its values are random text of one length.
+    equal: Option<EqualHeads>,
     /// Field numbers in the order in which Java's `HashMap` hands them to a binding, so that stored bytes are YCSB's.
     order: Vec<usize>,
     lengths: Lengths,
@@ -100,8 +104,15 @@ impl Shape {
     fn new(spec: CoreSpec, seed: u64, phase: Phase) -> Self {
         let names: Vec<String> = (0..spec.field_count).map(|i| format!("{}{i}", spec.field_name_prefix)).collect();
         let order = java::hash_map_order(&names);
+        let heads = names.iter().map(|name| Head::new(name.as_bytes())).collect();
         let lengths = Lengths::new(&spec.field_length);
-        Self { spec, seed, phase, names, order, lengths, pool: Pool::new(seed) }
+        let equal = match lengths {
+            Lengths::Constant(bytes) if !spec.integrity => {
+                EqualHeads::new(order.iter().map(|&field| names[field].as_str()), bytes)
+            }
+            _ => None,
+        };
+        Self { spec, seed, phase, names, heads, equal, order, lengths, pool: Pool::new(seed) }
     }
 
     #[inline]
@@ -114,18 +125,17 @@ impl Shape {
         place: &mut Place,
     ) {
         let Operation { row, key, .. } = operation;
-        let name = self.names[field].as_bytes();
+        let head = &self.heads[field];
         let len = self.lengths.next(draws);
-        if self.spec.integrity {
-            row.push_with(name, len, |out| fill_integrity(out, key, name));
-        } else if let Some(mark) = by {
-            row.push_with(name, len, |out| {
-                self.pool.fill(out, place);
-                mark.write(out, name);
-            });
-        } else {
-            row.push_with(name, len, |out| self.pool.fill(out, place));
-        }
+        row.push_after(head, len, |out| {
+            if self.spec.integrity {
+                return fill_integrity(out, key, head.name());
+            }
+            self.pool.fill(out, place);
+            if let Some(mark) = by {
+                mark.write(out, head.name());
+            }
+        });
     }
 
     #[inline]
@@ -138,8 +148,12 @@ impl Shape {
     fn write_all(&self, operation: &mut Operation) {
         let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
         let mut place = self.pool.place(&mut draws);
-        operation.row.clear();
         let by = self.stamped(operation);
+        if let (Some(heads), None) = (&self.equal, by) {
+            let values = operation.row.set(heads);
+            return self.pool.fill_each(values, heads.value_len(), &mut place);
+        }
+        operation.row.clear();
         for &field in &self.order {
             self.write_field(operation, field, by.as_ref(), &mut draws, &mut place);
         }
@@ -281,7 +295,7 @@ impl Workload for CoreRun {
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
-        let at = self.deal.place(index);
+        let at = self.deal.place_near(index, &mut operation.dealt);
         let kind = self.deal.kind_at(at);
         operation.index = index;
         operation.kind = kind;

@@ -4,6 +4,7 @@
 //! how many inserts come before operation i without counting them. Here every `deck` consecutive operations hold each
 //! kind exactly in proportion, in shuffled order, and "inserts before i" is a division and a table look-up.
 
+use crate::divisor::Divisor;
 use crate::operation::Kind;
 use crate::random::{Draws, Purpose};
 
@@ -17,7 +18,7 @@ const DECKS: [usize; 4] = [100, 1_000, 10_000, 50_000];
 #[derive(Debug)]
 pub struct Deal {
     seed: u64,
-    deck: u64,
+    deck: Divisor,
     shuffles: u64,
     kinds: Vec<Kind>,
     quota: [u64; Kind::COUNT],
@@ -30,6 +31,19 @@ pub struct Deal {
 pub struct Place {
     block: u64,
     /// Among the cards of all shuffles.
+    card: usize,
+}
+
+/// The deck in which the last place was, and which deal's it is: seed and size of deck decide how many shuffles there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    seed: u64,
+    /// 0 before the first place.
+    deck: u64,
+    /// Index of its first card.
+    from: u64,
+    block: u64,
+    /// Of the first, among the cards of all shuffles.
     card: usize,
 }
 
@@ -72,15 +86,27 @@ impl Deal {
         for &kind in counted.iter().filter(|&&k| quota[k as usize] > 0) {
             before[kind as usize] = running_counts(&kinds, deck, kind);
         }
-        Some(Self { seed, deck: deck as u64, shuffles: shuffles as u64, kinds, quota, before })
+        Some(Self { seed, deck: Divisor::new(deck as u64), shuffles: shuffles as u64, kinds, quota, before })
     }
 
     /// Where the operation at `index` stands: a caller with several questions about it looks this up once.
     #[inline]
     pub fn place(&self, index: u64) -> Place {
-        let block = index / self.deck;
+        let (block, at) = self.deck.divide(index);
         let shuffle = Draws::at(self.seed, block, Purpose::Deal).below(self.shuffles);
-        Place { block, card: (shuffle * self.deck + index % self.deck) as usize }
+        Place { block, card: (shuffle * self.deck.get() + at) as usize }
+    }
+
+    /// The same, for a caller that asks for many indices near each other: a deck is found once.
+    #[inline]
+    pub fn place_near(&self, index: u64, cursor: &mut Cursor) -> Place {
+        let deck = self.deck.get();
+        if index.wrapping_sub(cursor.from) >= deck || (cursor.seed, cursor.deck) != (self.seed, deck) {
+            let first = index - self.deck.remainder(index);
+            let Place { block, card } = self.place(first);
+            *cursor = Cursor { seed: self.seed, deck, from: first, block, card };
+        }
+        Place { block: cursor.block, card: cursor.card + (index - cursor.from) as usize }
     }
 
     /// The kind of the operation at a place.
@@ -120,9 +146,9 @@ impl Deal {
     /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them is dealt.
     pub fn index_of_any(&self, kinds: &[Kind], nth: u64) -> Option<u64> {
         let quota: u64 = kinds.iter().map(|&kind| self.quota[kind as usize]).sum();
-        let start = nth.checked_div(quota)?.checked_mul(self.deck)?;
+        let start = nth.checked_div(quota)?.checked_mul(self.deck.get())?;
         // Its place is the last before which there are no more than `nth`.
-        let (mut low, mut high) = (start, start + self.deck - 1);
+        let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             if self.before_any(kinds, self.place(middle)) <= nth { low = middle } else { high = middle - 1 }
@@ -140,9 +166,9 @@ impl Deal {
     pub fn index_of(&self, kind: Kind, nth: u64) -> Option<u64> {
         let quota = self.quota[kind as usize];
         let block = nth.checked_div(quota)?;
-        let start = block * self.deck;
+        let start = block * self.deck.get();
         // Binary search: `before` grows by at most one from place to place.
-        let (mut low, mut high) = (start, start + self.deck - 1);
+        let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             if self.before(kind, middle) <= nth {
@@ -205,6 +231,20 @@ mod tests {
 
     fn workload_d() -> Deal {
         Deal::new(42, &[(Kind::Read, 0.95), (Kind::Insert, 0.05)], &[Kind::Insert]).unwrap()
+    }
+
+    #[test]
+    fn a_place_is_the_same_with_a_cursor_whatever_deal_it_came_from() {
+        let weights = [(Kind::Read, 0.5), (Kind::Update, 0.5)];
+        let thousands = [(Kind::Read, 0.999), (Kind::Update, 0.001)];
+        let deals = [(1, &weights), (2, &weights), (1, &thousands)].map(|(seed, w)| Deal::new(seed, w, &[]).unwrap());
+        let mut cursor = Cursor::default();
+        for index in [0, 1, 99, 100, 99, 5, 1_000, 100_000_007, 3, u64::MAX, 0] {
+            for deal in &deals {
+                let (near, alone) = (deal.place_near(index, &mut cursor), deal.place(index));
+                assert_eq!((near.block, near.card), (alone.block, alone.card), "{index}");
+            }
+        }
     }
 
     #[test]

@@ -191,6 +191,10 @@ pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_paddin
         InsertOrder::Hashed => fnv(number),
         InsertOrder::Ordered => number,
     };
+    if number >= LONG && zero_padding <= LONG_DIGITS {
+        write_long_key(out, number);
+        return;
+    }
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(number).as_bytes();
     out.clear();
@@ -201,10 +205,71 @@ pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_paddin
     out.extend_from_slice(digits);
 }
 
+/// The least number of [`LONG_DIGITS`] digits. Only one hash in a thousand is less.
+const LONG: u64 = 10_000_000_000_000_000;
+const LONG_DIGITS: usize = 17;
+/// Eight zeros as text.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The key of a number of at least [`LONG_DIGITS`] digits: put together in registers and written in one piece.
+#[inline]
+fn write_long_key(out: &mut Vec<u8>, number: u64) {
+    let (high, low) = (number / LONG, number % LONG);
+    let words = [high, low / 100_000_000, low % 100_000_000].map(digits);
+    // The zeros that it begins with: four to seven, as `high` has at most four digits and is not 0.
+    let zeros = words[0].trailing_zeros() & !7;
+    let [a, b, c] = words.map(|word| word + ZEROS);
+    let joined = |word: u64, next: u64| (word >> zeros | next << (64 - zeros)).to_le_bytes();
+    let mut text = [0; 4 + 24];
+    text[..4].copy_from_slice(b"user");
+    text[4..12].copy_from_slice(&joined(a, b));
+    text[12..20].copy_from_slice(&joined(b, c));
+    text[20..].copy_from_slice(&(c >> zeros).to_le_bytes());
+    out.clear();
+    out.extend_from_slice(&text);
+    out.truncate(text.len() - zeros as usize / 8);
+}
+
+/// The eight decimal digits of a number below 10^8, one a byte, the first in the lowest: all fours, then all twos, then all
+/// ones are divided at once, by multiplications that are exact for numbers as small.
+#[inline]
+const fn digits(number: u64) -> u64 {
+    let fours = number / 10_000 | (number % 10_000) << 32;
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (twos - tens * 10) << 8
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::Purpose;
+    use proptest::prelude::*;
+
+    #[test]
+    fn all_fours_of_digits_are_written_as_the_standard_library_does() {
+        for number in (0..10_000).flat_map(|four| [four, four * 10_000, 99_999_999 - four]) {
+            assert_eq!((digits(number) + ZEROS).to_le_bytes(), format!("{number:08}").as_bytes());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_texts_of_numbers_with_zeros_before_them(number: u64, shift in 0u32..64, padding in 0usize..30) {
+            let number = number >> shift;
+            prop_assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
+        }
+    }
+
+    #[test]
+    fn the_shortest_and_longest_of_long_keys_are_right() {
+        for number in [LONG - 1, LONG, LONG * 10 - 1, LONG * 10, LONG * 100, LONG * 1_000 - 1, LONG * 1_000, u64::MAX] {
+            for padding in [0, 17, 18, 21] {
+                assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
+            }
+        }
+    }
 
     fn key(number: u64, order: InsertOrder, padding: usize) -> String {
         let mut out = Vec::new();

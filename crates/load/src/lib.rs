@@ -6,6 +6,7 @@
 
 pub mod core;
 pub mod deal;
+pub mod divisor;
 pub mod fnv;
 pub mod java;
 pub mod keys;

@@ -2,6 +2,7 @@
 //!
 //! [`Operation`] is that of YCSB's records; a workload whose operations are something else has a type of its own.
 
+use crate::deal::Cursor;
 use crate::row::{Row, Wanted};
 
 /// A step that is timed: its place in the list of names that [`Workload::steps`] gives.
@@ -100,6 +101,8 @@ pub struct Operation {
     pub selection: Selection,
     /// How many records a scan wants.
     pub scan_count: usize,
+    /// Where the last one stood in the deal: the next is near, and says the same whether or not this is known.
+    pub(crate) dealt: Cursor,
 }
 
 impl Default for Operation {
@@ -112,6 +115,7 @@ impl Default for Operation {
             row: Row::default(),
             selection: Selection::All,
             scan_count: 0,
+            dealt: Cursor::default(),
         }
     }
 }

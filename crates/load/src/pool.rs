@@ -6,8 +6,10 @@ use crate::random::{Draws, Purpose};
 const PERIOD: usize = 6;
 /// Size of the pool, 192 KiB: it stays in an L2 cache of 512 KiB, beside what the store has there.
 const POOL_BYTES: usize = PERIOD * 32_768;
-/// What is turned alike: whole periods of whole words.
-const STRIDE: usize = 8 * PERIOD;
+/// What is turned at once.
+const BLOCK: usize = 16;
+/// What is turned alike: whole periods of whole blocks.
+const STRIDE: usize = 3 * BLOCK;
 /// The blank, with which YCSB's alphabet begins.
 const BLANK: u8 = 32;
 
@@ -43,7 +45,37 @@ impl Pool {
 
     /// Fills `out` from `place` on.
     #[inline]
-    pub fn fill(&self, mut out: &mut [u8], place: &mut Place) {
+    pub fn fill(&self, out: &mut [u8], place: &mut Place) {
+        match self.bytes.get(place.at..place.at + out.len()) {
+            Some(from) if out.len() >= BLOCK => {
+                turned_blocks(out, from, &place.by);
+                // Values begin where the alphabet's pattern does.
+                place.at += out.len().next_multiple_of(PERIOD);
+            }
+            _ => self.fill_in_parts(out, place),
+        }
+    }
+
+    /// Fills values of `len` bytes each, one after the other from `place` on.
+    #[inline]
+    pub fn fill_each<'a>(&self, values: impl ExactSizeIterator<Item = &'a mut [u8]>, len: usize, place: &mut Place) {
+        let advance = len.next_multiple_of(PERIOD);
+        match self.bytes.get(place.at..place.at + advance * values.len()) {
+            Some(from) if len >= BLOCK => {
+                place.at += from.len();
+                // A copy, which no writing to the values can change.
+                let by = place.by;
+                for (value, from) in values.zip(from.chunks_exact(advance)) {
+                    turned_blocks(&mut value[..len], &from[..len], &by);
+                }
+            }
+            _ => values.for_each(|value| self.fill(value, place)),
+        }
+    }
+
+    /// [`Pool::fill`] for values that are very short, or go round the pool.
+    #[inline(never)]
+    fn fill_in_parts(&self, mut out: &mut [u8], place: &mut Place) {
         while !out.is_empty() {
             if place.at >= POOL_BYTES {
                 // From here on the pool says the same once more, so it is turned differently.
@@ -52,7 +84,6 @@ impl Pool {
             let len = out.len().min(POOL_BYTES - place.at);
             let (now, rest) = out.split_at_mut(len);
             turned(now, &self.bytes[place.at..place.at + len], &place.by);
-            // Values begin where the alphabet's pattern does.
             place.at += len.next_multiple_of(PERIOD);
             out = rest;
         }
@@ -64,8 +95,8 @@ impl Pool {
 pub struct Place {
     at: usize,
     turn: u32,
-    /// The letters of `turn`, again and again.
-    by: [u8; STRIDE],
+    /// The letters of `turn`, again and again: a stride, and a block more, so that a block can begin anywhere in it.
+    by: [u8; STRIDE + BLOCK],
 }
 
 impl Place {
@@ -74,7 +105,7 @@ impl Place {
         let [a, b, c, d, e, f] = letters(turn);
         let one = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
         let words = [one | one << 48, one >> 16 | one << 32, one >> 32 | one << 16];
-        let mut by = [0; STRIDE];
+        let mut by = [0; STRIDE + BLOCK];
         for (to, word) in by.as_chunks_mut::<8>().0.iter_mut().zip(words.iter().cycle()) {
             *to = word.to_le_bytes();
         }
@@ -85,25 +116,44 @@ impl Place {
 /// Writes letters turned by others. Each of a letter's bits is a bit of the random int, so the letters of x, exclusive or
 /// those of y, are those of x ^ y: text that YCSB makes as well, and as often.
 #[inline]
-fn turned(out: &mut [u8], from: &[u8], by: &[u8; STRIDE]) {
-    let (to, to_rest) = out.as_chunks_mut::<STRIDE>();
-    let (from, from_rest) = from.as_chunks::<STRIDE>();
-    for (to, from) in to.iter_mut().zip(from) {
-        for i in 0..STRIDE {
-            to[i] = (from[i] ^ by[i]) + BLANK;
-        }
-    }
-    let (to, to_rest) = to_rest.as_chunks_mut::<4>();
-    let (from, from_rest) = from_rest.as_chunks::<4>();
-    let (by, _) = by.as_chunks::<4>();
-    for ((to, from), by) in to.iter_mut().zip(from).zip(by) {
-        for i in 0..4 {
-            to[i] = (from[i] ^ by[i]) + BLANK;
-        }
-    }
-    let last = by.get(to.len()).copied().unwrap_or_default();
-    for ((to, from), by) in to_rest.iter_mut().zip(from_rest).zip(last) {
+fn turned(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
+    for ((to, from), by) in out.iter_mut().zip(from).zip(by[..STRIDE].iter().cycle()) {
         *to = (from ^ by) + BLANK;
+    }
+}
+
+/// The same for at least a block. The last block ends where `out` does, and so writes some of the one before it again.
+#[expect(clippy::inline_always, reason = "what depends on the length alone is worked out once for a record")]
+#[inline(always)]
+fn turned_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
+    #[inline]
+    fn turn(to: &mut [u8; BLOCK], from: &[u8; BLOCK], by: &[u8; BLOCK]) {
+        // Words instead of bytes: a letter less the blank is below 96, so no byte carries into the next.
+        let (to, from, by) = (to.as_chunks_mut::<8>().0, from.as_chunks::<8>().0, by.as_chunks::<8>().0);
+        for i in 0..BLOCK / 8 {
+            let word = u64::from_le_bytes(from[i]) ^ u64::from_le_bytes(by[i]);
+            to[i] = (word + u64::from_le_bytes([BLANK; 8])).to_le_bytes();
+        }
+    }
+    let blocks = by.as_chunks::<BLOCK>().0;
+    let (strides, rest) = out.as_chunks_mut::<STRIDE>();
+    let (from_strides, from_rest) = from.as_chunks::<STRIDE>();
+    for (to, from) in strides.iter_mut().zip(from_strides) {
+        let (to, from) = (to.as_chunks_mut().0, from.as_chunks().0);
+        for i in 0..STRIDE / BLOCK {
+            turn(&mut to[i], &from[i], &blocks[i]);
+        }
+    }
+    let len = rest.len();
+    let (to, from_blocks) = (rest.as_chunks_mut().0, from_rest.as_chunks().0);
+    for ((to, from), by) in to.iter_mut().zip(from_blocks).zip(blocks) {
+        turn(to, from, by);
+    }
+    let last = (len + STRIDE - BLOCK) % STRIDE;
+    if let (Some(to), Some(from), Some(by)) =
+        (out.last_chunk_mut(), from.last_chunk(), by.get(last..).and_then(|by| by.first_chunk()))
+    {
+        turn(to, from, by);
     }
 }
 
@@ -161,6 +211,34 @@ mod tests {
         let records: Vec<u8> = (0..2_000).flat_map(|index| text(&pool, index, 1_000)).collect();
         assert_eq!(twice(&records), 0, "2,000 records, ten times the pool");
         assert_eq!(twice(&text(&pool, 3, 2_500_000)), 0, "one value, longer than the pool");
+    }
+
+    #[test]
+    fn blocks_are_turned_as_letters_are_one_by_one() {
+        let pool = Pool::new(1);
+        for len in 0..=200 {
+            // Some places from which the value goes round the pool, too.
+            for at in [0, 6, 600, POOL_BYTES - 204, POOL_BYTES - 96, POOL_BYTES - 6] {
+                let mut place = Place::new(at, 0x1234_5678 + len as u32);
+                let (mut one_by_one, mut in_blocks) = (vec![0; len], vec![0; len]);
+                let mut slow = place;
+                pool.fill_in_parts(&mut one_by_one, &mut slow);
+                pool.fill(&mut in_blocks, &mut place);
+                assert_eq!((one_by_one, slow.at, slow.turn), (in_blocks, place.at, place.turn), "{len} from {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_together_are_those_one_after_the_other() {
+        let pool = Pool::new(1);
+        for (len, at) in [(100, 0), (17, 12), (3, 6), (100, POOL_BYTES - 306), (100, POOL_BYTES - 204)] {
+            let (mut each, mut all) = (vec![0; 3 * len], vec![0; 3 * len]);
+            let (mut place, mut same) = (Place::new(at, 5), Place::new(at, 5));
+            each.chunks_exact_mut(len).for_each(|value| pool.fill(value, &mut place));
+            pool.fill_each(all.chunks_exact_mut(len), len, &mut same);
+            assert_eq!((each, place.at, place.turn), (all, same.at, same.turn), "{len} from {at}");
+        }
     }
 
     #[test]

@@ -27,6 +27,71 @@ pub enum Wanted<'a> {
     Names(&'a [String]),
 }
 
+/// What every value of a field has before its length: the name in the stored form.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// At least [`HEAD`] bytes, with zeros behind a shorter one.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// Heads are copied as so many bytes, as few are longer: a copy of a known length is two instructions, any other is a call.
+const HEAD: usize = 16;
+
+impl Head {
+    /// Of the field with this name.
+    pub fn new(name: &[u8]) -> Self {
+        let mut bytes = (name.len() as u32).to_be_bytes().to_vec();
+        bytes.extend_from_slice(name);
+        let len = bytes.len();
+        bytes.resize(len.max(HEAD), 0);
+        Self { bytes, len }
+    }
+
+    /// The field's name.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.bytes[4..self.len]
+    }
+}
+
+/// The heads of a record whose fields are all as long as each other: what the row needs to know is worked out once, and not for
+/// each value.
+#[derive(Clone, Debug)]
+pub struct EqualHeads {
+    /// Names and lengths of values, with zeros behind them.
+    blocks: Vec<[u8; HEAD]>,
+    /// How much of a block is used.
+    head: usize,
+    /// Length of a value.
+    value: usize,
+}
+
+impl EqualHeads {
+    /// Of fields with these names, in the order of the record, whose values have `value` bytes; `None` where they differ in length,
+    /// or a block and a value are no field.
+    pub fn new<'a>(names: impl Iterator<Item = &'a str>, value: usize) -> Option<Self> {
+        let heads: Vec<Vec<u8>> = names
+            .map(|name| {
+                let (name_len, value_len) = ((name.len() as u32).to_be_bytes(), (value as u32).to_be_bytes());
+                [&name_len, name.as_bytes(), &value_len].concat()
+            })
+            .collect();
+        let head = heads.first()?.len();
+        if head > HEAD || head + value < HEAD || heads.iter().any(|other| other.len() != head) {
+            return None;
+        }
+        let block = |bytes: &Vec<u8>| std::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0));
+        Some(Self { blocks: heads.iter().map(block).collect(), head, value })
+    }
+
+    /// Length of each value.
+    #[inline]
+    pub fn value_len(&self) -> usize {
+        self.value
+    }
+}
+
 /// Fields with names and values.
 #[derive(Clone, Default)]
 pub struct Row {
@@ -70,6 +135,48 @@ impl Row {
         head[4..4 + name.len()].copy_from_slice(name);
         head[4 + name.len()..].copy_from_slice(&(len as u32).to_be_bytes());
         fill(value);
+    }
+
+    /// The same for a field whose name is known beforehand.
+    #[inline]
+    pub fn push_after(&mut self, head: &Head, len: usize, fill: impl FnOnce(&mut [u8])) {
+        let start = self.len;
+        self.len = start + head.len + 4 + len;
+        if self.len + HEAD > self.buffer.len() {
+            self.grow();
+        }
+        let field = &mut self.buffer[start..];
+        match (field.first_chunk_mut::<HEAD>(), head.bytes.first_chunk::<HEAD>()) {
+            // What is behind a short one is overwritten by the value, or is behind the row.
+            (Some(to), Some(from)) if head.len <= HEAD => *to = *from,
+            _ => field[..head.len].copy_from_slice(&head.bytes[..head.len]),
+        }
+        let field = &mut field[head.len..];
+        field[..4].copy_from_slice(&(len as u32).to_be_bytes());
+        fill(&mut field[4..4 + len]);
+    }
+
+    /// Makes the row the fields of `heads`, and hands out their values, to be written: what they hold is an older row's. A field
+    /// is one only once the iterator has come to it.
+    #[inline]
+    pub fn set<'a>(&'a mut self, heads: &'a EqualHeads) -> impl ExactSizeIterator<Item = &'a mut [u8]> {
+        let field = heads.head + heads.value;
+        self.len = heads.blocks.len() * field;
+        if self.len > self.buffer.len() {
+            self.grow();
+        }
+        self.buffer[..self.len].chunks_exact_mut(field).zip(&heads.blocks).map(|(field, head)| {
+            // What is behind the head is the value's.
+            if let Some(to) = field.first_chunk_mut() {
+                *to = *head;
+            }
+            &mut field[heads.head..]
+        })
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.buffer.resize(self.len + HEAD, 0);
     }
 
     /// The next `len` bytes, to be written: what they hold is an older row's.
@@ -207,6 +314,31 @@ mod tests {
     #[test]
     fn the_stored_form_is_ycsbs() {
         assert_eq!(row(&[("f", "ab")]).bytes(), b"\0\0\0\x01f\0\0\0\x02ab");
+    }
+
+    #[test]
+    fn known_heads_make_the_same_row() {
+        // A block is 16 bytes: 12 of a name's head, or 8 of a name with a length behind it.
+        for name in ["", "f", "field0", "fieldfie", "fieldfieldfi", "fieldfieldfie", "a name that is much longer"] {
+            for len in [0, 1, 7, 100] {
+                let value = vec![b'v'; len];
+                let (mut pushed, mut after, mut set) = (Row::default(), row(&[("x", "older")]), row(&[("x", "older")]));
+                after.clear();
+                for name in [name, name] {
+                    pushed.push(name.as_bytes(), &value);
+                    after.push_after(&Head::new(name.as_bytes()), len, |out| out.copy_from_slice(&value));
+                }
+                assert_eq!((&after, Head::new(name.as_bytes()).name()), (&pushed, name.as_bytes()));
+                let Some(heads) = EqualHeads::new([name, name].into_iter(), len) else {
+                    assert!(name.len() > 8 || name.len() + len < 8, "{name} {len}");
+                    continue;
+                };
+                set.set(&heads).for_each(|out| out.copy_from_slice(&value));
+                assert_eq!((&set, heads.value_len()), (&pushed, len));
+            }
+        }
+        assert!(EqualHeads::new(["field9", "field10"].into_iter(), 100).is_none());
+        assert!(EqualHeads::new(std::iter::empty(), 100).is_none());
     }
 
     #[test]

@@ -110,6 +110,10 @@ impl Lengths {
     /// The next length, bytes.
     #[inline]
     pub fn next(&self, draws: &mut Draws) -> usize {
+        if let Self::Constant(bytes) = self { *bytes } else { self.draw(draws) }
+    }
+
+    fn draw(&self, draws: &mut Draws) -> usize {
         match self {
             Self::Constant(bytes) => *bytes,
             Self::Uniform(min, max) => min + draws.below((max - min + 1) as u64) as usize,

@@ -97,7 +97,7 @@ impl Mark {
     }
 
     /// Overwrites the start of a value. One that is too short stays as it is: specs with such values are refused.
-    #[inline]
+    #[inline(never)]
     pub fn write(&self, value: &mut [u8], field: &[u8]) {
         if let Some(start) = value.first_chunk_mut::<LEN>() {
             start[..self.text.len()].copy_from_slice(&self.text);

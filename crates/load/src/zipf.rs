@@ -5,6 +5,7 @@
 //! the records, so its hottest key gets 3.78 % of the requests where zipf(0.99) over 1,000 keys would give it 12.94 %.
 //! Results are comparable with YCSB's only if that is kept, so it is; [`TrueZipfian`] is what the name promises.
 
+use crate::divisor::Divisor;
 use crate::fnv::fnv;
 use crate::random::{Draws, mix};
 
@@ -72,7 +73,8 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as u64
+        // By way of a signed number, which is what processors convert to.
+        (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }
 
@@ -100,7 +102,7 @@ fn hundredth_power(x: f64) -> f64 {
 #[derive(Clone, Copy, Debug)]
 pub struct ScrambledZipfian {
     inner: Zipfian,
-    items: u64,
+    items: Divisor,
 }
 
 impl ScrambledZipfian {
@@ -110,13 +112,13 @@ impl ScrambledZipfian {
 
     /// Scatters ranks over `items` ≥ 1 places.
     pub fn new(items: u64) -> Self {
-        Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ZETA), items: items.max(1) }
+        Self { inner: Zipfian::with_zeta(Self::INNER_ITEMS, Self::INNER_ZETA), items: Divisor::new(items) }
     }
 
     /// The next place.
     #[inline]
     pub fn next(&self, draws: &mut Draws) -> u64 {
-        fnv(self.inner.rank(draws.next_f64())) % self.items
+        self.items.remainder(fnv(self.inner.rank(draws.next_f64())))
     }
 }
 
