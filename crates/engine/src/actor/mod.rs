@@ -89,16 +89,17 @@ pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
     /// Where it is recorded.
     pub recorder: &'a Recorder,
+    // Two that a `Step` has side by side are apart here: a copy of both at once would wait until each has been written.
     /// When the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
-    /// When it was sent, ns.
-    pub sent_ns: u64,
-    /// When the client was free for it and it was due, ns: it was claimed no earlier.
-    pub ready_ns: u64,
-    /// How much too late the generator sent it, ns.
-    pub generator_ns: u64,
     /// The interval in which it was due.
     pub interval: u64,
+    /// When it was sent, ns.
+    pub sent_ns: u64,
+    /// How much too late the generator sent it, ns.
+    pub generator_ns: u64,
+    /// When the client was free for it and it was due, ns: it was claimed no earlier.
+    pub ready_ns: u64,
     /// Whether it counts.
     pub counted: bool,
 }
