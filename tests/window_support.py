@@ -78,6 +78,11 @@ class Relayed:
         """What its operations ended with."""
         return {each.status for each in self.summary.outcomes if each.count} - {CENSORED}
 
+    @property
+    def failed_if_broken(self) -> bool:
+        """Whether an operation has failed, or its end is not known, if an answer was broken: on a busy machine none may be."""
+        return self.summary.failed + self.summary.in_flight > 0 or self.relay.broken == 0
+
     def least_ns(self) -> list[float]:
         """How long each operation took at the least, by the relay's log.
 

@@ -10,7 +10,7 @@ use crate::ledger::Writes;
 pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 use crate::pool::{Place, Pool};
-use crate::random::{Draws, Purpose};
+use crate::random::{Draws, Purpose, Streams};
 use crate::row::{EqualHeads, Head, Row};
 use crate::values::{Length, Lengths, fill_integrity};
 use crate::version::{self, Mark, Phase, Stamp, Version};
@@ -87,6 +87,9 @@ impl CoreSpec {
 struct Shape {
     spec: CoreSpec,
     seed: u64,
+    /// What keys and values are drawn from.
+    keys: Streams,
+    values: Streams,
     /// Of the versions in its values.
     phase: Phase,
     names: Vec<String>,
@@ -112,7 +115,8 @@ impl Shape {
             }
             _ => None,
         };
-        Self { spec, seed, phase, names, heads, equal, order, lengths, pool: Pool::new(seed) }
+        let (keys, values) = (Streams::of(seed, Purpose::Key), Streams::of(seed, Purpose::Value));
+        Self { spec, seed, keys, values, phase, names, heads, equal, order, lengths, pool: Pool::new(seed) }
     }
 
     #[inline]
@@ -146,7 +150,7 @@ impl Shape {
 
     #[inline]
     fn write_all(&self, operation: &mut Operation) {
-        let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
+        let mut draws = self.values.at(operation.index);
         let mut place = self.pool.place(&mut draws);
         let by = self.stamped(operation);
         if let (Some(heads), None) = (&self.equal, by) {
@@ -161,7 +165,7 @@ impl Shape {
 
     #[inline]
     fn write_one(&self, operation: &mut Operation) {
-        let mut draws = Draws::at(self.seed, operation.index, Purpose::Value);
+        let mut draws = self.values.at(operation.index);
         operation.row.clear();
         let (mut place, field) = self.choose_field(&mut draws);
         self.write_field(operation, field, self.stamped(operation).as_ref(), &mut draws, &mut place);
@@ -299,7 +303,7 @@ impl Workload for CoreRun {
         let kind = self.deal.kind_at(at);
         operation.index = index;
         operation.kind = kind;
-        let mut draws = Draws::at(self.shape.seed, index, Purpose::Key);
+        let mut draws = self.shape.keys.at(index);
         let record = self.record(kind, index, at, &mut draws);
         self.shape.set_key(operation, record);
         match kind {

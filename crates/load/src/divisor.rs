@@ -29,7 +29,7 @@ impl Divisor {
     /// Quotient and remainder.
     #[inline]
     pub fn divide(self, n: u64) -> (u64, u64) {
-        let quotient = ((n as u128 * self.reciprocal as u128) >> 64) as u64;
+        let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.by;
         // Which of both it is nobody can foretell.
         let short = remainder >= self.by;

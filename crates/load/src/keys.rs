@@ -234,7 +234,7 @@ fn write_long_key(out: &mut Vec<u8>, number: u64) {
 /// ones are divided at once, by multiplications that are exact for numbers as small.
 #[inline]
 const fn digits(number: u64) -> u64 {
-    let fours = number / 10_000 | (number % 10_000) << 32;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;
     let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;

@@ -123,7 +123,6 @@ fn turned(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
 }
 
 /// The same for at least a block. The last block ends where `out` does, and so writes some of the one before it again.
-#[expect(clippy::inline_always, reason = "what depends on the length alone is worked out once for a record")]
 #[inline(always)]
 fn turned_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     #[inline]

@@ -32,6 +32,27 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The streams of one purpose under one seed: for a caller that opens many, half of the work is done once.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams(u64);
+
+impl Streams {
+    /// Those of `purpose` under `seed`.
+    #[inline]
+    #[must_use]
+    pub const fn of(seed: u64, purpose: Purpose) -> Self {
+        // Two rounds, so that neither equal differences of seeds nor of indices give shifted copies of one stream.
+        Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
+    }
+
+    /// The one at `index`.
+    #[inline]
+    #[must_use]
+    pub const fn at(self, index: u64) -> Draws {
+        Draws(mix(self.0.wrapping_add(index.wrapping_mul(GOLDEN))))
+    }
+}
+
 /// A stream of random draws.
 #[derive(Clone, Debug)]
 pub struct Draws(u64);
@@ -41,8 +62,7 @@ impl Draws {
     #[inline]
     #[must_use]
     pub const fn at(seed: u64, index: u64, purpose: Purpose) -> Self {
-        // Two rounds, so that neither equal differences of seeds nor of indices give shifted copies of one stream.
-        Self(mix(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)).wrapping_add(index.wrapping_mul(GOLDEN))))
+        Streams::of(seed, purpose).at(index)
     }
 
     /// 64 uniform bits.

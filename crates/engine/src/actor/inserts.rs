@@ -186,6 +186,7 @@ mod tests {
     use loadstone_load::Segment;
 
     use super::*;
+    use crate::actor::misses::Misses;
     use crate::borders::{Borders, NEVER};
     use crate::failures::Failures;
     use crate::recorder::{Recorder, Shape};
@@ -210,6 +211,7 @@ mod tests {
             first_index: 0,
             steps: NEVER,
             counted: NEVER,
+            following_ns: 0,
         };
         let insert_policy = InsertPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
         let task = Task {
@@ -218,6 +220,7 @@ mod tests {
             pace: None,
             failures: Failures::new(Kind::COUNT),
             inserts: None,
+            misses: Misses::default(),
             insert_policy,
             ledger: None,
             seed: 1,
@@ -230,7 +233,7 @@ mod tests {
             due_ns: 0,
             sent_ns: 0,
             ready_ns: 0,
-            generator_ns: 0,
+            lateness: None,
             interval: 0,
             counted: false,
         };

@@ -113,16 +113,17 @@ pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
     /// Where it is recorded.
     pub recorder: &'a Recorder,
+    // Two that a `Step` has side by side are apart here: a copy of both at once would wait until each has been written.
     /// When the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
-    /// When it was sent, ns.
-    pub sent_ns: u64,
-    /// When the client was free for it and it was due, ns: it was claimed no earlier.
-    pub ready_ns: u64,
-    /// What of its response is the generator's; at a rate only.
-    pub lateness: Option<Lateness<'a>>,
     /// The interval in which it was due.
     pub interval: u64,
+    /// When it was sent, ns.
+    pub sent_ns: u64,
+    /// What of its response is the generator's; at a rate only.
+    pub lateness: Option<Lateness<'a>>,
+    /// When the client was free for it and it was due, ns: it was claimed no earlier.
+    pub ready_ns: u64,
     /// Whether it counts.
     pub counted: bool,
 }
@@ -137,7 +138,7 @@ impl<T: Timer> Stopwatch<'_, T> {
     /// Records the operation, or a part of it that began at `sent` and was due with the whole.
     #[inline]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
-        self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness);
+        self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
 
     /// Records something beside the operation, which was due when it began.
@@ -147,7 +148,7 @@ impl<T: Timer> Stopwatch<'_, T> {
     }
 
     #[inline]
-    fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<Lateness<'_>>) {
+    fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<&Lateness<'_>>) {
         if self.counted {
             let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
             self.recorder.step(Step { id, status, times, generator_ns, interval: self.interval });
