@@ -15,10 +15,11 @@ from pathlib import Path
 
 from measure import ENGINE, ROOT, Used, ratio_of, run, verdict
 
-from loadstone.systems import cassandra_files, hbase, hbase_jars
-from loadstone.systems.files.debian import libraries, unpacked
-from loadstone.systems.files.maven import artifact, class_path
-from loadstone.systems.running import Running
+from loadstone.systems.base.files.debian import libraries, unpacked
+from loadstone.systems.base.files.maven import artifact, class_path
+from loadstone.systems.base.running import Running
+from loadstone.systems.cassandra import files
+from loadstone.systems.hbase import jars, system
 
 WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
@@ -74,7 +75,7 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
     run(["tar", "xzf", str(tarball), "-C", str(work)])
     home = next(work.glob("apache-cassandra-*"))
     jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
-    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *cassandra_files.modules()]
+    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.modules()]
     java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
 
     with up("cassandra") as running:
@@ -149,14 +150,14 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
     evaluation = [f"org.apache.hbase:hbase-mapreduce:{version}:test-jar:tests", server]
     evaluation += [f"org.apache.hbase:{name}:{version}" for name in ("hbase-mapreduce", "hbase-server", "hbase-client")]
     evaluation += [f"org.apache.hbase:hbase-common:{version}:test-jar:tests", "junit:junit:4.13.2"]
-    jars = class_path("hbase-pe", [*evaluation, "org.slf4j:slf4j-simple:1.7.36"], hbase_jars.HADOOP_LOGGING)
+    classes = class_path("hbase-pe", [*evaluation, "org.slf4j:slf4j-simple:1.7.36"], jars.HADOOP_LOGGING)
     with up("hbase") as running:
         conf = running.properties()["hbase.conf"]
-        everything = os.pathsep.join([conf, *map(str, jars)])
+        everything = os.pathsep.join([conf, *map(str, classes)])
         java = [
             "java",
             "-Xmx1g",
-            *hbase.OPENED,
+            *system.OPENED,
             "-cp",
             everything,
             "org.apache.hadoop.hbase.PerformanceEvaluation",

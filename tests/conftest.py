@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from loadstone.trial import Trial
+from loadstone.engine.trial import Trial
 from trial_support import RECORDS, Running, Start, spec
 
 # A shell that starts us in the background has us ignore SIGINT, and our children would inherit that.

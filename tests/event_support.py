@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from loadstone.event import Event, parse
-from loadstone.histogram import COOKIE, COOKIE_DEFLATED, HEADER
+from loadstone.engine.events import Event, parse
+from loadstone.engine.histogram import COOKIE, COOKIE_DEFLATED, HEADER
 from loadstone.importers.run import bucketed
 
 SECOND = 10**9

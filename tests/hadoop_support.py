@@ -7,7 +7,7 @@ import ipaddress
 import os
 from pathlib import Path
 
-from loadstone.systems.running import Running
+from loadstone.systems.base.running import Running
 from systems_support import free_port
 
 LISTENING = "0A"

@@ -31,38 +31,38 @@ def in_bytes(trial: TrialResult) -> TrialResult:
 
 MIXES = both(facts(mix="95 % read, 5 % update"), rocksdb(facts(mix="100 % read")))
 CASES = [
-    Case("unlike-load", "alike", experiment(both(facts(records=1000, mix="100 % read")), interleaved=False)),
+    Case("load-differs", "alike", experiment(both(facts(records=1000, mix="100 % read")), interleaved=False)),
     Case(
-        "unlike-load",
+        "load-differs",
         "clients",
         experiment(clients),
         SUSPECT,
         "rocksdb and lmdb had unlike loads: clients 10 against 20",
     ),
-    Case("unlike-load", "clients are compared", experiment(also_by_clients, question=asking(by="system,clients"))),
-    Case("unlike-load", "one side says nothing", experiment(rocksdb(lambda trial: replace(trial, clients=None)))),
+    Case("load-differs", "clients are compared", experiment(also_by_clients, question=asking(by="system,clients"))),
+    Case("load-differs", "one side says nothing", experiment(rocksdb(lambda trial: replace(trial, clients=None)))),
     Case(
-        "unlike-load",
+        "load-differs",
         "a rate on one side",
         experiment(rocksdb(lambda trial: replace(trial, loop="open"))),
         SUSPECT,
         "rocksdb and lmdb had unlike loads: loop open against closed",
     ),
     # Within an experiment only what is compared can do that.
-    Case("unlike-load", "another mix within an experiment", experiment(MIXES)),
+    Case("load-differs", "another mix within an experiment", experiment(MIXES)),
     Case(
-        "unlike-load",
+        "load-differs",
         "another mix between runs",
         experiment(MIXES, interleaved=False),
         SUSPECT,
         "rocksdb and lmdb had unlike loads: operations 100 % read against 95 % read, 5 % update",
     ),
     Case(
-        "unlike-load",
+        "load-differs",
         "more records between runs",
         experiment(both(facts(records=1_000_000), rocksdb(facts(records=1000))), interleaved=False),
         SUSPECT,
         "rocksdb and lmdb had unlike loads: records 1,000 against 1,000,000",
     ),
-    Case("unlike-load", "two units", experiment(rocksdb(in_bytes)), INVALID, "throughput is in B/s and in op/s"),
+    Case("load-differs", "two units", experiment(rocksdb(in_bytes)), INVALID, "throughput is in B/s and in op/s"),
 ]

@@ -92,53 +92,53 @@ CASES = [
         SUSPECT,
         "3 operations got no answer",
     ),
-    Case("unlike-hosts", "alike", experiment()),
+    Case("hosts-differ", "alike", experiment()),
     Case(
-        "unlike-hosts",
+        "hosts-differ",
         "three nodes against one",
         experiment(rocksdb(facts(data_nodes=3))),
         SUSPECT,
         "rocksdb and lmdb ran on unlike hosts: data nodes 3 against 1",
     ),
     Case(
-        "unlike-hosts",
+        "hosts-differ",
         "kernel and memory",
         experiment(rocksdb(facts(kernel="6.8.0", memory_bytes="32000000000"))),
         SUSPECT,
         "rocksdb and lmdb ran on unlike hosts: memory 32.0 GB against 64.0 GB, kernel 6.8.0 against 6.1.0",
     ),
-    Case("unlike-hosts", "memory but for a little", experiment(rocksdb(facts(memory_bytes=63_000_000_000)))),
+    Case("hosts-differ", "memory but for a little", experiment(rocksdb(facts(memory_bytes=63_000_000_000)))),
     Case(
-        "unlike-hosts",
+        "hosts-differ",
         "one side says nothing",
         experiment(
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "kernel"}))
         ),
     ),
-    Case("unlike-promises", "alike", experiment()),
+    Case("guarantees-differ", "alike", experiment()),
     Case(
-        "unlike-promises",
+        "guarantees-differ",
         "another durability kept",
         experiment(rocksdb(facts(durability="device"))),
         INVALID,
         "rocksdb keeps durability device, lmdb os",
     ),
     Case(
-        "unlike-promises",
+        "guarantees-differ",
         "another number of copies",
         experiment(both(facts(replication=3), rocksdb(facts(replication=1)))),
         INVALID,
         "rocksdb keeps replication 1, lmdb 3",
     ),
     Case(
-        "unlike-promises",
+        "guarantees-differ",
         "another consistency",
         experiment(both(facts(consistency="QUORUM"), rocksdb(facts(consistency="ONE")))),
         INVALID,
         "rocksdb keeps consistency ONE, lmdb QUORUM",
     ),
     Case(
-        "unlike-promises",
+        "guarantees-differ",
         "which is what is compared",
         experiment(
             lambda trial: replace(
@@ -151,14 +151,14 @@ CASES = [
         "rocksdb keeps durability rocksdb, lmdb lmdb",
     ),
     Case(
-        "unlike-promises",
+        "guarantees-differ",
         "which stands for what is compared",
         experiment(rocksdb(facts(durability="device")), question=asking(by="system", promises=("durability",))),
         NOTE,
         "rocksdb keeps durability device, lmdb os",
     ),
     Case(
-        "unlike-promises",
+        "guarantees-differ",
         "one side says nothing",
         experiment(
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))

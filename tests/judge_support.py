@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from loadstone.event import Note
+from loadstone.engine.events import Note
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge
 from loadstone.results.result_set import Question, ResultSet

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadstone.systems.base.running import Running
 from loadstone.systems.registry import system
-from loadstone.systems.running import Running
 
 LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
 Done = subprocess.CompletedProcess[str]

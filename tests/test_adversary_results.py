@@ -19,8 +19,8 @@ from loadstone.commands.check import main as check
 from loadstone.commands.export import main as export
 from loadstone.commands.list import main as list_all
 from loadstone.commands.show import main as show
+from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.event import Note
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.results.filter import parse

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, only_folder, start, trials
-from loadstone.lab import hooks
+from loadstone.runner import hooks
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -80,17 +80,17 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
 ) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan import plan
-    from loadstone.lab import conduct
-    from loadstone.lab.data import DataSpaces
-    from loadstone.lab.servers import RunServers
-    from loadstone.progress import PlainLines
+    from loadstone.runner import trial
+    from loadstone.runner.datasets import DataSpaces
+    from loadstone.runner.progress import PlainLines
+    from loadstone.runner.servers import RunServers
 
-    monkeypatch.setattr(conduct, "LEAVING_SECONDS", 0.1)
+    monkeypatch.setattr(trial, "LEAVING_SECONDS", 0.1)
     loaded = load(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])
     (planned, *_), *_ = plan(loaded.experiment).blocks()
     with DataSpaces("test") as spaces:
         shown = PlainLines.__new__(PlainLines)
-        conductor = conduct.Conductor(loaded.experiment, spaces, shown, {}, RunServers("test"))
+        conductor = trial.Conductor(loaded.experiment, spaces, shown, {}, RunServers("test"))
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
             raise KeyboardInterrupt
@@ -100,8 +100,8 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
 def test_a_workload_file_need_not_say_when_to_end(tmp_path: Path) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan import plan
-    from loadstone.lab.run import preflight
-    from loadstone.lab.spec import run_spec
+    from loadstone.runner.run import preflight
+    from loadstone.runner.spec import run_spec
 
     (tmp_path / "endless").write_text("recordcount=100\nupdateproportion=1\nreadproportion=0\n")
     loaded = load(experiment(tmp_path, HEAD.replace("%s/workloads/workloada", "endless")), None, [])

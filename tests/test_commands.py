@@ -54,7 +54,7 @@ def test_the_page_cache_is_not_taken_for_a_disk(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
     assert "impossible (invalid)" in said
     assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in said
-    assert "unlike-hosts (suspect)" in said
+    assert "hosts-differ (suspect)" in said
     assert "data nodes 5 against 3" in said
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from loadstone import __version__
+from loadstone.observe.environment import environment, fingerprint, shareable
 from loadstone.observe.hardware import hardware
-from loadstone.results.environment import environment, fingerprint, shareable
 from observe_support import Host
 
 

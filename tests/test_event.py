@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from event_support import earlier, interval, outcome, parsed, ready, summary
-from loadstone.event import Interval, Ready, Record, Summary, merged, parse
-from loadstone.histogram import decode
+from loadstone.engine.events import Interval, Ready, Record, Summary, merged, parse
+from loadstone.engine.histogram import decode
 
 
 def test_an_interval_with_what_it_adds_to_earlier_ones_is_read() -> None:

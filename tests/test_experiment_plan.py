@@ -15,7 +15,7 @@ from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
 from loadstone.experiment.forecast import estimate, space, span
 from loadstone.experiment.plan import Plan, Variant, plan
-from loadstone.lab.spec import run_spec
+from loadstone.runner.spec import run_spec
 
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
 

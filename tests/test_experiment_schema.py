@@ -13,7 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from experiment_support import ROOT, WORKLOADS, loaded
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment import known, schema
 from loadstone.experiment.file import ExperimentError, load
 from loadstone.experiment.forms import LONG

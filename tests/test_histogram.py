@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from loadstone.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode
 
 # Histograms.
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from imports_support import FIXTURES, YCSB, figures, one, refusal, written
-from loadstone.histogram import Histogram
+from loadstone.engine.histogram import Histogram
 from loadstone.importers.read import read
 from loadstone.importers.run import bucket, bucketed, in_ns
 from loadstone.results import hlog

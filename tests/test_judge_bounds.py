@@ -13,21 +13,21 @@ import pytest
 from rich.console import Console
 
 from judge_support import REPEATS, Spoil, asking, both, experiment, given, rocksdb
-from loadstone.commands import table as terminal
 from loadstone.commands.reading import document
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Comparison, Judgement
-from loadstone.lab.run import line
-from loadstone.percentile import Bound
 from loadstone.report import html, markdown
 from loadstone.report.charts import intervals, percentiles
 from loadstone.report.comparison import table
+from loadstone.report.terminal import tables
 from loadstone.report.trials import table as trials_table
 from loadstone.report.view import View
 from loadstone.results.export import write_csv
 from loadstone.results.projection import Projection, project
 from loadstone.results.trial_result import TrialResult
+from loadstone.runner.run import line
+from loadstone.statistics.percentile import Bound
 
 P99 = "read.p99"
 
@@ -133,7 +133,7 @@ def test_the_terminal_shows_what_is_known(bound: Bound, shown: str) -> None:
     results = experiment(bounded(bound), question=asking(metrics=("throughput", P99)))
     projected = project(results, Projection())
     console = Console(file=io.StringIO(), width=200, highlight=False)
-    terminal.show(console, judge(projected.results), projected)
+    tables.show(console, judge(projected.results), projected)
     assert isinstance(console.file, io.StringIO)
     said = console.file.getvalue()
     assert shown in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +13,12 @@ import judge_cases_more
 import judge_cases_rate
 from conftest import ROOT
 from judge_support import Case, experiment
-from loadstone.judge.finding import Verdict
+from loadstone.engine.events import Note
+from loadstone.judge import notes
+from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judge import judge
-from loadstone.judge.settings import DEFAULTS
+from loadstone.judge.settings import DEFAULTS, Settings
+from loadstone.results.result_set import Question
 
 PAGES = ROOT / "docs/checks"
 CASES = [*judge_cases.CASES, *judge_cases_load.CASES, *judge_cases_more.CASES, *judge_cases_rate.CASES]
@@ -62,3 +66,13 @@ def test_the_index_names_every_page_and_no_other() -> None:
     linked = re.findall(r"\]\(([\w-]+)\.md\)", (PAGES / "README.md").read_text())
     assert linked == list(DEFAULTS)
     assert {path.stem for path in PAGES.glob("*.md")} == {*DEFAULTS, "README"}
+
+
+def test_checks_are_known_by_the_names_that_they_had() -> None:
+    question = Question(checks={"unlike-hosts": {"memory": 0.5}})
+    assert Settings.of(question).threshold("hosts-differ", "memory") == 0.5
+    note = Note("unlike-hosts", "another machine", "use one")
+    trial = replace(next(iter(experiment().trials)), notes=(note,))
+    [told] = notes.findings(trial, (), ())
+    assert (told.check, told.severity) == ("hosts-differ", Severity.SUSPECT)
+    assert [*notes.findings(trial, ("hosts-differ",), ())] == []

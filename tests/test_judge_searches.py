@@ -10,7 +10,6 @@ from judge_support import Spoil, both, given, sound
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Search
-from loadstone.percentile import Bound
 from loadstone.report.probes import rows
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -20,6 +19,7 @@ from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Sample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import sentence
+from loadstone.statistics.percentile import Bound
 
 LOADS = (1, 2, 4)
 REPEATS = 3

@@ -60,7 +60,7 @@ def test_the_page_cache_called_a_disk_is_impossible_in_each_run_and_on_average()
 
 def test_five_data_nodes_against_three_are_unlike_hosts() -> None:
     judgement = judged("hdfs-read.csv")
-    (found,) = [each for each in judgement.findings if each.check == "unlike-hosts"]
+    (found,) = [each for each in judgement.findings if each.check == "hosts-differ"]
     assert found.message == "px and no-px ran on unlike hosts: data nodes 5 against 3"
     assert all(found in each.findings for each in judgement.comparisons)
 

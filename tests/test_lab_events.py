@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
-from loadstone.event import Interval, Record, Result, Summary
+from loadstone.engine.events import Interval, Record, Result, Summary
+from loadstone.engine.trial import EngineError
 from loadstone.experiment.plan import PlannedTrial
 from loadstone.importers.read import read as imported
-from loadstone.lab import figures
-from loadstone.lab.conduct import Conductor
-from loadstone.lab.course import Course
-from loadstone.lab.phase import Finished
-from loadstone.percentile import Bound, Population
-from loadstone.progress import Phase
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
-from loadstone.trial import EngineError
+from loadstone.runner import figures
+from loadstone.runner.phase import Finished
+from loadstone.runner.progress import Phase
+from loadstone.runner.series import Course
+from loadstone.runner.trial import Conductor
+from loadstone.statistics.percentile import Bound, Population
 
 US, MS = 1_000, 1_000_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
-from loadstone.lab import figures
 from loadstone.results import hlog
+from loadstone.runner import figures
 
 pytestmark = pytest.mark.usefixtures("chosen")
 

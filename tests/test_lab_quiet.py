@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import pytest
 
 from loadstone.experiment.servers import Servers, Started
-from loadstone.lab.quiet import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
-from loadstone.lab.servers import At
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Watched, ticks
+from loadstone.runner.servers import At
+from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
 
 # Busy for as long as its input says, then idle.
 WORKER = """

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
-from loadstone.percentile import Population
 from loadstone.results import hlog
 from loadstone.results.folder import Folder
 from loadstone.results.value import PERCENTILES
+from loadstone.statistics.percentile import Population
 
 pytestmark = pytest.mark.usefixtures("chosen")
 

@@ -13,10 +13,10 @@ from rich.console import Console
 from experiment_support import loaded
 from lab_support import SMALL
 from loadstone.experiment.plan import PlannedTrial, plan
-from loadstone.lab.conduct import Conductor
-from loadstone.lab.run import Run
-from loadstone.progress import PlainLines
 from loadstone.results.folder import Folder
+from loadstone.runner.progress import PlainLines
+from loadstone.runner.run import Run
+from loadstone.runner.trial import Conductor
 from results_support import trial
 
 THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {store: lmdb}").replace(

@@ -23,15 +23,15 @@ from loadstone.experiment.file import load
 from loadstone.experiment.plan import Variant, plan
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
-from loadstone.lab.attached import Hosts
-from loadstone.lab.conduct import engine_share
-from loadstone.lab.hooks import HookError
-from loadstone.lab.quiet import LOOK_S
-from loadstone.lab.servers import RunServers, ServersError
-from loadstone.lab.started import common
 from loadstone.results.folder import Folder
 from loadstone.results.value import Value
-from loadstone.systems.running import Running
+from loadstone.runner.attached import Hosts
+from loadstone.runner.hooks import HookError
+from loadstone.runner.servers import RunServers, ServersError
+from loadstone.runner.settling import LOOK_S
+from loadstone.runner.started import common
+from loadstone.runner.trial import engine_share
+from loadstone.systems.base.running import Running
 from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.lab.started import collections
-from loadstone.lab.watch import Watch
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Servers, Watched, memory
 from loadstone.observe.sockets import Sockets, address, inodes
+from loadstone.runner.started import collections
+from loadstone.runner.watch import Watch
 from systems_support import free_port
 
 SERVER = Path(__file__).parent / "forking_server.py"

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from loadstone.histogram import Histogram
+from loadstone.engine.histogram import Histogram
 from loadstone.importers.run import bucketed
-from loadstone.percentile import BOUNDS, Bound, Percentile, Population, worst
+from loadstone.statistics.percentile import BOUNDS, Bound, Percentile, Population, worst
 
 
 def population(well: int, failed: int = 0, censored: int = 0, bound: int = 5_000) -> Population:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone import provide
-from loadstone.systems import hbase_jars
-from loadstone.systems.system import SystemsError
+from loadstone.systems import provide
+from loadstone.systems.base.system import SystemsError
+from loadstone.systems.hbase import jars
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The versions of HBase's client that were asked for."""
     monkeypatch.delenv(provide.VARIABLE, raising=False)
     versions: list[str] = []
-    monkeypatch.setattr(hbase_jars, "client_class_path", lambda version: versions.append(version))
+    monkeypatch.setattr(jars, "client_class_path", lambda version: versions.append(version))
     return versions
 
 
@@ -46,7 +46,7 @@ def test_a_command_goes_on_without_what_cannot_be_fetched(
         raise SystemsError(f"no jars of {version}", "install maven")
 
     monkeypatch.delenv(provide.VARIABLE, raising=False)
-    monkeypatch.setattr(hbase_jars, "client_class_path", refuse)
+    monkeypatch.setattr(jars, "client_class_path", refuse)
     provide.for_command(["load", "hbase12"])
     assert capsys.readouterr().err == "warning: no jars of 2.6.1-hadoop3; install maven\n"
     with pytest.raises(SystemsError):

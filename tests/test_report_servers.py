@@ -9,14 +9,14 @@ import pytest
 from rich.console import Console
 
 from judge_support import experiment, facts, sound
-from loadstone.commands.servers import servers as on_terminal
-from loadstone.commands.table import needed
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report import html, markdown
 from loadstone.report.sections import sections
 from loadstone.report.servers import by_server, by_variant
 from loadstone.report.table import Table
+from loadstone.report.terminal.servers import servers as on_terminal
+from loadstone.report.terminal.tables import needed
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -143,5 +143,5 @@ def test_the_judge_sees_nodes_and_replication() -> None:
         return of_one(facts(data_nodes=1, replication=1)(trial))
 
     found = {finding.check: finding.message for finding in judge(experiment(both)).all_findings}
-    assert "data nodes 1 against 3" in found["unlike-hosts"]
-    assert found["unlike-promises"] in ("rocksdb keeps replication 1, lmdb 3", "lmdb keeps replication 3, rocksdb 1")
+    assert "data nodes 1 against 3" in found["hosts-differ"]
+    assert found["guarantees-differ"] in ("rocksdb keeps replication 1, lmdb 3", "lmdb keeps replication 3, rocksdb 1")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.event import Note
 from loadstone.results import lines
 from loadstone.results.folder import Folder, find, latest, new_path
 from loadstone.results.result_set import Question

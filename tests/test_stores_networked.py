@@ -23,8 +23,9 @@ from typing import Literal
 import pytest
 
 from conftest import ROOT, Engine, Told
-from loadstone.event import Event, Interval
-from loadstone.systems import postgres, postgres_cluster, unprivileged
+from loadstone.engine.events import Event, Interval
+from loadstone.systems.base import unprivileged
+from loadstone.systems.postgres import cluster, system
 from scripted_relay import Fault, Relay, array
 from systems_support import Up, up
 from trial_support import Start, counts, whole, work
@@ -544,10 +545,10 @@ def redis_without_memory(served: Served, refuse: bool) -> None:
 def postgres_without_right(served: Served, refuse: bool) -> None:
     """The role may not update the table, or may."""
     plan = served.up.running.plan
-    programs = postgres.find(served.up.running.place, plan, unprivileged.user("postgres"))
+    programs = system.find(served.up.running.place, plan, unprivileged.user("postgres"))
     user = plan.settings["user"]
     change = f"REVOKE UPDATE ON usertable FROM {user}" if refuse else f"GRANT UPDATE ON usertable TO {user}"
-    postgres_cluster.ask(programs, "127.0.0.1", plan.settings, change)
+    cluster.ask(programs, "127.0.0.1", plan.settings, change)
 
 
 def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behind, engine: Engine) -> None:

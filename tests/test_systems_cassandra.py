@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.systems import process
-from loadstone.systems.cassandra import Cassandra
-from loadstone.systems.cassandra_files import server
-from loadstone.systems.cassandra_ring import connect
-from loadstone.systems.cassandra_table import make_statements
-from loadstone.systems.cassandra_tools import nodetool
-from loadstone.systems.cql import Cql, RefusedError, UnreachableError
-from loadstone.systems.jvm import collections
-from loadstone.systems.running import Running, ServerState
-from loadstone.systems.system import Place, Plan
+from loadstone.systems.base import process
+from loadstone.systems.base.jvm import collections
+from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.system import Place, Plan
+from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
+from loadstone.systems.cassandra.files import server
+from loadstone.systems.cassandra.ring import connect
+from loadstone.systems.cassandra.system import Cassandra
+from loadstone.systems.cassandra.tables import make_statements
+from loadstone.systems.cassandra.tools import nodetool
 from systems_support import free_port
 from trial_support import READS, Start, counts, whole, work
 

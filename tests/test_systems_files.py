@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.systems.files import cache, debian, maven, program
-from loadstone.systems.system import SystemsError
+from loadstone.systems.base.files import cache, debian, maven, program
+from loadstone.systems.base.system import SystemsError
 
 
 @pytest.fixture

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from hadoop_support import hbase_ports, hdfs_ports, listening
-from loadstone.systems import hadoop_site, hbase_below, hbase_site, process
-from loadstone.systems.hbase import HBase, server
-from loadstone.systems.hbase_jars import client_class_path, server_class_path
-from loadstone.systems.hbase_tables import Tables, split_keys
-from loadstone.systems.plan import plan_of
-from loadstone.systems.running import Running, ServerState
-from loadstone.systems.system import Place, SystemsError
+from loadstone.systems.base import process
+from loadstone.systems.base.plan import plan_of
+from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.system import Place, SystemsError
+from loadstone.systems.hbase import file_system, site
+from loadstone.systems.hbase.jars import client_class_path, server_class_path
+from loadstone.systems.hbase.system import HBase, server
+from loadstone.systems.hbase.tables import Tables, split_keys
+from loadstone.systems.hdfs import hadoop_site
 from systems_support import free_port, systems
 
 MEGABYTE = 1 << 20
@@ -162,7 +164,7 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         assert hbase.figures()["regions.usertable"] == 10
 
         # As if it had been brought up for this HBase.
-        hbase_below.brought(hbase.place).touch()
+        file_system.brought(hbase.place).touch()
         hbase.down()
         assert hdfs.status() == []
         assert not hbase.place.data.exists()
@@ -184,13 +186,13 @@ def test_splits_are_those_of_the_reports() -> None:
 
 def test_modes() -> None:
     system = HBase()
-    assert hbase_site.mode(plan_of(system, 1, {})) == "standalone"
-    assert hbase_site.mode(plan_of(system, 2, {})) == "distributed"
-    assert hbase_site.mode(plan_of(system, 1, {"mode": "distributed"})) == "distributed"
+    assert site.mode(plan_of(system, 1, {})) == "standalone"
+    assert site.mode(plan_of(system, 2, {})) == "distributed"
+    assert site.mode(plan_of(system, 1, {"mode": "distributed"})) == "distributed"
     with pytest.raises(SystemsError, match="a standalone HBase is one node, not 3"):
-        hbase_site.mode(plan_of(system, 3, {"mode": "standalone"}))
+        site.mode(plan_of(system, 3, {"mode": "standalone"}))
     with pytest.raises(SystemsError, match='mode cannot be "distribute"'):
-        hbase_site.mode(plan_of(system, 3, {"mode": "distribute"}))
+        site.mode(plan_of(system, 3, {"mode": "distribute"}))
 
 
 def test_ports() -> None:
@@ -210,15 +212,15 @@ def test_ports() -> None:
 def test_directories_have_a_name_of_their_own_in_what_the_user_named(tmp_path: Path) -> None:
     system, place = HBase(), Place(tmp_path / "hbase", tmp_path / "cache")
     below = {"fs.defaultFS": "hdfs://127.0.0.1:9820", "hadoop.conf": "/nowhere"}
-    plain = hbase_site.directories(place, plan_of(system, 2, {}), below)
+    plain = site.directories(place, plan_of(system, 2, {}), below)
     assert plain.root == plain.wal
     assert plain.root.startswith("hdfs://127.0.0.1:9820/loadstone-hbase-")
     assert not plain.local
-    mixed = hbase_site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "file:///fast/"}), below)
+    mixed = site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "file:///fast/"}), below)
     assert (mixed.root, mixed.wal) == (plain.root, f"file:///fast/{plain.root.rpartition('/')[2]}")
     assert mixed.local
     with pytest.raises(SystemsError, match=r'hbase\.wal\.dir must be a URI, got "fast"'):
-        hbase_site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "fast"}), below)
+        site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "fast"}), below)
 
 
 def test_class_paths_have_one_logger_each() -> None:

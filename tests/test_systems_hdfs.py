@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from hadoop_support import hdfs_ports, listening
-from loadstone.systems import hadoop_http, hadoop_site, hbase_below, process
-from loadstone.systems.hdfs import Hdfs
-from loadstone.systems.plan import plan_of
-from loadstone.systems.running import Running, ServerState
-from loadstone.systems.system import Place, SystemsError
+from loadstone.systems.base import process
+from loadstone.systems.base.plan import plan_of
+from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.system import Place, SystemsError
+from loadstone.systems.hbase import file_system
+from loadstone.systems.hdfs import hadoop_http, hadoop_site
+from loadstone.systems.hdfs.system import Hdfs
 
 SERVERS = ["name-node", "data-node-1", "data-node-2", "data-node-3"]
 MEGABYTE = 1 << 20
@@ -160,9 +162,9 @@ def test_what_hbase_left_is_removed_and_nothing_else(hdfs: Running) -> None:
     for path in ("/loadstone-hbase-1/WALs/a", "/loadstone-hbase-2/WALs/a"):
         write(hdfs, path, b"a")
     base = hdfs.properties()["fs.defaultFS"]
-    hbase_below.remove(f"{base}/loadstone-hbase-1", conf)
+    file_system.remove(f"{base}/loadstone-hbase-1", conf)
     # Not of this name node.
-    hbase_below.remove("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
+    file_system.remove("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
     listed = json.loads(web_hdfs(hdfs, "GET", "/", "op=LISTSTATUS"))["FileStatuses"]["FileStatus"]
     names = {each["pathSuffix"] for each in listed}
     assert "loadstone-hbase-1" not in names

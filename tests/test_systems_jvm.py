@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.systems.jvm import Collections, collections, java, live_heap_bytes, version
-from loadstone.systems.system import SystemsError
+from loadstone.systems.base.jvm import Collections, collections, java, live_heap_bytes, version
+from loadstone.systems.base.system import SystemsError
 
 # Makes garbage, then says what it was told and how often the JVM says that it collected.
 PROBE = """

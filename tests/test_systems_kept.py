@@ -7,11 +7,11 @@ import socket
 
 import pytest
 
-from loadstone.systems import state
-from loadstone.systems.plan import plan_of
+from loadstone.systems.base import state
+from loadstone.systems.base.plan import plan_of
+from loadstone.systems.base.running import Running
+from loadstone.systems.base.system import SystemsError
 from loadstone.systems.registry import system
-from loadstone.systems.running import Running
-from loadstone.systems.system import SystemsError
 from systems_support import free_settings, temporary_root
 from tiny_support import Tiny, tiny
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from loadstone.systems import postgres, postgres_cluster, process, unprivileged
-from loadstone.systems.postgres_cluster import SHARED_MEMORY, Programs
-from loadstone.systems.system import SystemsError
+from loadstone.systems.base import process, unprivileged
+from loadstone.systems.base.system import SystemsError
+from loadstone.systems.postgres import cluster, system
+from loadstone.systems.postgres.cluster import SHARED_MEMORY, Programs
 from systems_support import Up, free_port, systems, temporary_root, up
 from trial_support import READS, Running, Start, counts, whole, work
 
@@ -28,12 +29,12 @@ def server() -> Iterator[Up]:
 
 def programs(server: Up) -> Programs:
     """Those of the server that runs."""
-    return postgres.find(server.running.place, server.running.plan, unprivileged.user("postgres"))
+    return system.find(server.running.place, server.running.plan, unprivileged.user("postgres"))
 
 
 def ask(server: Up, query: str, **changes: str) -> str:
     """What the server answers the role of clients."""
-    return postgres_cluster.ask(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
+    return cluster.ask(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
 
 
 def columns(server: Up, table: str) -> dict[str, str]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from loadstone.systems import open_files
-from loadstone.systems.files import debian
-from loadstone.systems.redis_client import RedisClient, RedisError
+from loadstone.systems.base import open_files
+from loadstone.systems.base.files import debian
+from loadstone.systems.redis.client import RedisClient, RedisError
 from systems_support import Up, free_port, systems, temporary_root, up
 
 # Whatever a configuration file or a shell would trip over.

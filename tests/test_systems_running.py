@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.commands.systems import VERBS
-from loadstone.systems import process, registry
+from loadstone.systems import registry
+from loadstone.systems.base import process
 from systems_support import systems, temporary_root
 from tiny_support import LINE, TINY, Tiny, tiny, until
 

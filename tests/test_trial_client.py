@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from loadstone import trial as trial_module
+from loadstone.engine import trial as trial_module
+from loadstone.engine.events import Interval, Ready, Summary
+from loadstone.engine.trial import EngineError, Trial
 from loadstone.errors import LoadstoneError
-from loadstone.event import Interval, Ready, Summary
-from loadstone.trial import EngineError, Trial
 from trial_support import (
     spec,
 )

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from loadstone.event import CENSORED, Earlier, Interval, Note, Ready, Summary
-from loadstone.histogram import Histogram, decode
-from loadstone.trial import Trial, follow
+from loadstone.engine.events import CENSORED, Earlier, Interval, Note, Ready, Summary
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.trial import Trial, follow
 from trial_support import (
     STORES,
     Running,

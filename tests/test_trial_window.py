@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from conftest import Engine
-from loadstone.event import Earlier, Interval, Ready, Result, Summary, parse
+from loadstone.engine.events import Earlier, Interval, Ready, Result, Summary, parse
 from loadstone.judge.checks import rate_not_held
 from loadstone.judge.settings import Settings
-from loadstone.lab.figures import by_operation, figures
 from loadstone.results.trial_result import TrialResult
+from loadstone.runner.figures import by_operation, figures
 from scripted_relay import FakeRedis, Fault, Relay
 from trial_support import HANGS_SECONDS, rate, spec, work
 from window_support import CLOCKS_NS, percentiles, relayed, responses_of, sums, unix_less_monotonic_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.search.words import percent
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.systems import process
-from loadstone.systems.system import Process
+from loadstone.systems.base import process
+from loadstone.systems.base.system import Process
 from systems_support import Done, environment, free_port, temporary_root
 
 TINY = Path(__file__).parent / "tiny_system.py"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from loadstone import cli
 from loadstone.systems import registry
-from loadstone.systems.plan import whole
-from loadstone.systems.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.base.plan import whole
+from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
 
 HOST = "127.0.0.1"
 
@@ -99,7 +99,7 @@ def main() -> int:
     """The command line."""
     # So that a damaged clock or signal of the machine that starts us is none of ours.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.modules["loadstone.systems.tiny"] = sys.modules[__name__]
+    sys.modules["loadstone.systems.tiny.system"] = sys.modules[__name__]
     registry.SYSTEMS["tiny"] = "Tiny"
     if at := os.environ.get("TINY_DIES_AT_SAVE"):
         die_at_save(int(at))
@@ -108,8 +108,8 @@ def main() -> int:
 
 def die_at_save(number: int) -> None:
     """This process is killed just before it writes its state for that time."""
-    from loadstone.systems import state
-    from loadstone.systems.state import State
+    from loadstone.systems.base import state
+    from loadstone.systems.base.state import State
 
     save, saved = state.save, []
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.event import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse
-from loadstone.histogram import decode
-from loadstone.trial import Spec
+from loadstone.engine.events import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse
+from loadstone.engine.histogram import decode
+from loadstone.engine.trial import Spec
 
 RECORDS = 2_000
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}

@@ -11,10 +11,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from loadstone.event import CENSORED, WELL, Earlier, Interval, Outcome, Ready, Summary
-from loadstone.histogram import Histogram, decode
-from loadstone.lab.figures import by_operation
-from loadstone.percentile import Percentile
+from loadstone.engine.events import CENSORED, WELL, Earlier, Interval, Outcome, Ready, Summary
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.runner.figures import by_operation
+from loadstone.statistics.percentile import Percentile
 from scripted_relay import Relay
 from trial_support import READS, Running, rate, spec, work
 
@@ -80,7 +80,7 @@ class Relayed:
 
     @property
     def failed_if_broken(self) -> bool:
-        """Whether an operation has failed, or its end is not known, if an answer was broken: on a busy machine none may be."""
+        """Whether an operation has failed, or its end is not known, if an answer was broken: maybe none was."""
         return self.summary.failed + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:

@@ -5,7 +5,8 @@ A door starts as fast as Python does: this module imports what only some command
 
 import sys
 
-from loadstone import __version__, engine
+from loadstone import __version__
+from loadstone.engine import program
 from loadstone.errors import LoadstoneError
 
 # The engine's subcommands that a user types; it parses their arguments itself.
@@ -49,10 +50,10 @@ def run(arguments: list[str]) -> int:
         return run_command("search", rest)
     if command in ENGINE_COMMANDS:
         if any(word.startswith("hbase") for word in rest[1:4]):
-            from loadstone import provide
+            from loadstone.systems import provide
 
             provide.for_command(rest)
-        engine.replace_process(arguments)
+        program.replace_process(arguments)
     if command in LAB_COMMANDS:
         return run_command(command, rest)
     if command in ("-h", "--help", "help"):
@@ -110,4 +111,4 @@ options:
   -V, --version  the version
 
 environment:
-  {engine.VARIABLE}  the engine to run instead of the one installed"""
+  {program.VARIABLE}  the engine to run instead of the one installed"""

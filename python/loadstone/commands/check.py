@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from loadstone.commands import table
 from loadstone.commands.opening import open_results
 from loadstone.commands.parser import Parser, guarded
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
+from loadstone.report.terminal import tables
 
 
 @guarded
@@ -25,10 +25,10 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     results = open_results(options.results_at, options.results)
     judgement = judge(results)
-    console = table.terminal()
+    console = tables.terminal()
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
-    for line in table.findings(judgement, whole=options.verbose):
+    for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
     console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.verdict}", markup=False)
     return int(judgement.verdict != Verdict.VALID)

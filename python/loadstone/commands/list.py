@@ -6,7 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from loadstone.commands.parser import Parser, guarded
-from loadstone.commands.table import terminal
+from loadstone.report.terminal.tables import terminal
 from loadstone.results import lines
 from loadstone.results.folder import find
 

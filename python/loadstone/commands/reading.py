@@ -7,9 +7,9 @@ import json
 import math
 from typing import Any
 
-from loadstone.commands import table
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
+from loadstone.report.terminal import tables
 from loadstone.results.projection import Projected, Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.search.probe import Probe
@@ -38,7 +38,7 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     if getattr(options, "json", False):
         print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
     else:
-        table.show(table.terminal(), judgement, projected)
+        tables.show(tables.terminal(), judgement, projected)
     return judgement
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadstone import provide
 from loadstone.commands.parser import Parser, guarded
 from loadstone.errors import LoadstoneError
+from loadstone.systems import provide
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +78,7 @@ def carry_out(loaded: Loaded, wishes: Wishes) -> int:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
     folder = resumed(loaded, planned, wishes.name, wishes.results) if wishes.resume else None
     if folder is None:
-        from loadstone.lab.run import preflight
+        from loadstone.runner.run import preflight
 
         preflight(planned)
         folder = created(loaded, planned, wishes.name, wishes.results)
@@ -101,7 +101,7 @@ def leave(number: int, _: FrameType | None) -> NoReturn:
 
 def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """A new result folder for a run that begins now."""
-    from loadstone.results.environment import environment
+    from loadstone.observe.environment import environment
     from loadstone.results.folder import Folder, new_path
 
     return Folder.create(
@@ -150,9 +150,9 @@ def digests(planned: Plan) -> dict[str, str]:
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:
     """Runs what is missing; returns whether any trial came to nothing. What is done is kept, however this ends."""
     from loadstone.experiment.forecast import estimate, rule_of
-    from loadstone.lab.find import Find
-    from loadstone.lab.run import Run
-    from loadstone.progress import display
+    from loadstone.runner.progress import display
+    from loadstone.runner.run import Run
+    from loadstone.runner.saturation import Find
 
     with folder.locked():
         for said in folder.repair():
@@ -183,9 +183,9 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> boo
 
 def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
     """Judges the folder, prints the tables and writes the report; returns whether something was left undone."""
-    from loadstone.commands import table
     from loadstone.commands.reading import projected_of
     from loadstone.judge.judge import judge
+    from loadstone.report.terminal import tables
 
     results = folder.load()
     if not results.trials:
@@ -193,7 +193,7 @@ def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
         return True
     projected = projected_of(results)
     judgement = judge(results)
-    table.show(table.terminal(), judgement, projected)
+    tables.show(tables.terminal(), judgement, projected)
     if report:
         from loadstone.report.write import write
 

@@ -19,9 +19,9 @@ from loadstone.commands.parser import UsageError, guarded
 from loadstone.results.folder import ROOT
 
 if TYPE_CHECKING:
+    from loadstone.engine.trial import Spec
     from loadstone.experiment.file import Loaded
     from loadstone.experiment.mistake import Mistake, Place
-    from loadstone.trial import Spec
 
 SECONDS, WARMUP_SECONDS = "5", 1.0
 # The search's own options, with what stands for their values in the help.
@@ -124,8 +124,8 @@ def following(word: str, rest: list[str]) -> str:
 
 def spec(line: Line) -> Spec:
     """What the engine makes of YCSB's arguments. Raises LoadstoneError with its own words about them."""
-    from loadstone import engine
-    from loadstone.trial import failure
+    from loadstone.engine import program
+    from loadstone.engine.trial import failure
 
     over = line.options.get("--search")
     if over not in ("clients", "rate"):
@@ -135,7 +135,7 @@ def spec(line: Line) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     # It wants to hear of an end, which is the search's to say.
-    command = [engine.find(), "ycsb", *line.words, "--print-spec", "-p", "maxexecutiontime=1"]
+    command = [program.find(), "ycsb", *line.words, "--print-spec", "-p", "maxexecutiontime=1"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         error = failure(done.returncode, done.stderr.splitlines())
@@ -165,7 +165,7 @@ def experiment(line: Line, spec: Spec) -> Loaded:
 
 def changes(store: str, place: Place) -> Iterator[Mistake]:
     """What a search does to servers, which no copy spares it."""
-    from loadstone.describe import description
+    from loadstone.engine.describe import description
     from loadstone.experiment.mistake import Mistake
 
     if description().networked(store):
@@ -175,7 +175,7 @@ def changes(store: str, place: Place) -> Iterator[Mistake]:
 
 def document(line: Line, spec: Spec) -> dict[str, Any]:
     """The experiment as a file would have it."""
-    from loadstone.describe import description
+    from loadstone.engine.describe import description
     from loadstone.experiment.known import KEYS, OF_A_COMMAND
     from loadstone.experiment.properties import read
     from loadstone.experiment.template import escape
@@ -227,7 +227,7 @@ def window(seconds: str) -> str:
 
 def belongs(key: str, theirs: Set[str]) -> bool:
     """Whether a property is a store's own; a binding (`*`) gets all that the workload does not know."""
-    from loadstone.describe import description
+    from loadstone.engine.describe import description
 
     return key in theirs or (key not in description().properties and any(fnmatchcase(key, each) for each in theirs))
 
@@ -241,7 +241,7 @@ def merged(files: Sequence[str]) -> dict[str, str]:
 
 def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:
     """Where the servers are: what the store's own properties say, which then need not say it."""
-    from loadstone.describe import description
+    from loadstone.engine.describe import description
 
     host, port = description().address(store) or ("", "")
     found: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}

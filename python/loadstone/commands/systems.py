@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.systems import registry
-from loadstone.systems.log import last_lines
-from loadstone.systems.plan import meant
-from loadstone.systems.running import Running, ServerState, all_running
-from loadstone.systems.system import Process, SystemsError
+from loadstone.systems.base.log import last_lines
+from loadstone.systems.base.plan import meant
+from loadstone.systems.base.running import Running, ServerState, all_running
+from loadstone.systems.base.system import Process, SystemsError
 
 # Systems with verbs of their own: `loadstone systems hbase regions`.
 OWN = {"hbase": "loadstone.commands.systems_hbase"}

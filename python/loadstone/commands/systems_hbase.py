@@ -7,12 +7,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from loadstone.commands.parser import Parser, UsageError
-from loadstone.systems.hbase_jars import client_class_path
-from loadstone.systems.hbase_tables import Tables
-from loadstone.systems.plan import meant
+from loadstone.systems.base.plan import meant
+from loadstone.systems.base.running import Running
+from loadstone.systems.base.system import SystemsError
+from loadstone.systems.hbase.jars import client_class_path
+from loadstone.systems.hbase.tables import Tables
 from loadstone.systems.registry import system
-from loadstone.systems.running import Running
-from loadstone.systems.system import SystemsError
 
 USAGE = """\
 usage: loadstone systems hbase create-table TABLE FAMILY [--splits N] [--recreate] [--conf DIR]

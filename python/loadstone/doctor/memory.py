@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loadstone import units
 from loadstone.doctor.check import Check, Seen, unknown
 from loadstone.doctor.machine import Machine
+from loadstone.format import units
 
 SWAPPINESS_MAX = 10
 ENOUGH_BYTES, LEAST_BYTES = 4_000_000_000, 500_000_000

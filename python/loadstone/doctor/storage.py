@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadstone import units
 from loadstone.doctor.check import Check, Seen, unknown
 from loadstone.doctor.machine import Machine
+from loadstone.format import units
 
 ENOUGH_BYTES, LEAST_BYTES = 10_000_000_000, 1_000_000_000
 # What moves each place elsewhere.

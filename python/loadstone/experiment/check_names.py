@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment import template
 from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
 from loadstone.experiment.kinds import shown
@@ -220,15 +220,16 @@ def check_operation(context: Context, path: tuple[str | int, ...], metric: str, 
 
 def check_thresholds(context: Context) -> None:
     """Checks and their thresholds are the judge's."""
-    from loadstone.judge.settings import DEFAULTS
+    from loadstone.judge.settings import DEFAULTS, RENAMED
 
-    for check, thresholds in context.experiment.checks.items():
+    for given, thresholds in context.experiment.checks.items():
+        check = RENAMED.get(given, given)
         if check not in DEFAULTS:
             hint = suggestion(check, list(DEFAULTS), "the checks are")
-            context.wrong(("checks", check), f'there is no check "{check}"', hint)
+            context.wrong(("checks", given), f'there is no check "{check}"', hint)
             continue
         for key in thresholds:
             if key not in DEFAULTS[check]:
                 known = list(DEFAULTS[check])
                 hint = suggestion(key, known, "it has") if known else "it has no thresholds"
-                context.wrong(("checks", check, key), f'{check} has no threshold "{key}"', hint)
+                context.wrong(("checks", given, key), f'{check} has no threshold "{key}"', hint)

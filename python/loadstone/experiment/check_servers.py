@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment import properties, template
 from loadstone.experiment.check_workload import FILE
 from loadstone.experiment.context import Context, Template, rendered
@@ -15,7 +15,7 @@ from loadstone.experiment.mistake import suggestion
 from loadstone.experiment.points import Point
 from loadstone.experiment.system import Over, System
 from loadstone.systems import registry
-from loadstone.systems.system import System as Kind
+from loadstone.systems.base.system import System as Kind
 
 Keys = tuple[str | int, ...]
 # What changes data, with YCSB's default of each (CoreWorkload).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment import points
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
 from loadstone.experiment.kinds import ARRIVALS, DURABILITIES, Scalar, shown

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from loadstone import units
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment.forecast import assumptions, estimate, rule_of, space, span, starts
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.quantity import written
 from loadstone.experiment.servers import Asked, Attached
 from loadstone.experiment.template import spoken
+from loadstone.format import units
+from loadstone.format.quantity import written
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.search.sentence import asked
 

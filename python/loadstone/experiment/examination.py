@@ -10,10 +10,10 @@ from loadstone.experiment import check_find, check_names, check_servers, check_v
 from loadstone.experiment.context import Context
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, Experiment
-from loadstone.experiment.quantity import written
 from loadstone.experiment.shape import shape
 from loadstone.experiment.template import escape
 from loadstone.experiment.tree import Table
+from loadstone.format.quantity import written
 from loadstone.statistics.estimate import REPEATS_MIN
 
 
@@ -104,7 +104,7 @@ def check_directory(context: Context) -> None:
     """An absolute path, so that the experiment means the same elsewhere."""
     given = context.experiment.directory
     if given is None:
-        from loadstone.lab.place import default_directory
+        from loadstone.experiment.directory import default_directory
 
         path = escape(default_directory())
     else:

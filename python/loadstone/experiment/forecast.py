@@ -10,7 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment.servers import Asked, Started
 from loadstone.search import request
 

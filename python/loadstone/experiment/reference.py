@@ -6,21 +6,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment.known import KEYS
-from loadstone.experiment.model import (
-    Compare,
-    Experiment,
-    Find,
-    Load,
-    Measure,
-    Repeats,
-    Vary,
-    Workload,
-)
-from loadstone.experiment.quantity import written
+from loadstone.experiment.model import Compare, Experiment, Find, Load, Measure, Repeats, Vary, Workload
 from loadstone.experiment.shape import flow
 from loadstone.experiment.system import Attach, Hooks, Over, Start, System
+from loadstone.format.quantity import written
 
 PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("systems.NAME", System),

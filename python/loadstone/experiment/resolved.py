@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 
 from loadstone.experiment.model import Experiment, Measure
-from loadstone.experiment.quantity import written
 from loadstone.experiment.word import resolved as meaning
 from loadstone.experiment.word import twofold
+from loadstone.format.quantity import written
 
 # Keys of a system that mean nothing where it has no servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.errors import LoadstoneError
 from loadstone.experiment import reference
 from loadstone.experiment.forms import LONG

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment import template
 from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.known import OVER

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from loadstone.describe import description
+from loadstone.engine.describe import description
 from loadstone.experiment.forms import LONG, repeats_in_full
 from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import KEYS

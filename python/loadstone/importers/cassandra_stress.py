@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.event import Note
+from loadstone.engine.events import Note
 from loadstone.importers.number import grouped, plain
 from loadstone.importers.run import ALL, OPERATIONS, Run, errors
 from loadstone.importers.source import Source

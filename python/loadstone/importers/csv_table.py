@@ -12,14 +12,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loadstone.event import Note
+from loadstone.engine.events import Note
 from loadstone.importers import unit
 from loadstone.importers.number import comma, plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
-from loadstone.percentile import BOUNDS, Bound
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
+from loadstone.statistics.percentile import BOUNDS, Bound
 
 NAME = "csv"
 TITLE = "CSV with the columns variant,repeat,clients,metric,unit,value"

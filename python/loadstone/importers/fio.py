@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from loadstone.event import Note
+from loadstone.engine.events import Note
 from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies
 from loadstone.importers.source import Source
 from loadstone.results.value import PERCENTILES

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from loadstone.event import Note
+from loadstone.engine.events import Note
 from loadstone.importers.number import plain
 from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors
 from loadstone.importers.source import Source

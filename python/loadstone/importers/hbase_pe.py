@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone.event import Note
+from loadstone.engine.events import Note
 from loadstone.importers.number import plain
 from loadstone.importers.run import ALL, OPERATIONS, Run
 from loadstone.importers.source import Source

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from loadstone.event import BESIDE, CENSORED
-from loadstone.histogram import HEADER, Histogram, Layout, decode
+from loadstone.engine.events import BESIDE, CENSORED
+from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
 from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, OPERATIONS, WELL, Run, errors, in_ns, latencies
 from loadstone.importers.source import Source

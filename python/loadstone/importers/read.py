@@ -11,20 +11,10 @@ from itertools import count
 from pathlib import Path
 from types import ModuleType
 
+from loadstone.engine.events import Note
+from loadstone.engine.histogram import Histogram
 from loadstone.errors import LoadstoneError
-from loadstone.event import Note
-from loadstone.histogram import Histogram
-from loadstone.importers import (
-    cassandra_stress,
-    csv_table,
-    fio,
-    go_ycsb,
-    hbase_pe,
-    hlog,
-    testdfsio,
-    ycsb,
-    ycsb_json,
-)
+from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_json
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
 from loadstone.importers.source import MARKS, Source, text_of

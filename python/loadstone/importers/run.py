@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loadstone.event import BESIDE, CENSORED, NOT_YET, Note
-from loadstone.histogram import Histogram, Layout
-from loadstone.percentile import Population
+from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, Note
+from loadstone.engine.histogram import Histogram, Layout
 from loadstone.results.trial_result import Loop, Scalar, Series
 from loadstone.results.value import PERCENTILES, Value
+from loadstone.statistics.percentile import Population
 
 OPERATIONS = "operations"
 # All operations together.

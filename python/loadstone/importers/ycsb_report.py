@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadstone.event import BESIDE, Note
-from loadstone.histogram import Histogram
+from loadstone.engine.events import BESIDE, Note
+from loadstone.engine.histogram import Histogram
 from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, in_ns, latencies
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import Command

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from loadstone.event import BESIDE
+from loadstone.engine.events import BESIDE
 from loadstone.importers.number import comma
 from loadstone.results.trial_result import Series
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge import words
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked

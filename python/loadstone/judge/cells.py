@@ -9,10 +9,10 @@ from loadstone.judge.checks.too_few_samples import NAME, few
 from loadstone.judge.figures import family
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
-from loadstone.percentile import worst
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.centre import summary
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.percentile import worst
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from loadstone.event import CENSORED, NOT_YET, WELL
+from loadstone.engine.events import CENSORED, NOT_YET, WELL
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import statistic
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loadstone.judge.finding import Finding, Verdict, verdict
-from loadstone.percentile import Bound
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
@@ -15,6 +14,7 @@ from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Sample
 from loadstone.search.rule import Rule
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.percentile import Bound
 
 VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims; `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import RENAMED
 from loadstone.results.trial_result import TrialResult
 
 # What a note of a check's name weighs. What is not here is no check's, and a note.
@@ -12,12 +13,13 @@ SEVERITIES = {
     "littles-law": Severity.SUSPECT,
     "generator-limited": Severity.INVALID,
     "rate-not-held": Severity.INVALID,
+    "carried-over": Severity.SUSPECT,
     "clock": Severity.INVALID,
     "not-steady": Severity.SUSPECT,
     "noisy": Severity.SUSPECT,
     "stalled": Severity.SUSPECT,
-    "unlike-hosts": Severity.SUSPECT,
-    "unlike-promises": Severity.INVALID,
+    "hosts-differ": Severity.SUSPECT,
+    "guarantees-differ": Severity.INVALID,
     "interference": Severity.SUSPECT,
     "unverified": Severity.INVALID,
     "lost-segment": Severity.INVALID,
@@ -37,8 +39,9 @@ CHECKS = {
 def findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
     """The notes as findings, unless a check has `found` the same, or has `decided` by figures that there is nothing."""
     for note in trial.notes:
-        check = CHECKS.get(note.name, note.name)
-        known = note.name == check and (check in found or check in decided)
+        name = RENAMED.get(note.name, note.name)
+        check = CHECKS.get(name, name)
+        known = name == check and (check in found or check in decided)
         # The fact, or the trial's end, has said it.
         if known or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue

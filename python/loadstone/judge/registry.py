@@ -11,18 +11,18 @@ from loadstone.judge.checks import (
     clock,
     errors,
     generator_limited,
+    guarantees_differ,
+    hosts_differ,
     impossible,
     incomplete,
     interference,
     littles_law,
+    load_differs,
     lost_segment,
     not_steady,
     page_cache,
     rate_not_held,
     stalled,
-    unlike_hosts,
-    unlike_load,
-    unlike_promises,
     unverified,
 )
 from loadstone.judge.finding import Finding
@@ -56,9 +56,9 @@ SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...]
 # Checks of two variants that are compared. too-few-samples, noisy, incomplete and impossible also look at one variant
 # (loadstone.judge.variants).
 PairCheck = Callable[[Pair, Settings], Iterator[Finding]]
-PAIR: tuple[PairCheck, ...] = (unlike_hosts.check, unlike_load.check, unlike_promises.check)
+PAIR: tuple[PairCheck, ...] = (hosts_differ.check, load_differs.check, guarantees_differ.check)
 # Those of two that did not take turns.
-BETWEEN: tuple[PairCheck, ...] = (unlike_load.between, between_runs.check)
+BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
 # Checks that know everything the engine's note of their name does, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     generator_limited.NAME: generator_limited.decided,

@@ -13,7 +13,6 @@ from loadstone.judge.figures import operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.settings import Settings
-from loadstone.percentile import Bound
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
@@ -22,6 +21,7 @@ from loadstone.search.explore import look
 from loadstone.search.objective import Objective, Term
 from loadstone.search.probe import INVALID_MIN, Sample
 from loadstone.search.rule import Rule
+from loadstone.statistics.percentile import Bound
 
 
 def rule(question: Question) -> Rule | None:

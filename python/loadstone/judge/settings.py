@@ -42,9 +42,9 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "too-few-samples": {"beyond": 10},
     "errors": {"share": 0.001},
     "stalled": {"percentiles": 10, "seconds": 1},
-    "unlike-hosts": {"memory": 0.02},
-    "unlike-load": {},
-    "unlike-promises": {},
+    "hosts-differ": {"memory": 0.02},
+    "load-differs": {},
+    "guarantees-differ": {},
     "interference": {"share": 0.05},
     "unverified": {"not_yet": 0.01},
     "lost-segment": {},
@@ -53,6 +53,8 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "impossible": {"speed": 1, "rounding": 0.01},
     "between-runs": {},
 }
+# What checks were called before; experiment files and results that call them so are still read.
+RENAMED = {"unlike-hosts": "hosts-differ", "unlike-load": "load-differs", "unlike-promises": "guarantees-differ"}
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,13 @@ class Settings:
     @classmethod
     def of(cls, question: Question) -> Settings:
         """The defaults with what the question says otherwise. Raises LoadstoneError for names that there are not."""
-        for name, known in unknown(question.checks):
+        checks = {RENAMED.get(check, check): thresholds for check, thresholds in question.checks.items()}
+        for name, known in unknown(checks):
             close = difflib.get_close_matches(name.rpartition(".")[2], known, 1)
             hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
         return cls(
-            {check: {**defaults, **question.checks.get(check, {})} for check, defaults in DEFAULTS.items()},
+            {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()},
             question.claims,
             question.verify,
             question.at_least,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 
 

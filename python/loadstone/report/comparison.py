@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Comparison, VariantKey
 from loadstone.report import wording

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import Search
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View

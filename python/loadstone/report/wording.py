@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import Comparison
 from loadstone.statistics.estimate import Estimate
 

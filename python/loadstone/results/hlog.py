@@ -6,7 +6,7 @@ end well and `-response` for response times. Values, the column Interval_Max amo
 An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing that was written
 is written again, so an interval can have several lines of one tag: they add up. Those of one file are therefore not in
 the order of time. At the end stand, over the whole window, the operations that never ended, by the tag `READ-CENSORED`:
-values are how long each was waited for. So the file alone tells every percentile (loadstone.percentile).
+values are how long each was waited for. So the file alone tells every percentile (loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from loadstone.event import CENSORED, WELL, Interval, Outcome, Summary
-from loadstone.histogram import Histogram, decode
+from loadstone.engine.events import CENSORED, WELL, Interval, Outcome, Summary
+from loadstone.engine.histogram import Histogram, decode
 
 UNIT = "#[Unit: ns]"
 HEADER = """\

@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from loadstone.percentile import BOUNDS
 from loadstone.results.folder import VERSION
 from loadstone.results.trial_result import SERIES_FIELDS, SERIES_OPTIONAL
+from loadstone.statistics.percentile import BOUNDS
 
 PATH = Path("docs/reference/schemas/results.json")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from loadstone.event import Note
-from loadstone.percentile import BOUNDS
+from loadstone.engine.events import Note
 from loadstone.results.value import Value
+from loadstone.statistics.percentile import BOUNDS
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]

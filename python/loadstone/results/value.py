@@ -5,7 +5,8 @@ A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mea
 headline one: response time with a rate set, service time in a closed loop; where both are known the other stands
 beside it as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
 
-A percentile is of everything that was due (loadstone.percentile), so it may be a lower bound, or beyond every number.
+A percentile is of everything that was due (loadstone.statistics.percentile), so it may be a lower bound, or beyond
+every number.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loadstone.percentile import Bound
+from loadstone.statistics.percentile import Bound
 
 Direction = Literal["higher", "lower"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
-from loadstone.percentile import Bound, worst
+from loadstone.statistics.percentile import Bound, worst
 
 # One trial may be disturbed; two are no accident.
 INVALID_MIN = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.search.decision import Decision
 from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome

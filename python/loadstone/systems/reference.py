@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from loadstone.systems import registry
-from loadstone.systems.system import System
+from loadstone.systems.base.system import System
 
 PAGE = Path("docs/reference/systems.md")
 BEGIN, END = "<!-- generated: settings -->", "<!-- end of generated -->"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 
-from loadstone.systems.plan import meant
-from loadstone.systems.system import System, SystemsError
+from loadstone.systems.base.plan import meant
+from loadstone.systems.base.system import System, SystemsError
 
-# Each in the module of its name, the class beside it.
+# Each in `system.py` of the folder of its name, the class beside it.
 SYSTEMS = {
     "cassandra": "Cassandra",
     "hbase": "HBase",
@@ -21,6 +21,6 @@ def system(name: str) -> System:
     """A system by its name. Raises SystemsError when there is none."""
     if name not in SYSTEMS:
         raise SystemsError(f'there is no system "{name}"', f"{meant(name, SYSTEMS)}there are {', '.join(SYSTEMS)}")
-    module = importlib.import_module(f"loadstone.systems.{name}")
+    module = importlib.import_module(f"loadstone.systems.{name}.system")
     found: System = getattr(module, SYSTEMS[name])()
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge import words
 from loadstone.judge.figures import ALL, failed, family, moved, rank, seconds
 from loadstone.judge.finding import Finding, Severity

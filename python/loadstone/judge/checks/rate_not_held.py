@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge import words
 from loadstone.judge.figures import censored, due
 from loadstone.judge.finding import Finding, Severity

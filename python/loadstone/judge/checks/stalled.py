@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.checks import too_few_samples
 from loadstone.judge.figures import ALL
 from loadstone.judge.finding import Finding, Severity

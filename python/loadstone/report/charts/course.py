@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import (

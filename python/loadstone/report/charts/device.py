@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import rows as frame

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import device

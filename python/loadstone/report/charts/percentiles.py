@@ -8,8 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from loadstone import units
-from loadstone.event import BESIDE
+from loadstone.engine.events import BESIDE
+from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import figure

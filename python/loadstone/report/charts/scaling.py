@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from loadstone import units
+from loadstone.format import units
 from loadstone.judge.judgement import Knee, VariantKey
 from loadstone.report import wording
 from loadstone.report.charts import figure

@@ -1,0 +1,323 @@
+"""Events: what an engine tells about its trial, line by line, and the record that they add up to.
+
+The engine's Rust types are the source (`loadstone-engine schema` writes their JSON Schema). Fields that this version
+does not know are left alone, so that an engine may say more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from loadstone.engine.histogram import Histogram, decode
+
+VERSION = 2
+# Steps that are timed beside the operations and are none themselves.
+BESIDE = frozenset({"CLEANUP", "VERIFY"})
+# What an operation can end with, beside failures, which have statuses of their own: it ended well (a buffered write is
+# taken, and proven by the flush at the end); the record read was still being written, so nothing can be said; or, in a
+# summary only, it never ended and its latency is known to be at least something.
+WELL = frozenset({"OK", "BATCHED_OK"})
+NOT_YET = "NOT_YET"
+CENSORED = "CENSORED"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One kind of operation with one status; histograms in ns, as `loadstone.engine.histogram.decode` takes them.
+
+    With the status CENSORED they are of the times after which nobody waited any more: `response` of all such
+    operations, `service` of those that had been sent.
+    """
+
+    operation: str
+    status: str
+    count: int
+    service: str
+    response: str | None = None
+    # Response less the generator's own lateness: the true response lies between the two.
+    response_lower: str | None = None
+    # Exact, of a summary only.
+    service_ns_sum: int | None = None
+    response_ns_sum: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether these operations ended badly."""
+        return self.status not in WELL and self.status not in (NOT_YET, CENSORED)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What came to an earlier interval since the last event; it adds to that interval."""
+
+    k: int
+    completed: int
+    ended: int
+    good: int
+    late: int
+    failed: int
+    not_yet: int
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The store is open and every client connected."""
+
+    events: int
+    engine: str
+    pid: int
+    store: str
+    durability: str
+    how: str
+    facts: dict[str, str]
+    clients: int
+    driver_ns: float
+    connect_seconds: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One interval of the measured window, from `start_ns` for `length_ns`, counted from 0 by `k`.
+
+    Completions belong to the interval in which they happened. Everything else belongs to the interval in which the
+    operation was due (in a closed loop: sent), so it is not all known yet: `earlier` of later intervals adds to it.
+    """
+
+    k: int
+    start_ns: int
+    length_ns: int
+    unix_ns: int
+    # Operations that ended in this interval, whenever they were due: well, and however.
+    completed: int
+    ended: int
+    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
+    good: int
+    late: int
+    failed: int
+    not_yet: int
+    in_flight: int
+    late_generator: int
+    late_client: int
+    cpu_ns: tuple[int, int]
+    memory_bytes: int
+    outcomes: tuple[Outcome, ...]
+    # At a rate, how many operations were due in it.
+    due: int | None = None
+    earlier: tuple[Earlier, ...] = ()
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the judge should know."""
+
+    name: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Executor:
+    """One thread that drives clients, or the one that conducts the trial, which has none."""
+
+    name: str
+    clients: int
+    cpu_ns: int
+    wall_ns: int
+    # cpu_ns ÷ wall_ns.
+    busy: float
+    # How much too late ticks of 1 ms woke this thread: a histogram, ns.
+    lag: str
+    # For how long it could not run when it was to, ns, at most.
+    held_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock that measured, and how it did against the kernel's."""
+
+    source: str
+    drift_ppm: float
+    jumps: int
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Operations due (in a closed loop: sent) in the warm-up that had not ended when the window began.
+
+    They ended in the window, were never answered, or were never sent; the last lasted `ns_max` into the window.
+    """
+
+    ended: int = 0
+    unanswered: int = 0
+    unsent: int = 0
+    ns_max: int = 0
+
+
+@dataclass(frozen=True)
+class Borders:
+    """The instants of the trial, ns: the warm-up's since the start, the others since the first counted instant.
+
+    A window that is not timed has neither end nor cut-off.
+    """
+
+    warmup_ns: int
+    interval_ns: int
+    window_ns: int | None = None
+    cutoff_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The whole measured window; `end` is `done`, `stopped`, `lease` or `failed`."""
+
+    end: str
+    profile: str
+    start_unix_ns: int
+    # What throughput divides by, and the operations that it counts: those that ended well within it, at a rate no more
+    # than were due in it and did not fail.
+    measured_ns: int
+    completed: int
+    operations: int
+    succeeded: int
+    warmup_operations: int
+    in_flight: int
+    unsent: int
+    late_generator: int
+    late_client: int
+    cpu_ns: tuple[int, int]
+    memory_bytes_max: int
+    device_bytes: tuple[int, int]
+    # Clients whose session did not close: writes that they held back may be lost.
+    unclosed: int
+    executors: tuple[Executor, ...]
+    clock: Clock
+    borders: Borders
+    # Latencies that were longer than a histogram can hold.
+    saturated_values: int
+    outcomes: tuple[Outcome, ...]
+    words: dict[str, str]
+    # At a rate, how many operations were due in the window.
+    due: int | None = None
+    reason: str | None = None
+    wait_client: str | None = None
+    wait_generator: str | None = None
+    settle_seconds: float | None = None
+    not_yet: int = 0
+    carried: Carried = Carried()
+
+    @property
+    def failed(self) -> int:
+        """Operations that ended badly; a read of a record whose insert or delete was under way is none."""
+        return self.operations - self.succeeded - self.not_yet
+
+    @property
+    def censored(self) -> int:
+        """Operations that never ended: sent and not answered, or never sent."""
+        return self.in_flight + self.unsent
+
+    @property
+    def throughput(self) -> float:
+        """Operations that ended well per second of the measured window."""
+        return self.completed * 1e9 / self.measured_ns if self.measured_ns else 0.0
+
+
+Event = Ready | Interval | Note | Summary
+KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
+# What stands in an event's fields, once and as a list.
+PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders, "carried": Carried}
+LISTS: dict[str, type[Any]] = {"outcomes": Outcome, "earlier": Earlier, "executors": Executor}
+# The names of each one's fields, and whether they must be there.
+FIELDS: dict[type[Any], dict[str, bool]] = {
+    kind: {each.name: each.default is dataclasses.MISSING for each in dataclasses.fields(kind)}
+    for kind in (*KINDS.values(), *PARTS.values(), *LISTS.values())
+}
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a trial came to."""
+
+    ready: Ready
+    notes: tuple[Note, ...]
+    summary: Summary
+
+
+@dataclass
+class Record:
+    """What a trial has said so far, without its intervals: an hour of those is for a file, not for memory."""
+
+    ready: Ready | None = None
+    notes: list[Note] = field(default_factory=list)
+    summary: Summary | None = None
+
+    def add(self, event: Event) -> None:
+        """Keeps an event."""
+        match event:
+            case Ready():
+                self.ready = event
+            case Note():
+                self.notes.append(event)
+            case Summary():
+                self.summary = event
+            case Interval():
+                pass
+
+    def result(self) -> Result:
+        """The result of a trial that has ended. Raises ValueError before."""
+        if self.ready is None or self.summary is None:
+            raise ValueError("the trial has no result yet")
+        return Result(self.ready, tuple(self.notes), self.summary)
+
+
+def parse(line: str) -> Event:
+    """Reads one line. Raises ValueError when it is no event of this version."""
+    fields = json.loads(line)
+    kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
+    if kind is None:
+        raise ValueError("it has no known `event`")
+    # First of all: another version's fields may be others.
+    if kind is Ready and fields.get("events", VERSION) != VERSION:
+        raise ValueError(f"its version is {fields['events']}, this is {VERSION}")
+    return made(kind, fields)
+
+
+def made(kind: type[Made], fields: dict[str, Any]) -> Made:
+    """An event or a part of one. Raises ValueError when a field is missing or is no such thing."""
+    given = known(kind, fields)
+    for pair in {"cpu_ns", "device_bytes"} & given.keys():
+        # Of an executor it is one number.
+        if isinstance(given[pair], list):
+            given[pair] = tuple(given[pair])
+    for name, part in PARTS.items():
+        if name in given:
+            given[name] = made(part, given[name])
+    for name, part in LISTS.items():
+        if name in given:
+            given[name] = tuple(made(part, each) for each in given[name])
+    return kind(**given)
+
+
+def known(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a kind. Raises ValueError when one is missing."""
+    if not isinstance(fields, dict):
+        raise ValueError(f"{fields!r:.40} is no {kind.__name__.lower()}")
+    wanted = FIELDS[kind]
+    for name, needed in wanted.items():
+        if needed and name not in fields:
+            raise ValueError(f"it has no `{name}`")
+    return {name: value for name, value in fields.items() if name in wanted}
+
+
+def merged(outcomes: Iterable[Outcome]) -> Histogram:
+    """Service times, ns, of all operations that ended well, added over the outcomes of any intervals or engines."""
+    histogram = Histogram()
+    for outcome in outcomes:
+        if outcome.operation not in BESIDE and outcome.status in WELL:
+            histogram.add(decode(outcome.service))
+    return histogram

@@ -1,0 +1,217 @@
+"""A trial on this machine: an engine process, what it is told, and what it tells.
+
+    with Trial(spec) as trial:
+        for event in trial.events():
+            ...
+
+One thread does it all: while `events` or `follow` waits for the engines it also sends their heartbeats. So a lab that
+hangs, or dies, stops beating, and its engines stop loading by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import IO, Any, Self
+
+from loadstone.engine import program
+from loadstone.engine.events import Event, Record, parse
+from loadstone.errors import LoadstoneError
+
+# How long an engine goes on without a sign of life, unless the spec says otherwise; beats come four times as often.
+LEASE_MS = 10_000
+# An engine gives its clients 5 s to come home and then closes its store. One that needs longer is killed.
+GRACE_SECONDS = 10.0
+LOG_LINES = 200
+# How often whoever waits for events may do something else.
+IDLE_SECONDS = 1.0
+
+Spec = dict[str, Any]
+
+
+class EngineError(LoadstoneError):
+    """An engine ended without a result; `status` is its exit status, negative for a signal."""
+
+    def __init__(self, message: str, hint: str, status: int) -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
+class Trial:
+    """One engine at work. Leaving the `with` block ends it, whatever it is doing."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Starts the engine and hands it the spec. Raises LoadstoneError when there is no engine to run."""
+        self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
+        line = json.dumps(self.spec)
+        self.record = Record()
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.status: int | None = None
+        # Told each line of the engine's that is an event, as it was written.
+        self.heard: Callable[[str], object] | None = None
+        self._beat_seconds = self.spec["lease_ms"] / 4000
+        self._beat_at = time.monotonic() + self._beat_seconds
+        self._parts: dict[int, bytes] = {}
+        path = program.find()
+        try:
+            # A process group of its own: Ctrl-C reaches the lab alone, which then decides what becomes of its engines.
+            self._process = subprocess.Popen(
+                [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
+            )
+        except OSError as error:
+            raise LoadstoneError(
+                f"cannot run {path}: {error.strerror}",
+                "the file may be damaged or built for another machine; run `make`",
+            ) from error
+        self._tell(line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The engine's process."""
+        return self._process.pid
+
+    def start_at(self, unix_ns: int) -> None:
+        """Starts a load that waits for it (`wait_for_start`) at this time: the barrier of many engines."""
+        self._tell(json.dumps({"start_at": unix_ns}))
+
+    def stop(self) -> None:
+        """Ends the load now; the summary of what was done still comes."""
+        self._tell('"stop"')
+
+    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Event]:
+        """The events up to the engine's end; `idle` is called about once a second while it waits for them.
+
+        Raises EngineError after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
+        `failed`) is a result and has a summary: that is no exception.
+        """
+        return (event for _, event in follow(self, idle=idle))
+
+    def close(self) -> None:
+        """Ends the engine if it still runs: takes its lease away, waits, and kills it when it does not go."""
+        # First its output: an engine that writes to a full pipe which nobody reads would never end.
+        for stream in (self._stream("stdout"), self._stream("stderr"), self._stream("stdin")):
+            with contextlib.suppress(OSError):
+                stream.close()
+        try:
+            self.status = self._process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+        except BaseException:
+            self._kill()
+            raise
+
+    def kill(self) -> None:
+        """Ends the engine at once; whoever follows it sees it end without a result. Any thread may."""
+        self._process.kill()
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self.status = self._process.wait()
+
+    def _stream(self, name: str) -> IO[bytes]:
+        stream: IO[bytes] | None = getattr(self._process, name)
+        assert stream is not None, "all three are pipes"
+        return stream
+
+    def _tell(self, line: str) -> None:
+        stdin = self._stream("stdin")
+        # An engine that is gone says why on its other streams.
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(f"{line}\n".encode())
+            stdin.flush()
+
+    def _beat(self, now: float) -> None:
+        if now >= self._beat_at:
+            self._beat_at = now + self._beat_seconds
+            self._tell('"heartbeat"')
+
+    def _lines(self, descriptor: int, chunk: bytes) -> list[str]:
+        """The lines that a chunk completes; an empty chunk is the end, which completes the last."""
+        *whole, rest = (self._parts.pop(descriptor, b"") + chunk).split(b"\n")
+        if chunk:
+            self._parts[descriptor] = rest
+        elif rest:
+            whole.append(rest)
+        return [line.decode(errors="replace") for line in whole]
+
+    def _event(self, line: str) -> Event:
+        try:
+            event = parse(line)
+        except ValueError as error:
+            raise EngineError(
+                f"the engine wrote what is no event: {error}: {line[:80]}",
+                "use the loadstone and loadstone-engine of one installation",
+                1,
+            ) from error
+        self.record.add(event)
+        if self.heard is not None:
+            self.heard(line)
+        return event
+
+    def _finish(self) -> None:
+        self.close()
+        assert self.status is not None, "close() waits for it"
+        summary = self.record.summary
+        if summary is None or (self.status != 0 and summary.end == "done"):
+            raise failure(self.status, list(self.log))
+
+
+def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event]]:
+    """The events of several trials as they come, up to the last one's end. Raises as `Trial.events` does."""
+    idle_at = time.monotonic()
+    with selectors.DefaultSelector() as selector:
+        open_streams = dict.fromkeys(trials, 2)
+        for trial in trials:
+            for name in ("stdout", "stderr"):
+                selector.register(trial._stream(name), selectors.EVENT_READ, (trial, name))
+        while open_streams:
+            wait = min(trial._beat_at for trial in open_streams) - time.monotonic()
+            if idle is not None:
+                wait = min(wait, idle_at + IDLE_SECONDS - time.monotonic())
+            for key, _ in selector.select(max(wait, 0)):
+                trial, name = key.data
+                chunk = os.read(key.fd, 1 << 16)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                    open_streams[trial] -= 1
+                for line in trial._lines(key.fd, chunk):
+                    if name == "stdout":
+                        yield trial, trial._event(line)
+                    else:
+                        trial.log.append(line)
+            now = time.monotonic()
+            if idle is not None and now >= idle_at + IDLE_SECONDS:
+                idle_at = now
+                idle()
+            for trial in list(open_streams):
+                trial._beat(now)
+                if open_streams[trial] == 0:
+                    del open_streams[trial]
+                    trial._finish()
+
+
+def failure(status: int, log: list[str]) -> EngineError:
+    """What an engine without a result died of, by its own last words if it had any."""
+    said = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
+    last = f"its last words: {log[-1]}" if log else "it said nothing"
+    if status < 0:
+        name = signal.Signals(-status).name
+        hint = f"{last}; the kernel's log (dmesg) tells of a lack of memory" if name == "SIGKILL" else last
+        return EngineError(f"the engine was ended by {name}", hint, status)
+    if "error" in said:
+        return EngineError(said["error"], said.get("hint", "the message above is the engine's"), status)
+    return EngineError(f"the engine ended without a result, exit status {status}", last, status)

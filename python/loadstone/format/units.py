@@ -1,0 +1,127 @@
+"""Figures as people read them. Inside, everything is ns, bytes and operations; this is the only place that scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def count(number: float) -> str:
+    """A whole number: 1,234,567."""
+    return f"{number:,.0f}"
+
+
+def rate(operations_per_second: float) -> str:
+    """A rate: 123,456 op/s; below 100 with three digits."""
+    number = count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
+    return f"{number} op/s"
+
+
+def exact_rate(operations_per_second: float) -> str:
+    """A rate that is not scaled or rounded away: 1,770.70 op/s."""
+    return f"{operations_per_second:,.2f} op/s"
+
+
+def share(number: float) -> str:
+    """A share from 0 to 1 in percent with three digits: 2.15 %."""
+    percent = number * 100
+    digits = 0 if abs(percent) >= 99.95 or percent == 0 else 1 if abs(percent) >= 9.995 else 2
+    return f"{percent:.{digits}f} %"
+
+
+def duration(ns: float) -> str:
+    """A length of time with three digits: 1.23 µs."""
+    return scaled(ns, DURATIONS)
+
+
+def size(number_of_bytes: float) -> str:
+    """A number of bytes with three digits, in powers of 1,000: 1.23 GB."""
+    return scaled(number_of_bytes, SIZES)
+
+
+def figure(number: float, unit: str) -> str:
+    """Any figure in its base unit as people read it: op/s unscaled, ns and B scaled, shares in percent."""
+    match unit:
+        case "op/s":
+            return exact_rate(number)
+        case "ns":
+            return duration(number)
+        case "B/op" if 0 < abs(number) < 10:
+            return f"{number:.3g} B/op"
+        case "B" | "B/s" | "B/op":
+            return f"{size(number)}{unit[1:]}"
+        case "share":
+            return share(number)
+        case "operations" | "values":
+            return count(number)
+        case "×":
+            return times(number)
+    return f"{plain(number)} {unit}".strip()
+
+
+def bounded(text: str, bound: str | None) -> str:
+    """A figure that is written already with what is known of it: `≥ 1.20 s`, or `failed` in its place."""
+    return "failed" if bound == "failed" else f"≥ {text}" if bound == "at_least" else text
+
+
+def plain(number: float) -> str:
+    """A number without unit, three digits or more: 1,234, 12.3, 0.00123."""
+    return f"{number:,.0f}" if abs(number) >= 999.5 or number == 0 else f"{number:.3g}"
+
+
+def times(ratio: float) -> str:
+    """A ratio with three digits: 4.56×, 0.219×; figures of which one is 0 or negative have none."""
+    if math.isnan(ratio):
+        return "no ratio"
+    digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
+    return f"{ratio:,.{digits}f}×"
+
+
+def together(numbers: Sequence[float], unit: str) -> list[str]:
+    """Figures of one kind in one unit, that of the smallest, with four digits of it and as many decimals for all."""
+    tables = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
+    least = min((abs(number) for number in numbers if number), default=0.0)
+    if unit not in tables or not least:
+        return [figure(number, unit) for number in numbers]
+    factor, name = next((each for each in tables[unit] if least >= each[0]), tables[unit][-1])
+    digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
+    if unit == "B/op" and least < 10:
+        # As `figure` has them: parts of a byte count where each operation moves few.
+        digits = max(decimals(number) for number in numbers if 0 < abs(number) < 10)
+    name += unit[1:] if unit.startswith("B/") else ""
+    return [f"{number / factor:,.{digits if number else 0}f} {name}" for number in numbers]
+
+
+def decimals(number: float) -> int:
+    """How many decimals a number has with three digits."""
+    exponent = Decimal(f"{number:.3g}").as_tuple().exponent
+    return max(-exponent, 0) if isinstance(exponent, int) else 0
+
+
+def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
+    """A number with three digits in the first unit that it reaches."""
+    # 999.7 would be printed as 1000 with three digits.
+    factor, unit = next((each for each in units if number >= each[0] * 0.9995), units[-1])
+    value = number / factor
+    digits = 0 if value >= 99.95 or factor == 1 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f} {unit}"
+
+
+def clock(seconds: float) -> str:
+    """A time left: 0:07, 12:34, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def sparkline(numbers: Sequence[float], width: int) -> str:
+    """One block a number, as high as its share of the largest; means of neighbours when there are more than `width`."""
+    each = max(-(-len(numbers) // width), 1)
+    means = [sum(part) / len(part) for part in (numbers[at : at + each] for at in range(0, len(numbers), each))]
+    top = max(means, default=0) or 1
+    return "".join(LEVELS[round(mean / top * (len(LEVELS) - 1))] for mean in means)

@@ -1,0 +1,44 @@
+"""guarantees-differ: one side keeps more than the other promises, and pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.pair import Pair
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Scalar
+
+NAME = "guarantees-differ"
+FACTS = {
+    "durability": "durability",
+    "replication": "replication",
+    "replication_acknowledged": "replicas acknowledged",
+    "consistency": "consistency",
+}
+
+
+def check(pair: Pair, _: Settings) -> Iterator[Finding]:
+    """Each promise that differs, as kept; a note where that is what is compared, or where one side says nothing."""
+    for fact, name in FACTS.items():
+        theirs, ours = pair.facts(fact)
+        if set(map(str, theirs)) == set(map(str, ours)):
+            continue
+        if not theirs or not ours:
+            silent = pair.contender if theirs else pair.baseline
+            message = f"{silent} does not say what {name} it keeps, {said(theirs or ours)} on the other side"
+            hint = f"state it: --fact {fact}=…"
+            yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
+            continue
+        message = f"{pair.baseline} keeps {name} {said(theirs)}, {pair.contender} {said(ours)}"
+        if pair.asked(fact):
+            hint = "that is what is compared: read the difference as its price"
+            yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
+        else:
+            hint = f"give both the same {name}, or compare by it"
+            yield Finding(NAME, Severity.INVALID, message, hint, pair.trials)
+
+
+def said(values: list[Scalar]) -> str:
+    """What a side says."""
+    return " and ".join(map(str, values))

@@ -1,0 +1,51 @@
+"""hosts-differ: what is compared did not run on the same hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge import words
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.pair import Pair
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Scalar
+
+NAME = "hosts-differ"
+FACTS = {
+    "data_nodes": "data nodes",
+    "hosts": "hosts",
+    "cpu_model": "processor",
+    "cpus": "processors",
+    "memory_bytes": "memory",
+    "kernel": "kernel",
+}
+
+
+def check(pair: Pair, settings: Settings) -> Iterator[Finding]:
+    """One finding for everything that is unlike; what only one side tells is not."""
+    unlike = [
+        f"{name} {said(fact, theirs)} against {said(fact, ours)}"
+        for fact, name in FACTS.items()
+        for theirs, ours in [pair.facts(fact)]
+        if theirs and ours and not pair.asked(fact) and differ(fact, theirs, ours, settings)
+    ]
+    if unlike:
+        message = f"{pair.baseline} and {pair.contender} ran on unlike hosts: {words.listed(unlike, len(FACTS))}"
+        hint = "run both on the same hosts; else the difference may be the hosts', not the systems'"
+        yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
+
+
+def said(fact: str, values: list[Scalar]) -> str:
+    """What a side says."""
+    return " and ".join(words.fact(fact, value) for value in values)
+
+
+def differ(fact: str, theirs: list[Scalar], ours: list[Scalar], settings: Settings) -> bool:
+    """Whether the sides differ; of memory a little is the kernel's and varies with it."""
+    if fact == "memory_bytes":
+        try:
+            sizes = [float(value) for value in (*theirs, *ours)]
+        except (ValueError, OverflowError):
+            return set(theirs) != set(ours)
+        return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
+    return set(theirs) != set(ours)

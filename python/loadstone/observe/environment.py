@@ -1,0 +1,190 @@
+"""The environment of an experiment: environment.json, everything but the experiment that figures may depend on.
+
+It is made to be shared: no environment variables, no user or host names, no passwords of a command line.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys as python
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from loadstone import __version__
+from loadstone.engine import program
+from loadstone.errors import LoadstoneError
+from loadstone.observe.hardware import hardware, present
+from loadstone.observe.kernel_file import PROC, SYS
+from loadstone.results.trial_result import Scalar
+
+VERSION = 1
+# What computes, draws and reads figures.
+PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich", "scipy", "vl-convert-python")
+# Neither a hanging engine nor a huge repository may hold up an experiment.
+ENGINE_SECONDS = 2.0
+GIT_SECONDS = 0.3
+
+HIDDEN = "***"
+# Names of what is nobody's business. `num_tokens=256` is.
+SECRET = (
+    r"(?:pass(?:word|wd|phrase)?|pwd|token|user(?:[-_.]?name)?|login|auth"
+    r"|(?:api|access|private)[-_.]?key|(?:secret|credential)[\w-]*)"
+)
+SECRET_VALUE = re.compile(rf"{SECRET}[\"']?\s*[=:]\s*(?=\S)", re.IGNORECASE)
+SECRET_FLAG = re.compile(rf"-.*{SECRET}", re.IGNORECASE)
+ADDRESS = re.compile(r"(\w+://)[^/@\s]+@")
+HOMES = re.compile(r"/(home|Users)/[^/\s:=,]+")
+
+
+def environment(
+    directory: Path | None = None,
+    *,
+    name: str = "localhost",
+    arguments: Sequence[str] | None = None,
+    proc: Path = PROC,
+    sys: Path = SYS,
+) -> dict[str, Any]:
+    """What this experiment runs on and with, as JSON; what cannot be known is left out.
+
+    `directory` is where the data will be, `name` what to call this host, `arguments` the command line (this
+    process's by default).
+    """
+    host = hardware(directory, name, proc=proc, sys=sys)
+    return {
+        "environment": VERSION,
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
+        "hosts": [host],
+        "versions": versions(),
+        "git": git(),
+        "command": shareable(python.argv if arguments is None else arguments),
+    }
+
+
+def versions() -> dict[str, Any]:
+    """Loadstone, its program, Python and the packages that take part."""
+    return present(
+        {
+            "loadstone": __version__,
+            "engine": engine_version(),
+            "python": platform.python_version(),
+            "packages": {name: version for name in PACKAGES if (version := package_version(name))},
+        }
+    )
+
+
+def package_version(name: str) -> str | None:
+    """The version of an installed package."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def engine_version() -> str | None:
+    """What the engine says of itself; None if there is none that runs."""
+    try:
+        said = output([program.find(), "--version"], ENGINE_SECONDS)
+    except LoadstoneError:
+        return None
+    return said.strip().removeprefix(program.NAME).strip() or None if said else None
+
+
+def git() -> dict[str, Any] | None:
+    """The commit of the current directory's repository, and whether tracked files differ from it; None outside one."""
+    said = output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
+    if said is None:
+        # In a huge repository the commit alone is still quick.
+        commit = output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
+        return {"commit": commit.strip()} if commit else None
+    lines = said.splitlines()
+    commit = next((line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")), None)
+    # A repository without a commit has "(initial)" here.
+    if commit is None or commit.startswith("("):
+        return None
+    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def output(command: list[str], seconds: float) -> str | None:
+    """What a program prints; None if it is missing, fails or takes too long."""
+    quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, env=quiet)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
+
+
+def shareable(arguments: Sequence[str]) -> list[str]:
+    """A command line for everybody's eyes: the program's bare name, no secrets, no home directories."""
+    told: list[str] = []
+    for at, argument in enumerate(arguments):
+        if at == 0:
+            told.append(os.path.basename(argument))
+            continue
+        argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)
+        if at > 1 and SECRET_FLAG.fullmatch(arguments[at - 1]):
+            told.append(HIDDEN)
+        elif found := SECRET_VALUE.search(argument):
+            # Whatever follows may be part of it.
+            told.append(homeless(argument[: found.end()]) + HIDDEN)
+        else:
+            told.append(homeless(argument))
+    return told
+
+
+def homeless(word: str) -> str:
+    """A word without the name of a user's home directory."""
+    home = os.path.expanduser("~")
+    if len(home) > 1:
+        word = re.sub(re.escape(home) + r"(?=/|$)", "~", word)
+    return HOMES.sub("~", word)
+
+
+def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
+    """What must be alike for figures to be compared (the check `hosts-differ`): facts of a trial.
+
+    `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
+    differ are named with a `+`.
+    """
+    hosts = [host for host in environment.get("hosts", ()) if isinstance(host, Mapping)]
+    found: dict[str, list[Scalar | None]] = {
+        "cpu_model": [part(host, "cpu").get("model") for host in hosts],
+        "cpus": [usable_processors(host) for host in hosts],
+        "memory_bytes": [usable_memory(host) for host in hosts],
+        "kernel": [host.get("kernel") for host in hosts],
+    }
+    facts: dict[str, Scalar] = {"hosts": len(hosts)} if hosts else {}
+    for name, values in found.items():
+        known = list(dict.fromkeys(value for value in values if value is not None))
+        if known:
+            facts[name] = known[0] if len(known) == 1 else " + ".join(str(value) for value in known)
+    return facts
+
+
+def part(host: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of a host's description, empty if it is not there."""
+    found = host.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def usable_processors(host: Mapping[str, Any]) -> Scalar | None:
+    """The processors that may be used at once: online, not forbidden, within the quota."""
+    numbers = (
+        part(host, "cpu").get("processors"),
+        part(host, "cpu").get("usable"),
+        part(host, "limits").get("processors"),
+    )
+    least = min((number for number in numbers if number is not None), default=None)
+    return int(least) if least is not None and least == int(least) else least
+
+
+def usable_memory(host: Mapping[str, Any]) -> Scalar | None:
+    """The memory that may be used, B."""
+    numbers = (part(host, "memory").get("bytes"), part(host, "limits").get("memory_bytes"))
+    return min((number for number in numbers if number is not None), default=None)

@@ -1,0 +1,248 @@
+"""A judgement as tables on a terminal, in the manner of benchstat: medians, intervals, and `~` without evidence."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from loadstone.format import units
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
+from loadstone.report import wording
+from loadstone.report.terminal.probes import searched
+from loadstone.report.terminal.servers import servers
+from loadstone.results.projection import Projected
+from loadstone.results.result_set import natural, variant_name
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.estimate import Estimate
+
+STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
+# A check that fires on more trials than this is told once, with their number.
+MESSAGES_MAX = 3
+PIPE_WIDTH = 200
+
+
+def show(console: Console, judgement: Judgement, projected: Projected) -> None:
+    """Prints the answer, a table for each metric, and the findings."""
+    results = judgement.results
+    if results.question.text:
+        console.print(Text(results.question.text, style="bold"), soft_wrap=True)
+    if judgement.answer:
+        console.print(Text(judgement.answer), soft_wrap=True)
+    for each in judgement.searches:
+        for renderable in searched(each):
+            console.print(renderable, soft_wrap=True)
+
+    def width(table: Table) -> int:
+        return needed(console, table)
+
+    for metric in () if judgement.searches else results.headline_metrics:
+        for part in parts(judgement, projected.table, metric):
+            console.print(metric_table(judgement, projected, metric, part, width, console.width))
+    for used in servers(judgement, width, console.width):
+        console.print(used)
+    for warning in results.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    for renderable in findings(judgement):
+        console.print(renderable, soft_wrap=True)
+
+
+def terminal() -> Console:
+    """Standard output; what is no terminal has room for everything."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    # What files say is text: [/dev/sda] is no markup and :x: no picture.
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def needed(console: Console, table: Table) -> int:
+    """The columns of a terminal that a table takes if nothing is cut."""
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+
+
+def parts(judgement: Judgement, keys: Sequence[str], metric: str) -> list[tuple[tuple[str, Scalar], ...]]:
+    """The values of the table keys for which there is anything of a metric."""
+    found = {picked(variant, keys): None for variant, each in judgement.cells if each == metric}
+    return list(found)
+
+
+def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar], ...]:
+    """A variant's values of some keys, in the order of the keys."""
+    config = dict(variant)
+    return tuple((key, config[key]) for key in keys if key in config)
+
+
+def metric_table(
+    judgement: Judgement,
+    projected: Projected,
+    metric: str,
+    part: tuple[tuple[str, Scalar], ...],
+    width: Callable[[Table], int],
+    limit: int,
+) -> Table:
+    """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
+    cells = {
+        variant: cell
+        for (variant, each), cell in judgement.cells.items()
+        if each == metric and picked(variant, projected.table) == part
+    }
+    title = " ".join([metric, *(f"{key}={value}" for key, value in part)])
+    compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
+    bases = [dict(each.baseline.variant).get(projected.col) for each in compared.values()]
+    baseline = bases[0] if bases else judgement.results.question.baseline
+    grid = Grid(title, projected, cells, figures(judgement, list(cells.values())), compared, baseline)
+    broad = grid.broad()
+    return broad if width(broad) <= limit else grid.long()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One metric's cells, and both ways to lay them out."""
+
+    title: str
+    projected: Projected
+    cells: dict[VariantKey, Cell]
+    texts: dict[VariantKey, str]
+    compared: dict[VariantKey, Comparison]
+    baseline: Scalar | None
+
+    @property
+    def columns(self) -> list[Scalar]:
+        """The values of the compared dimension, the baseline first."""
+        found = list(dict.fromkeys(dict(variant).get(self.projected.col, "") for variant in self.cells))
+        return sorted(found, key=lambda value: (value != self.baseline, natural(value)))
+
+    def empty(self) -> Table:
+        """A table without rows, the row keys its columns."""
+        table = Table(title=self.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        for key in self.projected.row:
+            table.add_column(key, style="cyan", no_wrap=True)
+        return table
+
+    def broad(self) -> Table:
+        """A row for each combination of the row keys, figures and changes side by side."""
+        table = self.empty()
+        rows: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]] = {}
+        for variant in self.cells:
+            row = picked(variant, self.projected.row)
+            rows.setdefault(row, {})[dict(variant).get(self.projected.col, "")] = variant
+        changing = {
+            column for column in self.columns if any(found.get(column) in self.compared for found in rows.values())
+        }
+        for column in self.columns:
+            table.add_column(str(column) or "all", justify="right", no_wrap=True)
+            if column in changing:
+                table.add_column("", no_wrap=True)
+        for row, found in sorted(rows.items(), key=lambda each: natural(each[0])):
+            line: list[str | Text] = [str(value) for _, value in row]
+            for column in self.columns:
+                here = found.get(column)
+                line.append(self.texts[here] if here else "")
+                if column in changing:
+                    line.append(self.change(here))
+            table.add_row(*line)
+        return table
+
+    def long(self) -> Table:
+        """A row for each variant."""
+        table = self.empty()
+        table.add_column(self.projected.col, style="cyan", no_wrap=True)
+        table.add_column("", justify="right", no_wrap=True)
+        if self.compared:
+            table.add_column(f"against {self.columns[0]}", no_wrap=True)
+        order = {value: i for i, value in enumerate(self.columns)}
+        rows = sorted({picked(variant, self.projected.row) for variant in self.cells}, key=natural)
+        for row in rows:
+            variants = [variant for variant in self.cells if picked(variant, self.projected.row) == row]
+            for variant in sorted(variants, key=lambda each: order[dict(each).get(self.projected.col, "")]):
+                value = str(dict(variant).get(self.projected.col, ""))
+                change = [self.change(variant)] if self.compared else []
+                table.add_row(*(str(each) for _, each in row), value, self.texts[variant], *change)
+            table.add_section()
+        return table
+
+    def change(self, variant: VariantKey | None) -> Text:
+        """What a variant is to the baseline of its row; nothing for the baseline itself."""
+        comparison = self.compared.get(variant) if variant else None
+        return change(comparison) if comparison else Text("")
+
+
+def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
+    """Medians in one unit, so that they compare at a glance, with how far their intervals go."""
+    shown = [cell for cell in cells if not cell.withheld]
+    texts = units.together([cell.estimate.value for cell in shown], shown[0].unit) if shown else []
+    trials = judgement.results.variants
+    runs = {
+        cell.variant: judgement.within.get(trials[cell.variant][0].trial)
+        for cell in shown
+        if cell.metric == THROUGHPUT and cell.estimate.n == 1
+    }
+    found = {
+        cell.variant: units.bounded(text, cell.bound) + spread(cell, runs.get(cell.variant))
+        for cell, text in zip(shown, texts, strict=True)
+    }
+    return {**{cell.variant: "withheld" for cell in cells}, **found}
+
+
+def spread(cell: Cell, run: Estimate | None) -> str:
+    """The interval's larger side in percent; of a single run what it knows of itself, else nothing."""
+    if (side := cell.estimate.larger_side) is not None:
+        return f" ±{units.share(side)}"
+    if cell.estimate.n == 1 and run is not None and (side := run.larger_side) is not None:
+        return f" (±{units.share(side)} within the run)"
+    return ""
+
+
+def change(comparison: Comparison) -> Text:
+    """What a contender is to the baseline, with p and n; `~` without evidence."""
+    n = f"n={comparison.ratio.n}"
+    p = wording.chance(comparison) or "p=?"
+    ratio = units.times(comparison.ratio.value)
+    match comparison.claim:
+        case "impossible":
+            return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
+        case "refused":
+            return Text("refused: invalid", style="bold red")
+        case "unranked":
+            return Text(f"not ranked: {comparison.why}", style="yellow")
+        case "none":
+            return Text(f"~ {p} {n}", style="dim")
+    low, high = comparison.ratio.low, comparison.ratio.high
+    interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    if comparison.claim == "told":
+        return Text(f"{ratio}{interval} {n}", style="dim")
+    style = "green" if comparison.claim == "better" else "red"
+    return Text(f"{ratio}{interval} {p} {n}", style=style)
+
+
+def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
+    """Findings by check, the worst first; of those that fire on many trials a few, or the `whole`."""
+    variants = judgement.variants if len(judgement.variants) > 1 else {}
+    whose = {finding: variant_name(key) for key, found in variants.items() for finding in found}
+    by_check: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in judgement.all_findings:
+        by_check.setdefault((finding.severity, finding.check), []).append(finding)
+    lines = []
+    for (severity, check), same in by_check.items():
+        messages = list(dict.fromkeys(worded(finding, whose.get(finding, "")) for finding in same))
+        for message in messages[: len(messages) if whole else MESSAGES_MAX]:
+            name = (f"{check} ", STYLES[severity])
+            lines.append(Text.assemble(name, (f"({severity.name.lower()}) ", "dim"), message))
+        if len(messages) > MESSAGES_MAX and not whole:
+            lines.append(Text(f"  … and {len(messages) - MESSAGES_MAX} more like it", style="dim"))
+        lines.append(Text(f"  hint: {same[0].hint}", style="dim"))
+    return lines
+
+
+def worded(finding: Finding, variant: str) -> str:
+    """A finding's message, with the trial or the variant that it is about."""
+    whose = finding.trials[0] if len(finding.trials) == 1 else variant
+    return f"{whose}: {finding.message}" if whose else finding.message

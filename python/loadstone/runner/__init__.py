@@ -1,0 +1,1 @@
+"""Runs a plan: trials, data sets, servers."""

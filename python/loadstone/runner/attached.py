@@ -1,0 +1,70 @@
+"""Servers of the user's own: asked how they are, and brought back, by the user's commands."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment import template
+from loadstone.experiment.servers import Attached
+from loadstone.runner import hooks
+
+# How long a server may take after `restart` until its `status` is good, and how often that is asked.
+READY_SECONDS = 180.0
+POLL_SECONDS = 1.0
+# What one command may take.
+COMMAND_SECONDS = 600.0
+
+
+class Hosts:
+    """Runs the commands of `attach`; what they say goes to `log`."""
+
+    def __init__(self, how: Attached, log: Path, table: str = "") -> None:
+        self.how = how
+        self._log = log
+        self._table = table
+
+    def up(self) -> bool:
+        """Restarts each server that does not work, and waits for it; True if there was one. Raises LoadstoneError."""
+        broken = self.dead()
+        for host in broken:
+            if not self.how.restart:
+                raise LoadstoneError(f"the server at {host} does not work", f"its status command: {self.how.status}")
+            self._run(self.how.restart, "restart", host)
+        until = time.monotonic() + READY_SECONDS
+        while left := [host for host in broken if not self._works(host)]:
+            if time.monotonic() >= until:
+                raise LoadstoneError(
+                    f"the server at {left[0]} does not work {READY_SECONDS:g} s after its restart",
+                    f"its status command: {self.how.status}",
+                )
+            time.sleep(POLL_SECONDS)
+        return bool(broken)
+
+    def dead(self) -> list[str]:
+        """The hosts whose server does not work; none where there is no command to ask."""
+        return [host for host in self.how.hosts if not self._works(host)]
+
+    def fresh(self) -> None:
+        """Makes the table anew. Raises HookError."""
+        self._run(self.how.fresh, "fresh", self.how.hosts[0])
+
+    def kill(self, host: str) -> None:
+        """Ends the server of a host at once. Raises LoadstoneError."""
+        if not self.how.kill:
+            raise LoadstoneError("nothing says how to end a server", "write `attach: {kill: ssh {host} …}`")
+        self._run(self.how.kill, "kill", host)
+
+    def _works(self, host: str) -> bool:
+        if not self.how.status:
+            return True
+        try:
+            self._run(self.how.status, "status", host)
+        except hooks.HookError:
+            return False
+        return True
+
+    def _run(self, command: str, what: str, host: str) -> None:
+        names = {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}
+        hooks.run([template.render(command, names)], what, names, self._log, COMMAND_SECONDS)

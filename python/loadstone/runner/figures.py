@@ -1,0 +1,229 @@
+"""Figures: what an engine's summary comes to as values, in base units, by the names of loadstone.results.value."""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, WELL, Executor, Outcome, Result, Summary
+from loadstone.engine.histogram import decode
+from loadstone.engine.trial import Spec
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import PERCENTILES, Value
+from loadstone.statistics.percentile import Population
+
+# All operations together.
+ALL = "all"
+# The engine reports its read and its update as well, so in sums over operations it would count twice.
+COMPOSED = "READ-MODIFY-WRITE"
+# That of YCSB's zipfian lengths: the i-th shortest comes i^-theta times as often as the shortest.
+ZIPFIAN_THETA = 0.99
+
+
+# The latencies of an outcome by what stands behind the operation's name: `lower` leaves out what the generator was late
+# itself.
+TIMES: dict[str, Callable[[Outcome], str | None]] = {
+    "response": lambda outcome: outcome.response,
+    # Engines of before say nothing of what never ended.
+    "lower": lambda outcome: outcome.response_lower or (outcome.response if outcome.status == CENSORED else None),
+    "service": lambda outcome: outcome.service,
+}
+
+
+def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
+    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase."""
+    summary = result.summary
+    if summary.measured_ns:
+        yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
+    yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
+    yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
+    # At a rate, what never ended is a sign of too high a rate, which has a check of its own. In a closed loop nobody
+    # asked for more than the store did: a client without an answer is a failure.
+    unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
+    yield Value(f"{prefix}errors", summary.failed + unanswered, "operations", summary.operations)
+    yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
+    if summary.due is not None:
+        yield Value(f"{prefix}due", summary.due, "operations", summary.due)
+    yield Value(f"{prefix}censored", summary.censored, "operations", summary.operations + summary.censored)
+    carried = summary.carried.ended + summary.carried.unanswered + summary.carried.unsent
+    yield Value(f"{prefix}carried", carried, "operations", carried)
+    if carried:
+        yield Value(f"{prefix}carried.max", summary.carried.ns_max, "ns", carried)
+    if summary.settle_seconds is not None:
+        yield Value(f"{prefix}settle", summary.settle_seconds * 1e9, "ns", 1)
+    yield from latencies(summary, prefix)
+    for name, late in (("generator", summary.late_generator), ("client", summary.late_client)):
+        yield Value(f"{prefix}late.{name}", late, "operations", summary.operations)
+    if summary.measured_ns:
+        yield Value(f"{prefix}cpu.engine", sum(summary.cpu_ns) / summary.measured_ns, "processors", 1)
+    yield from executed(summary.executors, prefix)
+    yield Value(f"{prefix}clock.jumps", summary.clock.jumps, "jumps", 1)
+    yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
+    yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
+    yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
+    # The summary's own is the kernel's, which begins with what the lab had when it started the engine.
+    if memory_max:
+        yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
+    yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
+    yield Value(f"{prefix}engine.written", summary.device_bytes[1], "B", 1)
+    yield from verified(summary, prefix)
+
+
+def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
+    """How busy the busiest executor was, and how late the latest woke.
+
+    The conductor has no clients: it is no limit to the load. Where every client has a thread of its own there is no
+    other, and how busy those are only the share of all processors tells.
+    """
+    if busy := [each.busy for each in executors if each.clients]:
+        yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
+    lags = [lag for each in executors if (lag := decode(each.lag)).count]
+    if lags:
+        ticks = sum(lag.count for lag in lags)
+        yield Value(f"{prefix}executor.lag_p99", max(lag.quantile(0.99) for lag in lags), "ns", ticks)
+        yield Value(f"{prefix}executor.lag_max", max(lag.quantile(1) for lag in lags), "ns", ticks)
+
+
+def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
+    """Each operation's latency: response time where there was a rate, with its lower bound and service time beside."""
+    open_loop = any(outcome.response is not None for outcome in summary.outcomes)
+    kinds = ["response", "lower", "service"] if open_loop else ["service"]
+    if not any(outcome.response_lower is not None for outcome in summary.outcomes):
+        kinds = [kind for kind in kinds if kind != "lower"]
+    for kind in kinds:
+        beside = f".{kind}" if open_loop and kind != "response" else ""
+        for operation, (population, mean) in by_operation(summary.outcomes, kind).items():
+            yield from quantiles(f"{prefix}{operation}{beside}", population, mean)
+        if summary.operations and kind != "lower":
+            mean = time_ns(summary.outcomes, kind) / summary.operations
+            yield Value(f"{prefix}{ALL}{beside}.mean", mean, "ns", summary.operations)
+
+
+def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
+    """By operation in lower case, and of all together: everything that was due, and the mean of what ended well, ns.
+
+    A read of a record whose insert or delete was under way has said nothing about the store, and is left out.
+    """
+    found: dict[str, Population] = defaultdict(Population)
+    sums: dict[str, float] = defaultdict(float)
+    for outcome in outcomes:
+        text = TIMES[kind](outcome)
+        if text is None or outcome.status == NOT_YET or not outcome.count:
+            continue
+        one, time = Population(), 0.0
+        if outcome.failed:
+            one.failed = outcome.count
+        elif outcome.status == CENSORED:
+            one.censored = decode(text)
+        else:
+            one.well = decode(text)
+            time = total_ns(outcome, kind)
+        names = [outcome.operation.lower()]
+        # What was never answered has not been reported by its parts.
+        if outcome.operation not in BESIDE and (outcome.operation != COMPOSED or outcome.status == CENSORED):
+            names.append(ALL)
+        for name in names:
+            found[name].add(one)
+            sums[name] += time
+    return {name: (each, sums[name] / each.well.count if each.well.count else 0.0) for name, each in found.items()}
+
+
+def total_ns(outcome: Outcome, kind: str) -> float:
+    """The time that operations took together: exact where the engine says it, else as the histogram has it."""
+    exact = {"service": outcome.service_ns_sum, "response": outcome.response_ns_sum}.get(kind)
+    if exact is not None:
+        return float(exact)
+    text = TIMES[kind](outcome)
+    histogram = decode(text) if text is not None else None
+    return histogram.mean * histogram.count if histogram is not None and histogram.count else 0.0
+
+
+def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
+    """The time that all operations took together, however they ended: what Little's law is about."""
+    ended = (each for each in outcomes if each.count and each.status != CENSORED)
+    return sum(total_ns(each, kind) for each in ended if each.operation not in BESIDE | {COMPOSED})
+
+
+def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:
+    """The figures of a kind of operation; which percentiles have too few values above them is for the judge to say.
+
+    Count, mean and minimum are of what ended well, the percentiles and the maximum of everything that was due.
+    """
+    every = population.count
+    if not every:
+        return
+    if count := population.well.count:
+        yield Value(f"{name}.count", count, "operations", count)
+        yield Value(f"{name}.mean", mean, "ns", count)
+        yield Value(f"{name}.min", population.well.minimum, "ns", count)
+    names = {**PERCENTILES, "max": 1.0}
+    for statistic, found in zip(names, population.percentiles(list(names.values())), strict=True):
+        yield Value(f"{name}.{statistic}", found.value, "ns", every, found.bound)
+
+
+def verified(summary: Summary, prefix: str) -> Iterator[Value]:
+    """How many values were compared with what they must be, and how many were something else."""
+    counts = [(outcome.status, outcome.count) for outcome in summary.outcomes if outcome.operation == "VERIFY"]
+    if counts:
+        total = sum(count for _, count in counts)
+        yield Value(f"{prefix}verified", total, "values", total)
+        yield Value(f"{prefix}wrong", sum(count for status, count in counts if status != "OK"), "values", total)
+
+
+def statuses(summary: Summary) -> dict[str, dict[str, int]]:
+    """How often each operation ended how."""
+    found: dict[str, dict[str, int]] = {}
+    for outcome in (outcome for outcome in summary.outcomes if outcome.count):
+        counts = found.setdefault(outcome.operation, {})
+        counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
+    return found
+
+
+def load(spec: Spec) -> dict[str, Scalar]:
+    """What was to be done, as facts: the records there are, and how often which operation comes."""
+    work = spec["work"]
+    mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
+    total = sum(share for _, share in mix)
+    shares = [f"{share / total * 100:.3g} % {name.replace('_', '-')}" for name, share in mix if share and total]
+    facts = {"records": work.get("records"), "mix": ", ".join(shares)}
+    return {name: value for name, value in facts.items() if value}
+
+
+def payload(spec: Spec, result: Result) -> Iterator[Value]:
+    """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
+
+    `returned` by reads and scans, `stored` by inserts and updates.
+    """
+    work = spec["work"]
+    if work.get("type") != "records":
+        return
+    field = mean_length(work["field_length"])
+    record = work["field_count"] * field
+    read = record if work["read_all_fields"] else field
+    update = record if work["write_all_fields"] else field
+    scanned = mean_length(work["scan_length"]) * read
+    counts: dict[str, int] = defaultdict(int)
+    for outcome in result.summary.outcomes:
+        if outcome.status in WELL:
+            counts[outcome.operation] += outcome.count
+    # A read-modify-write counts as its read and its update as well.
+    returned = counts["READ"] * read + counts["SCAN"] * scanned
+    stored = counts["INSERT"] * record + counts["UPDATE"] * update
+    prefix = "load." if spec["phase"] == "load" else ""
+    yield Value(f"{prefix}returned", returned, "B", counts["READ"] + counts["SCAN"])
+    yield Value(f"{prefix}stored", stored, "B", counts["INSERT"] + counts["UPDATE"])
+
+
+def mean_length(length: dict[str, Any]) -> float:
+    """The mean of a length's distribution."""
+    if "bytes" in length:
+        return float(length["bytes"])
+    if "counts" in length:
+        sizes = [(i + 1) * length["block"] for i in range(len(length["counts"]))]
+        return float(sum(map(operator.mul, sizes, length["counts"])) / max(sum(length["counts"]), 1))
+    if length.get("distribution") == "zipfian":
+        weights = [rank**-ZIPFIAN_THETA for rank in range(1, length["max"] - length["min"] + 2)]
+        return float(sum(map(operator.mul, range(length["min"], length["max"] + 1), weights)) / sum(weights))
+    return float(length["min"] + length["max"]) / 2

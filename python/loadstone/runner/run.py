@@ -1,0 +1,160 @@
+"""A run of an experiment: its trials in random order, block by block, until there are enough of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.model import Experiment
+from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.format import units
+from loadstone.judge.judgement import VariantKey
+from loadstone.observe.environment import environment, fingerprint
+from loadstone.results.folder import Folder
+from loadstone.results.result_set import variant
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
+from loadstone.runner import spec as specs
+from loadstone.runner.datasets import DataSpaces
+from loadstone.runner.progress import Display, Whole
+from loadstone.runner.servers import RunServers, foreseen
+from loadstone.runner.trial import Conductor
+from loadstone.statistics import stopping
+
+# Trials that end without a figure, one after the other, before the run gives up: the next would as well.
+FAILURES_MAX = 3
+# More variants than this are not all tried on the engine before the first trial.
+CHECKED_MAX = 200
+# Why a run stops, by stopping's reasons.
+STOPS = {
+    "narrow": "every interval is as narrow as asked",
+    "at-most": "the most repeats that the file allows are done",
+    "at-least": "all repeats are done",
+}
+
+
+@dataclass
+class Run:
+    """One run, new or resumed, into a folder."""
+
+    experiment: Experiment
+    plan: Plan
+    folder: Folder
+    shown: Display
+    seconds_each: float
+    done: dict[str, TrialResult] = field(default_factory=dict)
+    failures: int = 0
+
+    def go(self) -> str:
+        """Runs every trial that is missing; returns why it stopped. Raises LoadstoneError when it cannot go on."""
+        self.done = {trial.trial: trial for trial in self.folder.load().trials if trial.end == "done"}
+        repeats = self.experiment.repeats
+        planned = set(self.folder.blocks)
+        whole = Whole(self.folder.name, repeats.at_least * len(self.plan.variants), len(self.done), self.seconds_each)
+        self.shown.plan(whole)
+        with self.conducting() as conductor:
+            for number, block in enumerate(self.plan.blocks(), 1):
+                # A block that was begun is ended first: a lost trial of it would leave its variant invalid.
+                if number > repeats.at_least and number not in planned and (reason := self.enough()):
+                    return reason
+                if number not in planned:
+                    self.folder.plan(number, {each.trial: each.variant.config for each in block})
+                whole.trials = max(whole.trials, number * len(self.plan.variants))
+                for each in block:
+                    if each.trial not in self.done:
+                        self.trial(conductor, each)
+                        whole.finish()
+        return self.enough() or self.stopped("at-most")
+
+    @contextmanager
+    def conducting(self) -> Iterator[Conductor]:
+        """Whoever conducts the trials, with everything that they need, which is tidied up at the end."""
+        # A run that is resumed may be on another host, or kernel, than it began on.
+        facts = fingerprint(environment())
+        with DataSpaces(self.folder.identity) as spaces, RunServers(self.folder.identity) as servers:
+            yield Conductor(self.experiment, spaces, self.shown, facts, servers)
+
+    def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
+        """Runs a trial and writes it down. Raises LoadstoneError when too many in a row came to nothing."""
+        self.shown.trial(planned.trial)
+        with self.folder.trial(planned.trial) as files:
+            result = conductor.conduct(planned, files)
+        self.folder.append(result)
+        self.shown.say(line(result), bad=result.end != "done")
+        if result.end == "done":
+            self.done[result.trial] = result
+            self.failures = 0
+            return
+        self.failures += 1
+        last = result.notes[-1] if result.notes else None
+        if self.failures >= FAILURES_MAX:
+            raise LoadstoneError(
+                f"{self.failures} trials in a row came to nothing, the last: {last.message if last else result.end}",
+                (last.hint if last else "see its events") + "; then go on with `loadstone run --resume`",
+            )
+
+    def enough(self) -> str | None:
+        """Why no more repeats are needed, in words, None if some are."""
+        repeats = self.experiment.repeats
+        samples = self.samples.values()
+        reason = stopping.enough(samples, repeats.at_least, repeats.at_most, repeats.until)
+        return None if reason is None else self.stopped(reason)
+
+    def stopped(self, reason: stopping.Reason) -> str:
+        """A reason in words. It is that of the variants that have a figure, so those that have none are counted."""
+        there, every = self.samples, len(self.plan.variants)
+        lacking = sum(variant(each.config) not in there for each in self.plan.variants)
+        have = "has" if lacking == 1 else "have"
+        return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
+
+    @property
+    def samples(self) -> dict[VariantKey, list[float]]:
+        """The throughput of each repeat by variant, op/s; variants of which nothing was done are not there."""
+        found: dict[VariantKey, list[float]] = {}
+        for trial in self.done.values():
+            value = trial.value(THROUGHPUT)
+            if value is not None:
+                found.setdefault(variant(trial.config), []).append(value)
+        return found
+
+
+def line(result: TrialResult) -> str:
+    """A trial in one line."""
+    throughput, p99 = result.value("throughput"), result.values.get("all.p99")
+    if throughput is None:
+        note = result.notes[-1].message if result.notes else ""
+        return f"✗ {result.trial}: {result.end}{': ' if note else ''}{note}"
+    parts = [units.exact_rate(throughput), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
+    errors = result.value("errors") or 0
+    parts.append(f"{units.count(errors)} errors" if errors else "")
+    mark = "✓" if result.end == "done" else f"✗ {result.end}"
+    return f"{mark} {result.trial}: {', '.join(part for part in parts if part)}"
+
+
+def preflight(plan: Plan) -> None:
+    """Has the engine read what every variant asks for, so that no mistake waits for its turn.
+
+    Raises LoadstoneError with all of its complaints.
+    """
+    complaints: dict[str, LoadstoneError] = {}
+    for each in plan.variants[:CHECKED_MAX]:
+        for phase in ("load", "run"):
+            try:
+                specs.door(foreseen(each), phase)
+            except LoadstoneError as error:
+                complaints.setdefault(str(error), error)
+    if complaints:
+        raise SeveralError(list(complaints.values()))
+
+
+class SeveralError(LoadstoneError):
+    """More than one thing is wrong."""
+
+    def __init__(self, errors: list[LoadstoneError]) -> None:
+        super().__init__(str(errors[0].args[0]), errors[0].hint)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))

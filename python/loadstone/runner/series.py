@@ -1,0 +1,87 @@
+"""Course: a trial's intervals, collected while it runs, as a series."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from loadstone.engine.events import BESIDE, WELL, Earlier, Interval, Outcome
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.results.trial_result import Series
+from loadstone.runner.figures import COMPOSED
+
+
+@dataclass
+class Row:
+    """One interval, with what later ones add to it."""
+
+    start_ns: int
+    length_ns: int
+    due: int | None
+    completed: int = 0
+    ended: int = 0
+
+
+class Course:
+    """Collects a trial's intervals into a series.
+
+    An operation belongs to the interval in which it was due, and may end in any later one. What comes is therefore kept
+    as it was sent, a few kB an interval, and decoded once at the end, when nothing is measured any more.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Row] = {}
+        self._failed: dict[int, int] = defaultdict(int)
+        # By interval: response times where there are any, else service times.
+        self._latencies: dict[int, list[str]] = defaultdict(list)
+        # The engine's largest resident memory at the end of any interval, B; 0 before the first.
+        self.memory_max = 0
+
+    def take(self, interval: Interval) -> None:
+        """Adds an interval, and to earlier ones what ended since."""
+        self.memory_max = max(self.memory_max, interval.memory_bytes)
+        self._rows[interval.k] = Row(interval.start_ns, interval.length_ns, interval.due)
+        self._add(interval)
+        for each in interval.earlier:
+            self._add(each)
+
+    def _add(self, part: Interval | Earlier) -> None:
+        """Adds to an interval what came to it."""
+        if row := self._rows.get(part.k):
+            row.completed += part.completed
+            row.ended += part.ended
+        self._failed[part.k] += part.failed
+        self._latencies[part.k] += [latency(outcome) for outcome in part.outcomes if counts(outcome)]
+
+    def series(self) -> Series:
+        """All of them, in their order; one without a length is none."""
+        rows = [(k, row) for k, row in sorted(self._rows.items()) if row.length_ns]
+        quantiles = [self._quantiles(k) for k, _ in rows]
+        due = tuple(row.due for _, row in rows if row.due is not None)
+        return Series(
+            start_seconds=tuple(row.start_ns / 1e9 for _, row in rows),
+            length_seconds=tuple(row.length_ns / 1e9 for _, row in rows),
+            throughput=tuple(row.completed * 1e9 / row.length_ns for _, row in rows),
+            p50_ns=tuple(p50 for p50, _ in quantiles),
+            p99_ns=tuple(p99 for _, p99 in quantiles),
+            failed=tuple(self._failed[k] for k, _ in rows),
+            due=due if len(due) == len(rows) else (),
+            ended=tuple(row.ended for _, row in rows),
+        )
+
+    def _quantiles(self, k: int) -> tuple[float | None, float | None]:
+        """The p50 and the p99 of an interval's operations that ended well, ns."""
+        histogram = Histogram()
+        for text in self._latencies[k]:
+            histogram.add(decode(text))
+        return (histogram.quantile(0.5), histogram.quantile(0.99)) if histogram.count else (None, None)
+
+
+def counts(outcome: Outcome) -> bool:
+    """Whether these operations ended well, and are counted once."""
+    return outcome.status in WELL and outcome.count > 0 and outcome.operation not in BESIDE | {COMPOSED}
+
+
+def latency(outcome: Outcome) -> str:
+    """The headline latency, as it was sent."""
+    return outcome.service if outcome.response is None else outcome.response

@@ -1,0 +1,242 @@
+"""A trial from end to end: prepare, load, settle, warm up, measure, verify, tear down."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from loadstone.engine.describe import description
+from loadstone.engine.events import Note
+from loadstone.engine.trial import EngineError
+from loadstone.experiment.model import Experiment
+from loadstone.experiment.plan import PlannedTrial
+from loadstone.judge.checks import errors
+from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.results.value import Value
+from loadstone.runner import datasets, figures, hooks, phase
+from loadstone.runner import spec as specs
+from loadstone.runner.phase import Finished
+from loadstone.runner.progress import Display
+from loadstone.runner.servers import At, RunServers, ServersError, completed
+from loadstone.runner.watch import Watch
+
+# What a trial that says nothing about its time may take at most, beside its own: loading, settling, closing.
+PATIENCE_SECONDS = 3600.0
+# What the hooks after a trial may take when the whole run is being left: nothing can interrupt them then.
+LEAVING_SECONDS = 60.0
+# What the engine takes.
+SEEDS = 1 << 64
+# A phase, what was seen of the host meanwhile, and where the data were.
+Measured = tuple[Finished, list[Value], dict[str, Scalar]]
+
+
+@dataclass
+class Conductor:
+    """Runs the trials of one experiment."""
+
+    experiment: Experiment
+    spaces: datasets.DataSpaces
+    shown: Display
+    # What holds for every trial: the hosts' fingerprint.
+    facts: Mapping[str, Scalar]
+    servers: RunServers
+
+    def conduct(self, planned: PlannedTrial, files: Path) -> TrialResult:
+        """Runs a trial and writes its files below `files`.
+
+        An engine that ends without a result, or a hook that fails, makes a result that says so. Raises LoadstoneError
+        when what every trial needs is not there.
+        """
+        start = time.time_ns()
+        space = self.spaces.at(planned.variant.directory)
+        directory = space.fresh()
+        at: At | None = None
+        try:
+            self.shown.step("servers")
+            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
+            planned = replace(planned, variant=completed(planned.variant, at))
+            with self._hooked(planned, directory, files):
+                load = self._load(planned, directory, files, at)
+                run, watched, where = self._run(planned, directory, files, at)
+        except EngineError as error:
+            end = "lost" if error.status < 0 else "failed"
+            note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
+            return self._result(planned, {}, start, end=end, notes=(*died(at), note))
+        except (hooks.HookError, ServersError) as error:
+            note = Note("hook" if isinstance(error, hooks.HookError) else "servers", str(error.args[0]), error.hint)
+            return self._result(planned, {}, start, end="failed", notes=(*died(at), note))
+        finally:
+            datasets.remove(directory)
+        self.shown.step("tear down")
+        variant = planned.variant
+        summary = run.result.summary
+        measured = [*(figures.figures(load.result, load.memory_max, "load.") if load else ())]
+        measured += [*figures.figures(run.result, run.memory_max), *watched]
+        if variant.store not in datasets.WITHOUT_DATA:
+            measured += figures.payload(load.spec, load.result) if load else ()
+            measured += figures.payload(run.spec, run.result)
+        networked = description().networked(variant.store)
+        if networked:
+            measured += engine_share(measured, self.facts.get("cpus"))
+        told = at.facts() if at else {}
+        facts = {
+            **told,
+            **run.result.ready.facts,
+            **where,
+            "store": run.result.ready.store,
+            # What servers keep, they know best.
+            "durability": told.get("durability", run.result.ready.durability),
+            "how": run.result.ready.how,
+            "engine": run.result.ready.engine,
+            "profile": summary.profile,
+            "networked": "yes" if networked else "no",
+            **figures.load(run.spec),
+        }
+        notes = [*died(at), *run.result.notes]
+        if at is not None:
+            notes += at.restless()
+            measured += at.values()
+            at.write(files / "servers.json")
+        if summary.saturated_values:
+            message = f"{summary.saturated_values:,} latencies were longer than a histogram holds, which has its most"
+            notes.append(Note("saturated", message, "the highest percentiles and the maximum are lower bounds"))
+        if summary.reason:
+            notes.append(Note("incomplete", f"it ended early: {summary.reason}", "the words are the store's"))
+        (files / "series.json").write_text(json.dumps(run.series.to_json()) + "\n")
+        return self._result(
+            planned,
+            amplified(values(*measured)),
+            start,
+            end=summary.end,
+            notes=tuple(notes),
+            facts=facts,
+            statuses=figures.statuses(summary),
+            loop=run.loop,
+        )
+
+    def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
+        facts = {**self.facts, **dict(more.pop("facts", {}))}  # type: ignore[call-overload]
+        return TrialResult(
+            trial=planned.trial,
+            config=planned.variant.config,
+            repeat=planned.repeat,
+            values=measured,
+            clients=planned.variant.clients,
+            facts=facts,
+            order=planned.order,
+            start_unix_ns=start,
+            **more,  # type: ignore[arg-type]
+        )
+
+    @contextmanager
+    def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
+        """The hooks before; those after run however the trial ends, and what ended it first is what is raised."""
+        variant, log = planned.variant, files / "hooks.log"
+        names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
+        names["results"] = str(files)
+        timeout = self._timeout()
+        try:
+            hooks.run(variant.before(names), "before", names, log, timeout)
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                timeout = min(timeout, LEAVING_SECONDS)
+            with suppress(hooks.HookError):
+                hooks.run(variant.after(names), "after", names, log, timeout)
+            raise
+        hooks.run(variant.after(names), "after", names, log, timeout)
+
+    def _load(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Finished | None:
+        """Loads, or copies what was loaded for another trial; None when the store needs no datasets, or has them."""
+        variant = planned.variant
+        if variant.store in datasets.WITHOUT_DATA or (at is not None and not at.loads):
+            return None
+        settle = self.experiment.measure.settle
+        reuse = self.experiment.load.reuse
+        if not reuse or description().networked(variant.store):
+            seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
+            loaded = self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
+            self.servers.loaded(variant)
+            if settle and at is not None:
+                self.shown.step("settle")
+                at.settle()
+            return loaded
+        space = self.spaces.at(variant.directory)
+        kept = space.loaded(variant.load_key)
+        if not kept.exists():
+            part = kept.with_suffix(".part")
+            datasets.remove(part)
+            # A hook may have put a file system over the directory.
+            part.mkdir(parents=True)
+            spec = specs.load_spec(variant, part, self.experiment.seed % SEEDS, settle=settle)
+            self._loaded(spec, planned, files)
+            part.rename(kept)
+        self.shown.step("copy")
+        space.copy(kept, directory)
+        return None
+
+    def _loaded(self, spec: dict[str, object], planned: PlannedTrial, files: Path) -> Finished:
+        """Loads everything. Raises EngineError where it did not: what is missing then, no trial was to do without."""
+        load = self._phase("load", spec, planned, files, None)
+        summary = load.result.summary
+        if summary.end != "done":
+            reason = f": {summary.reason}" if summary.reason else ""
+            raise EngineError(f"the load ended early{reason}", "the words are the store's", 1)
+        if summary.unclosed:
+            raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
+        return load
+
+    def _run(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Measured:
+        """Measures, and watches the host meanwhile; the file system is flushed before and after."""
+        spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
+        self.shown.step("flush")
+        held = directory if description().keeps_files(planned.variant.store) else None
+        if at is not None:
+            held = at.data
+        with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:
+            run = self._phase("run", spec, planned, files, watch)
+        if at is not None:
+            at.end()
+        summary = run.result.summary
+        return run, list(watch.values(summary.operations + summary.warmup_operations)), watch.facts
+
+    def _phase(
+        self, name: str, spec: dict[str, object], planned: PlannedTrial, files: Path, watch: Watch | None
+    ) -> Finished:
+        self.shown.step("measure" if name == "run" else "load")
+        return phase.run(spec, name, files, self.shown, watch, self._timeout())
+
+    def _seed(self, planned: PlannedTrial) -> int:
+        """Every variant of a block does the same operations; every block does others."""
+        return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
+
+    def _timeout(self) -> float:
+        measure = self.experiment.measure
+        own = measure.warmup + (measure.duration or 0)
+        return self.experiment.timeout or own + PATIENCE_SECONDS
+
+
+def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
+    """How much of the processors that it may use the engine used: with servers, it may be what limits the load."""
+    used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
+    if used is not None and isinstance(processors, int | float) and processors > 0:
+        yield Value("cpu.engine_share", used / processors, "share", 1)
+
+
+def died(at: At | None) -> list[Note]:
+    """A note for each server that has ended since the trial began."""
+    return [*at.died()] if at else []
+
+
+def amplified(measured: dict[str, Value]) -> dict[str, Value]:
+    """Adds write amplification: bytes that reached the device for each byte that operations stored."""
+    stored, device = measured.get("stored"), measured.get("device.written_per_operation")
+    operations = measured.get("operations")
+    if stored and device and operations and stored.value and operations.value:
+        each = stored.value / operations.value
+        measured["write_amplification"] = Value("write_amplification", device.value / each, "×", stored.n)
+    return measured

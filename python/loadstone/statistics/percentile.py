@@ -1,0 +1,97 @@
+"""The one rule by which a percentile is read off, wherever one is shown or compared.
+
+A percentile is over everything that was due (in a closed loop: sent), however it ended. A failed operation never gave
+its answer, so its latency is infinite. One that nobody waited for any longer is censored: its latency is known only to
+be at least as long as it was waited for (Kaplan and Meier, Nonparametric Estimation from Incomplete Observations,
+1958). So each rank is looked up twice, with censored operations at their bounds and with them at infinity: what the two
+have in common is known.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate
+from typing import Literal, get_args
+
+from loadstone.engine.histogram import Histogram
+
+# What a figure is when it is not simply itself: a lower bound, or beyond every number, as its rank is a failed
+# operation's. The number of the latter is that of the slowest operation that did not fail: it ranks nothing.
+Bound = Literal["at_least", "failed"]
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """A percentile in the unit of its histogram, and what is known of it; without a bound it is exact."""
+
+    value: int
+    bound: Bound | None = None
+
+
+@dataclass
+class Population:
+    """All operations of a kind: the latencies of those that ended well, the failed, and the bounds of the censored."""
+
+    well: Histogram = field(default_factory=Histogram)
+    failed: int = 0
+    censored: Histogram = field(default_factory=Histogram)
+
+    @property
+    def count(self) -> int:
+        """How many operations there were."""
+        return self.well.count + self.failed + self.censored.count
+
+    def add(self, other: Population) -> None:
+        """Adds other operations, exactly. Raises ValueError when the buckets of the histograms are others."""
+        self.well.add(other.well)
+        self.failed += other.failed
+        self.censored.add(other.censored)
+
+    def percentiles(self, shares: Sequence[float]) -> list[Percentile]:
+        """Each of several shares (0.99: 99 %) by the rule. Raises ValueError when there was no operation."""
+        if not self.count:
+            raise ValueError("without operations there are no percentiles")
+        lower = Histogram()
+        lower.add(self.well)
+        lower.add(self.censored)
+        known, ended = Ranks(lower), Ranks(self.well)
+        # 0.999 as it is written, not as a float holds it: of 1,000 operations it is the 999th, not the 1,000th.
+        ranks = (max(math.ceil(Fraction(str(share)) * self.count), 1) for share in shares)
+        return [looked_up(rank, known, ended) for rank in ranks]
+
+
+class Ranks:
+    """The values of a histogram by their rank, from 1."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._layout = histogram.layout
+        self._indices = sorted(histogram.counts)
+        self._totals = list(accumulate(histogram.counts[index] for index in self._indices))
+
+    @property
+    def last(self) -> int:
+        """The largest value, 0 where there is none."""
+        return self._layout.highest_equivalent(self._indices[-1]) if self._indices else 0
+
+    def at(self, rank: int) -> int | None:
+        """The value of a rank, rounded up to the end of its bucket; None beyond the last."""
+        at = bisect_left(self._totals, rank)
+        return self._layout.highest_equivalent(self._indices[at]) if at < len(self._indices) else None
+
+
+def looked_up(rank: int, known: Ranks, ended: Ranks) -> Percentile:
+    """A rank's percentile: `known` has censored operations at their bounds, `ended` beyond everything."""
+    value = known.at(rank)
+    if value is None:
+        return Percentile(known.last, "failed")
+    return Percentile(value, None if ended.at(rank) == value else "at_least")
+
+
+def worst(bounds: Sequence[Bound | None]) -> Bound | None:
+    """What is known of several figures together: no more than of the one that is known least."""
+    return next((bound for bound in ("failed", "at_least") if bound in bounds), None)

@@ -1,0 +1,1 @@
+"""What every system is made of: files, processes, ports, state."""

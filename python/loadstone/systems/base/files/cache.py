@@ -1,0 +1,44 @@
+"""The cache: files that are fetched once, below one directory, each entry whole or not there at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from loadstone.systems.base.lock import locked
+
+# Others may have to read what is in it: a server that refuses to be root runs as another user.
+READABLE = 0o755
+
+
+def cache_root() -> Path:
+    """`$LOADSTONE_CACHE`, else `$XDG_CACHE_HOME/loadstone`, else `~/.cache/loadstone`, as for the engine's stores."""
+    named = os.environ.get("LOADSTONE_CACHE")
+    if named:
+        return Path(named).absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "loadstone"
+
+
+def entry(path: Path, fill: Callable[[Path], None]) -> Path:
+    """The directory `path`; if it is not there, `fill` makes it, in an empty one that becomes it when all is done.
+
+    Whoever finds another at it waits, so that nothing is fetched twice.
+    """
+    if path.is_dir():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.with_name(f".{path.name}.lock")):
+        if path.is_dir():
+            return path
+        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            fill(draft)
+            draft.chmod(READABLE)
+            draft.rename(path)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return path

@@ -1,0 +1,120 @@
+"""Debian packages, fetched and unpacked below the cache: nothing is installed, and no root is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from loadstone.systems.base.files import cache, program
+from loadstone.systems.base.system import SystemsError
+
+MISSING = (
+    "see to PATH; on another system than Debian, install the server by its means and name it with --set binary=PATH"
+)
+HINT = "see that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
+# `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; an upgrade has its old version in brackets before.
+INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
+# The loader and the C library of the machine serve: two of them do not mix in one process.
+OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
+
+# A package, as apt wants it: `redis-tools=5:7.0.15-1`.
+Pinned = str
+
+
+def unpacked(packages: Sequence[str], version: str = "", base: Path | None = None) -> Path:
+    """The directory that holds these packages and whatever they need that is not installed, unpacked.
+
+    The first must have a version that begins with `version`. Fetched once below `base`, by default the cache. Raises
+    SystemsError.
+    """
+    name = "-".join([packages[0], *([version] if version else [])])
+    digest = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:8]
+    where = (base or cache.cache_root()) / "debian"
+
+    def fill(draft: Path) -> None:
+        for each in ("apt-get", "apt-cache"):
+            program.require(each, MISSING)
+        dpkg = program.require("dpkg-deb", MISSING)
+        fetched = draft / "packages"
+        fetched.mkdir()
+        fetch(packages, version, where / "apt", fetched)
+        for file in sorted(fetched.glob("*.deb")):
+            program.run([dpkg, "-x", str(file), str(draft)], f"cannot unpack {file.name}", HINT)
+            file.unlink()
+        fetched.rmdir()
+
+    return cache.entry(where / f"{name}-{digest}", fill)
+
+
+def libraries(root: Path) -> str:
+    """The directories of shared libraries in what was unpacked, as LD_LIBRARY_PATH wants them."""
+    found = {path.parent for pattern in ("usr/lib/*/*.so*", "lib/*/*.so*") for path in root.glob(pattern)}
+    # Plug-ins lie in directories of programs, libraries in those of an architecture.
+    return ":".join(str(path) for path in sorted(found) if "-linux-" in path.name)
+
+
+def fetch(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
+    """Downloads packages by the machine's lists; when these are missing or old, by lists of our own."""
+
+    def attempt(options: list[str]) -> None:
+        wanted = closure(packages, version, options)
+        get(["download", *wanted], options, f"cannot fetch {packages[0]}", into)
+
+    def attempt_privately() -> None:
+        options = private_lists(private)
+        get(["update"], options, "cannot fetch the lists of packages", into)
+        attempt(options)
+
+    first_of(lambda: attempt([]), attempt_privately)
+
+
+def first_of(attempt: Callable[[], None], other: Callable[[], None]) -> None:
+    """Does the one, and the other if that fails."""
+    with contextlib.suppress(SystemsError):
+        return attempt()
+    return other()
+
+
+def closure(packages: Sequence[str], version: str, options: list[str]) -> list[Pinned]:
+    """The packages, and those they need that are not installed, each with its version."""
+    first = f"{packages[0]}={candidate(packages[0], version, options)}"
+    pinned = [first, *packages[1:]]
+    simulated = get(["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot have {first}")
+    found: dict[str, Pinned] = {}
+    for line in simulated.splitlines():
+        match = INSTALLATION.match(line)
+        if match and not OF_THE_MACHINE.fullmatch(match[1].partition(":")[0]):
+            found[match[1]] = f"{match[1]}={match[3]}"
+    # Those that are installed already in that version are fetched nevertheless: they are what was asked for.
+    return [*found.values(), *(each for each in pinned if each.partition("=")[0] not in found)]
+
+
+def candidate(package: str, version: str, options: list[str]) -> str:
+    """The newest version of a package that begins so, apart from its epoch. Raises SystemsError."""
+    listed = program.run(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
+    versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
+    for each in versions:
+        upstream = each.partition(":")[2] or each
+        if not version or upstream == version or re.match(re.escape(version) + r"(?![0-9])", upstream):
+            return each
+    raise SystemsError(
+        f"there is no package {package} {version}".rstrip(),
+        f"there is {', '.join(versions)}" if versions else HINT,
+    )
+
+
+def get(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
+    """Runs `apt-get`."""
+    # As root it would fetch as another user, who does not reach a private cache.
+    quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
+    return program.run(["apt-get", *quiet, *options, *arguments], what, HINT, directory)
+
+
+def private_lists(directory: Path) -> list[str]:
+    """Options by which apt has its lists of packages here instead of in the machine's directories."""
+    for part in ("lists/partial", "archives/partial"):
+        (directory / part).mkdir(parents=True, exist_ok=True)
+    return ["-o", f"Dir::State::Lists={directory / 'lists'}", "-o", f"Dir::Cache={directory}"]

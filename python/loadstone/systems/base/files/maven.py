@@ -1,0 +1,90 @@
+"""Jars from Maven repositories, fetched by `mvn` so that a user's own mirrors and proxies apply."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from loadstone.systems.base.files import cache, program
+from loadstone.systems.base.system import SystemsError
+
+MISSING = "apt-get install maven"
+# Maven 3 takes a file with a wrong checksum for granted otherwise, and the cache would keep it.
+FETCH = ("-B", "-q", "--strict-checksums")
+HINT = "see that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
+
+
+def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
+    """Jars of these dependencies and of all that they need at run time, sorted.
+
+    A dependency is `group:artifact:version`, `…:type` and `…:type:classifier` may follow; those to leave out wherever
+    they are needed are `group:artifact`. Fetched once for each exact list. Raises SystemsError.
+    """
+    exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
+    digest = hashlib.sha256(exact.encode()).hexdigest()[:12]
+
+    def fill(draft: Path) -> None:
+        mvn = program.require("mvn", MISSING)
+        pom = draft / "pom.xml"
+        pom.write_text(project(name, dependencies, exclude))
+        goal = [*FETCH, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft / 'lib'}"]
+        program.run([mvn, *goal, "-f", str(pom)], f"cannot fetch the jars of {name}", HINT, draft)
+        if not any((draft / "lib").glob("*.jar")):
+            raise SystemsError(f"mvn fetched no jars of {name}", HINT)
+
+    where = cache.entry(cache.cache_root() / "maven" / f"{name}-{digest}", fill)
+    return sorted((where / "lib").glob("*.jar"))
+
+
+def artifact(coordinates: str) -> Path:
+    """One file, without what it needs: `group:artifact:version:type:classifier`. Raises SystemsError."""
+    parsed = parts(coordinates)
+
+    def fill(draft: Path) -> None:
+        mvn = program.require("mvn", MISSING)
+        goal = [*FETCH, "dependency:copy", f"-Dartifact={':'.join(parsed)}", f"-DoutputDirectory={draft}"]
+        program.run([mvn, *goal, "-Dmdep.useBaseVersion=true"], f"cannot fetch {coordinates}", HINT, draft)
+
+    where = cache.entry(cache.cache_root() / "maven" / "-".join(parsed), fill)
+    found = [path for path in where.iterdir() if path.is_file()]
+    if len(found) != 1:
+        raise SystemsError(f"{where} should hold one file and holds {len(found)}", "remove that directory")
+    return found[0]
+
+
+def project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> str:
+    """A project that is nothing but its dependencies."""
+    left_out = "".join(
+        f"<exclusion><groupId>{escape(group)}</groupId><artifactId>{escape(left)}</artifactId></exclusion>"
+        for group, _, left in (each.partition(":") for each in exclude)
+    )
+    listed = "\n".join(dependency(each, left_out) for each in dependencies)
+    return f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion>
+<groupId>loadstone</groupId><artifactId>{escape(name)}</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>
+{listed}
+</dependencies>
+</project>
+"""
+
+
+def dependency(coordinates: str, exclusions: str) -> str:
+    """One of a project's dependencies."""
+    names = ("groupId", "artifactId", "version", "type", "classifier")
+    values = zip(names, parts(coordinates), strict=False)
+    inside = "".join(f"<{tag}>{escape(value)}</{tag}>" for tag, value in values)
+    return f"<dependency>{inside}<exclusions>{exclusions}</exclusions></dependency>"
+
+
+def parts(coordinates: str) -> list[str]:
+    """Group, artifact, version, type and perhaps classifier. Raises SystemsError."""
+    found = coordinates.split(":")
+    if not 3 <= len(found) <= 5 or not all(found):
+        raise SystemsError(
+            f'"{coordinates}" names no artifact', "write group:artifact:version, then :type and :classifier if needed"
+        )
+    return found if len(found) > 3 else [*found, "jar"]

@@ -1,0 +1,56 @@
+"""Programs of the machine that fetch and unpack: run to their end, their last words told when they fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone.systems.base.system import SystemsError
+
+WORDS = 300
+# As apt, Maven and PostgreSQL write it.
+ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR): ")
+# What a terminal takes as colours (ECMA-48); Maven's batch mode leaves some in.
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def require(program: str, hint: str) -> str:
+    """The path of a program. Raises SystemsError when it is not on PATH."""
+    found = shutil.which(program)
+    if found is None:
+        raise SystemsError(f"{program} is not on PATH", hint)
+    return found
+
+
+def run(
+    argv: Sequence[str],
+    what: str,
+    hint: str,
+    directory: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """What a program prints. Raises SystemsError with `what` failed and the line that tells why."""
+    done = subprocess.run(
+        argv,
+        cwd=directory,
+        # Their messages are looked at, and shown among ours.
+        env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode:
+        raise SystemsError(f"{what}: {reason(done.stderr + done.stdout) or f'exit status {done.returncode}'}", hint)
+    return done.stdout
+
+
+def reason(text: str) -> str:
+    """The line of a program's output that tells why it failed: the first that claims an error, else the last."""
+    lines = [line.strip() for line in COLOUR.sub("", text).splitlines() if line.strip()]
+    errors = [line for line in lines if ERROR.search(line)]
+    return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:WORDS]

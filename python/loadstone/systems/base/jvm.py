@@ -1,0 +1,124 @@
+"""Java: the command line of a server in a virtual machine, and how often and long its collector stopped it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.systems.base.system import SystemsError
+
+# What Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
+OLDEST = 17
+HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
+
+# `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. A line of the same words
+# without a time at its end is the start of a pause, which finer levels write.
+PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
+# What is in use before, after, and the size of the heap: `24M->1M(64M)`.
+LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
+# More than the longest run of lines without one of these.
+TAIL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Collections:
+    """The pauses that a collector's log tells of."""
+
+    # Pauses, not cycles: a concurrent cycle of G1 stops the program more than once.
+    count: int
+    # Their sum, in nanoseconds; the log has microseconds.
+    pause_ns: int
+    # The bytes of the log that are read: `since` of the next look.
+    offset: int
+
+
+def java(
+    heap: str,
+    gc_log: Path | None,
+    class_path: Sequence[Path],
+    main: str,
+    *,
+    options: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    arguments: Sequence[str] = (),
+) -> list[str]:
+    """The words that run a class. `heap` (`1G`) is taken whole from the start, as servers do.
+
+    Class path entries are directories, jars or `lib/*`. Raises SystemsError if there is no Java that is new enough.
+    """
+    words = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
+    if gc_log is not None:
+        # One file: with several, a look that goes on from an offset would miss what was moved away.
+        words.append(f"-Xlog:gc:file={escaped(gc_log)}:time,uptime,level,tags:filecount=0")
+    words += options
+    words += [f"-D{name}={value}" for name, value in (properties or {}).items()]
+    return [*words, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
+
+
+def escaped(path: Path) -> str:
+    """A path as `-Xlog` takes it: quoted, because a colon would end it."""
+    text = str(path)
+    return f'"{text}"' if ":" in text else text
+
+
+def program() -> Path:
+    """The `java` of JAVA_HOME, or else of PATH. Raises SystemsError if it is missing or too old."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        raise SystemsError(f"no java in JAVA_HOME={home}" if home else "java is not installed", HINT)
+    release = version(found)
+    if release < OLDEST:
+        raise SystemsError(f"{found} is Java {release}, but {OLDEST} or newer is needed", HINT)
+    return Path(found)
+
+
+@functools.cache
+def version(program: str) -> int:
+    """The feature release of a `java`: 17. Raises SystemsError if it does not run."""
+    try:
+        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SystemsError(f"{program} does not run: {error}", HINT) from error
+    # Up to 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS puts a line of its own before.
+    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    if match is None:
+        raise SystemsError(f"{program} does not tell its version", HINT)
+    return int(match[1])
+
+
+def collections(gc_log: Path, since: int = 0) -> Collections:
+    """The pauses written to a log from byte `since` on; none while there is no log.
+
+    The log must have been asked for by `java()`. It begins anew when its server does: who was at an offset that the
+    log does not reach any more reads it from its start.
+    """
+    try:
+        with gc_log.open("rb") as log:
+            since = since if since <= log.seek(0, os.SEEK_END) else 0
+            log.seek(since)
+            text = log.read()
+    except FileNotFoundError:
+        return Collections(0, 0, 0)
+    # The last line may be half written: it is left to the next look.
+    whole = text[: text.rfind(b"\n") + 1]
+    pauses = [match for line in whole.splitlines() if (match := PAUSE.search(line))]
+    spent_ns = sum(int(match[1]) * 1_000_000 + int(match[2]) * 1_000 for match in pauses)
+    return Collections(len(pauses), spent_ns, since + len(whole))
+
+
+def live_heap_bytes(gc_log: Path) -> int | None:
+    """What the last collection in a log has left in the heap; None before the first."""
+    try:
+        with gc_log.open("rb") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
+            found = LEFT.findall(log.read())
+    except FileNotFoundError:
+        return None
+    return int(found[-1]) << 20 if found else None

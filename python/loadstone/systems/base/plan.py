@@ -1,0 +1,68 @@
+"""A plan from what a user asks for, and its settings as numbers and choices."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from loadstone.systems.base.system import Plan, System, SystemsError
+
+TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+
+
+def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> Plan:
+    """A plan with defaults filled in. Raises SystemsError for what the system does not know."""
+    # `hbase.*` stands for whatever begins so: a configuration file of the system takes it as it is.
+    open_names = [each.name for each in system.settings if each.name.endswith("*")]
+    known = {each.name: each.default for each in system.settings if each.name not in open_names}
+    for name in settings:
+        if name not in known and not any(fnmatchcase(name, each) for each in open_names):
+            listed = ", ".join(sorted([*known, *open_names]))
+            raise SystemsError(f'{system.name} has no setting "{name}"', f"{meant(name, known)}it has {listed}")
+    nodes = system.nodes[0] if nodes is None else nodes
+    if nodes not in system.nodes:
+        allowed = ", ".join(str(each) for each in system.nodes)
+        raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {allowed}")
+    return Plan(nodes, {**known, **settings})
+
+
+def whole(plan: Plan, name: str, least: int = 0) -> int:
+    """A setting that is a whole number. Raises SystemsError when it is not."""
+    text = plan.settings[name]
+    if not (text.isascii() and text.isdecimal()) or int(text) < least:
+        raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"write --set {name}=NUMBER")
+    return int(text)
+
+
+def truth(plan: Plan, name: str) -> bool:
+    """A setting that is yes or no. Raises SystemsError when it is neither."""
+    text = plan.settings[name]
+    if text not in TRUTHS:
+        raise SystemsError(f'{name} must be yes or no, got "{text}"', f"write --set {name}=yes or --set {name}=no")
+    return TRUTHS[text]
+
+
+def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
+    """A setting that is one of a few words. Raises SystemsError when it is none of them."""
+    text, words = plan.settings[name], [*choices]
+    if text not in words:
+        raise SystemsError(f'{name} cannot be "{text}"', f"{meant(text, words)}it can be {', '.join(words)}")
+    return text
+
+
+def differences(old: Plan, new: Plan) -> str:
+    """What two plans differ in, for a message: `port=7000, not 6379`."""
+    found = [f"{old.nodes} nodes, not {new.nodes}"] if old.nodes != new.nodes else []
+    for name in sorted({*old.settings, *new.settings}):
+        before, after = old.settings.get(name), new.settings.get(name)
+        if before != after:
+            # Messages go to terminals and logs.
+            found.append(name if "password" in name else f"{name}={before}, not {after}")
+    return "; ".join(found)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What was probably meant, as the start of a hint."""
+    near = difflib.get_close_matches(name, [*known], n=1)
+    return f'did you mean "{near[0]}"? ' if near else ""

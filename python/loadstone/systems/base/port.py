@@ -1,0 +1,76 @@
+"""A port: free or not, and who listens on it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from loadstone.systems.base.process import pids
+from loadstone.systems.base.system import Server, SystemsError
+
+LISTENING = "0A"
+
+
+def require_free(servers: Iterable[Server]) -> None:
+    """Raises SystemsError for the first port that a server needs and something else has."""
+    wanted: dict[tuple[str, int], str] = {}
+    for server in servers:
+        for address in [(server.host, server.port), *server.ports]:
+            other = wanted.setdefault(address, server.name)
+            if other != server.name:
+                raise SystemsError(
+                    f"{other} and {server.name} both want port {address[0]}:{address[1]}",
+                    "give one of them another port with --set",
+                )
+            require(server.name, *address)
+
+
+def require(name: str, host: str, port: int) -> None:
+    """Raises SystemsError when `name` cannot listen there."""
+    if not 0 < port < 65536:
+        raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
+    # As servers do: connections that are only waiting to be forgotten are no obstacle.
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+            # Only this finds a listener that shares its port.
+            trial.listen(1)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                who = holder(port)
+                raise SystemsError(
+                    f"port {host}:{port}, which {name} needs, is taken" + (f" by {who}" if who else ""),
+                    "stop that, or take another port: the settings that name one are in --help",
+                ) from error
+            raise SystemsError(
+                f"{name} cannot listen on {host}:{port}: {error.strerror}", "choose another port or address with --set"
+            ) from error
+
+
+def holder(port: int) -> str | None:
+    """Who listens on a port, as `redis-server (pid 12)`; None if that cannot be known."""
+    wanted = f"socket:[{inode}]" if (inode := listener(port)) else None
+    for pid in pids() if wanted else ():
+        with contextlib.suppress(OSError):
+            for handle in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(handle.path) == wanted:
+                        name = Path(f"/proc/{pid}/comm").read_text().strip()
+                        return f"{name} (pid {pid})"
+    return None
+
+
+def listener(port: int) -> str | None:
+    """The inode of the socket that listens on a port (proc_net_tcp)."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == LISTENING and int(words[1].rpartition(":")[2], 16) == port:
+                    return words[9]
+    return None

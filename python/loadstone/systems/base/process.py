@@ -1,0 +1,202 @@
+"""A server's process: started in a session of its own, told apart from any later one with its pid, and ended.
+
+A pid alone is trusted by nothing here: the process that had it may have ended, and the kernel gives pids out again.
+What tells two apart is when they began (field 22 of /proc/PID/stat, proc_pid_stat(5)).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.systems.base.system import Process, Server, SystemsError
+
+# In each server's environment: the directory of its system, and its name. So a server that was started and never
+# written down, because whoever started it was killed in between, is found again.
+SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
+PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
+# After SIGKILL the kernel ends a process soon; one in an uninterruptible wait for its disk may take a while.
+KILL_PATIENCE_S = 30.0
+POLL_S = 0.02
+
+# Those that this process started: one that has ended stays in /proc until it is asked for its exit status.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What /proc/PID/stat says."""
+
+    state: str
+    parent: int
+    session: int
+    started_ticks: int
+
+
+def stat(pid: int) -> Stat | None:
+    """A process that runs or is paused; None if it is gone, or ended and not yet reaped."""
+    child = _children.get(pid)
+    if child is not None:
+        child.poll()
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # Behind the program's name, which may hold anything.
+    words = text.rpartition(")")[2].split()
+    # A process whose first thread has ended still has its ports until the others have, too.
+    if len(words) < 20 or (words[0] in ENDED and int(words[17]) <= 1):
+        return None
+    return Stat(words[0], int(words[1]), int(words[3]), int(words[19]))
+
+
+def alive(process: Process) -> bool:
+    """Whether this very process is there, paused or not."""
+    found = stat(process.pid)
+    return found is not None and found.started_ticks == process.started_ticks
+
+
+def paused(process: Process) -> bool:
+    """Whether it is there and stopped by a signal."""
+    found = stat(process.pid)
+    return found is not None and found.started_ticks == process.started_ticks and found.state in PAUSED
+
+
+def start(server: Server, root: Path, log: Path) -> Process:
+    """Starts a server of the system in `root`; what it says is appended to `log`. Raises SystemsError."""
+    environment = {**os.environ, **server.environment, SYSTEM: str(root), SERVER: server.name}
+    user = pwd.getpwnam(server.user) if server.user and os.geteuid() == 0 else None
+    if user is not None:
+        environment |= {"HOME": str(server.directory or "/"), "USER": user.pw_name, "LOGNAME": user.pw_name}
+    if server.directory is not None:
+        server.directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with log.open("ab") as out:
+            child = subprocess.Popen(
+                [*server.argv],
+                cwd=server.directory,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                # A terminal's Ctrl-C and hang-up are not for servers.
+                start_new_session=True,
+                user=user.pw_uid if user else None,
+                group=user.pw_gid if user else None,
+                extra_groups=[] if user else None,
+            )
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise SystemsError(
+            f"cannot start {server.name}: {server.argv[0]}: {reason}",
+            "see that the file is there and this user may run it",
+        ) from error
+    _children[child.pid] = child
+    # Not reaped yet, so the entry is there even if it has ended already.
+    words = Path(f"/proc/{child.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return Process(server.name, f"{server.host}:{server.port}", child.pid, int(words[19]))
+
+
+def exit_status(process: Process) -> int | None:
+    """What it ended with, negative for a signal; None if it has not, or another process started it."""
+    child = _children.get(process.pid)
+    return None if child is None else child.poll()
+
+
+def send(process: Process, number: signal.Signals) -> bool:
+    """Sends a signal to this very process, never to another that has its pid by now; False if it is gone."""
+    try:
+        # While we hold this, a signal sent through it reaches the process that we look at next, or nobody.
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if not alive(process):
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        raise SystemsError(
+            f"cannot send {number.name} to {process.name} (pid {process.pid}): {error.strerror}",
+            "it belongs to another user; run this command as the one who started it",
+        ) from error
+    finally:
+        os.close(handle)
+    return True
+
+
+def tree(process: Process) -> list[Process]:
+    """The process and whatever descends from it or shares its session; nothing if it is gone."""
+    if not alive(process):
+        return []
+    table = {pid: found for pid in pids() if (found := stat(pid)) is not None}
+    inside = {process.pid}
+    while more := {
+        pid
+        for pid, each in table.items()
+        if pid not in inside and (each.parent in inside or each.session == process.pid)
+    }:
+        inside |= more
+    below = [Process(process.name, process.address, pid, table[pid].started_ticks) for pid in sorted(inside & {*table})]
+    return [process, *(each for each in below if each.pid != process.pid)]
+
+
+def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
+    """Ends processes and their descendants: `stop`, and SIGKILL for those there after `patience_s`; 0 kills at once.
+
+    Raises SystemsError when one cannot be ended.
+    """
+    everyone = [member for process in processes for member in tree(process)]
+    if patience_s > 0:
+        for process in processes:
+            send(process, stop)
+            # A paused process handles nothing.
+            send(process, signal.SIGCONT)
+        wait_gone(processes, patience_s)
+        # Those that it started meanwhile.
+        everyone += [member for process in processes for member in tree(process)]
+    for member in everyone:
+        send(member, signal.SIGKILL)
+    left = wait_gone(everyone, KILL_PATIENCE_S)
+    if left:
+        raise SystemsError(
+            f"{left[0].name} (pid {left[0].pid}) is still there {KILL_PATIENCE_S:g} s after SIGKILL",
+            f"the kernel waits for something it does: see /proc/{left[0].pid}/stack, then try again",
+        )
+
+
+def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
+    """Waits until none is there any more; those that are at the end."""
+    left, until = [*processes], time.monotonic() + seconds
+    while left := [each for each in left if alive(each)]:
+        if time.monotonic() >= until:
+            break
+        time.sleep(POLL_S)
+    return left
+
+
+def marked(root: Path) -> list[Process]:
+    """Processes of the system in `root` by their environment, recorded or not; each has its server's name."""
+    found = []
+    wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
+    for pid in pids():
+        one = stat(pid)
+        with contextlib.suppress(OSError):
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if one else []
+            if one and wanted in variables:
+                server = next((each.removeprefix(name) for each in variables if each.startswith(name)), b"?")
+                found.append(Process(server.decode(errors="replace"), "", pid, one.started_ticks))
+    return found
+
+
+def pids() -> list[int]:
+    """Every process there is."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -1,0 +1,321 @@
+"""A system on this machine: its servers started, found again by any later command, and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+
+from loadstone.systems import registry
+from loadstone.systems.base import port, process, state
+from loadstone.systems.base.files.cache import READABLE, cache_root
+from loadstone.systems.base.lock import locked
+from loadstone.systems.base.plan import differences, meant, plan_of
+from loadstone.systems.base.starting import Say, Starting, silent
+from loadstone.systems.base.state import State
+from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
+
+# For a server that nobody wrote down, and whose own patience is therefore not known.
+PATIENCE_S = 30.0
+
+
+class ServerState(StrEnum):
+    """What becomes of a server."""
+
+    UP = "up"
+    STARTING = "starting"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+def systems_root() -> Path:
+    """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`."""
+    named = os.environ.get("LOADSTONE_SYSTEMS")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local/state") / "loadstone/systems"
+
+
+def all_running(root: Path | None = None) -> list[Running]:
+    """Every system that was started and not taken down."""
+    base = root or systems_root()
+    return [Running(name, base) for name in registry.SYSTEMS if (base / name / state.FILE).exists()]
+
+
+class Running:
+    """One system below a root; there may be none of its servers yet."""
+
+    def __init__(self, system: str | System, root: Path | None = None) -> None:
+        self.system = registry.system(system) if isinstance(system, str) else system
+        # One spelling: servers are found again by it.
+        self.place = Place((root or systems_root()).resolve() / self.system.name, cache_root())
+
+    @property
+    def name(self) -> str:
+        """The system's name."""
+        return self.system.name
+
+    def up(
+        self,
+        nodes: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        say: Say = silent,
+        *,
+        owner: str = "",
+    ) -> None:
+        """Starts the system; of one that was started so already, only the servers that have died.
+
+        `owner` is written down, so that others leave it alone.
+        Servers run on when this process ends. When it comes to nothing, exactly what this call started is ended.
+        Raises LoadstoneError, also when it is up with other settings.
+        """
+        plan = plan_of(self.system, nodes, settings or {})
+        with self._files(), self._locked(say):
+            before = self._state()
+            if before is not None and before.plan != plan:
+                what = "is up" if before.started else "has data that were kept"
+                raise SystemsError(
+                    f"{self.name} {what} with other settings: {differences(before.plan, plan)}",
+                    f"`loadstone systems down {self.name}` first, or ask for the same",
+                )
+            if before is not None and before.complete and self._all_alive(before):
+                self.resume()
+                return
+            self._up(before, State(plan, owner=owner), say)
+
+    def _up(self, before: State | None, new: State, say: Say) -> None:
+        begin = before if before is not None and before.processes else new
+        self._end_unrecorded(begin)
+        for directory in (self.place.root, self.place.data, self.place.logs):
+            directory.mkdir(parents=True, exist_ok=True)
+            directory.chmod(READABLE)
+        starting = Starting(self.system, self.place, replace(begin, complete=False), say)
+        try:
+            starting.save()
+            self.resume()
+            say(f"{self.name}: fetching its files, if they are not there, and writing its configuration")
+            stages = self._stages(new.plan)
+            wanted = [server for servers in stages for server in servers if not self._is_alive(begin, server.name)]
+            port.require_free(wanted)
+            starting.stages(stages, [server.name for server in wanted])
+            starting.state = replace(starting.state, complete=True)
+            starting.save()
+        except BaseException:
+            starting.undo()
+            # Interrupted between the start of a server and the note of it.
+            self._end_unrecorded(starting.state)
+            if before is None:
+                self._forget()
+            raise
+
+    def down(self, keep_data: bool = False, say: Say = silent) -> bool:
+        """Ends every server and removes the data, unless they are to be kept; False if there was nothing to end.
+
+        Works on a state that is damaged, and after a start that was cut short. Logs are kept. Raises SystemsError when
+        data are to be kept whose settings nobody knows any more: the servers have ended, and nothing is removed.
+        """
+        if not self.place.root.exists():
+            return False
+        with self._files(), self._locked(say):
+            unread: SystemsError | None = None
+            try:
+                known = self._state()
+            except SystemsError as error:
+                say(f"{self.name}: {error.args[0]}")
+                known, unread = None, error
+            there = known is not None or self.place.data.exists() or (self.place.root / state.FILE).exists()
+            if known is not None:
+                self._stop(known, known.processes, say)
+            there = self._end_unrecorded(None) or there
+            if keep_data and unread is not None:
+                hint = f"save what you need of {self.place.data}; `loadstone systems down {self.name}` removes it"
+                raise SystemsError(str(unread.args[0]), hint)
+            if keep_data and known is not None:
+                state.save(self.place.root / state.FILE, State(known.plan))
+            else:
+                self._forget()
+        return there
+
+    def status(self) -> list[tuple[Process, ServerState]]:
+        """Each server and what has become of it; none if the system is not up. Raises SystemsError."""
+        known = self._state()
+        if known is None:
+            return []
+        return [(each.process, self._server_state(known, each)) for each in known.started]
+
+    def processes(self) -> list[Process]:
+        """The servers that are there, paused or not."""
+        known = self._state()
+        return [each for each in known.processes if process.alive(each)] if known is not None else []
+
+    def kill(self, server: str | None = None) -> None:
+        """Kills a server as a crash would (SIGKILL); all of them if none is named."""
+        process.end(self._chosen(server), 0)
+
+    def pause(self, server: str | None = None) -> None:
+        """Stops a server's clock (SIGSTOP): it keeps its connections and answers nothing."""
+        for one in self._chosen(server):
+            for member in process.tree(one):
+                process.send(member, signal.SIGSTOP)
+
+    def resume(self, server: str | None = None) -> None:
+        """Lets paused servers go on."""
+        for one in self._chosen(server):
+            for member in process.tree(one):
+                if process.paused(member):
+                    process.send(member, signal.SIGCONT)
+
+    def restart(self, server: str | None = None, say: Say = silent) -> None:
+        """Ends a server and starts it again over its data; all of them if none is named."""
+        with self._files(), self._locked(say):
+            known = self._started()
+            names = self._names(known, server)
+            self._stop(known, [each for each in known.processes if each.name in names], say)
+            if not known.processes:
+                # Of another boot: nothing of it is there.
+                known = State(known.plan, owner=known.owner)
+            stages = self._stages(known.plan)
+            wanted = [one for servers in stages for one in servers if server is None or one.name in names]
+            port.require_free(wanted)
+            starting = Starting(self.system, self.place, known, say)
+            try:
+                starting.stages(stages, [one.name for one in wanted])
+            except BaseException:
+                starting.undo()
+                raise
+
+    def log_paths(self) -> list[Path]:
+        """Every file of the logs, those of earlier starts too."""
+        return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
+
+    def gc_logs(self) -> dict[str, Path]:
+        """Where each JVM writes its collections, by server."""
+        return {each.process.name: Path(each.gc_log) for each in self._started().started if each.gc_log}
+
+    @property
+    def plan(self) -> Plan:
+        """Nodes and settings it was started with. Raises SystemsError when it is not up."""
+        return self._started().plan
+
+    @property
+    def known(self) -> State | None:
+        """What is written down of it, up or with data that were kept; None when there is nothing of it."""
+        return self._state()
+
+    def properties(self) -> Mapping[str, str]:
+        """What a store needs to reach it."""
+        return self.system.properties(self.place, self.plan)
+
+    def directories(self) -> Sequence[Path]:
+        """The directories of this host that its data are in."""
+        return self.system.directories(self.place, self.plan)
+
+    def version(self) -> str:
+        """The version that was started."""
+        return self.system.version(self.plan)
+
+    def facts(self) -> Mapping[str, str | int | float]:
+        """What results record of it."""
+        return self.system.facts(self.place, self.plan)
+
+    def figures(self) -> Mapping[str, float]:
+        """What can be counted on it now."""
+        return self.system.figures(self.place, self.plan)
+
+    def fresh(self, table: str, options: Mapping[str, str] | None = None) -> None:
+        """Drops a store's table and makes it anew."""
+        self.system.fresh(self.place, self.plan, table, options or {})
+
+    def _state(self) -> State | None:
+        return state.load(self.place.root / state.FILE)
+
+    def _started(self) -> State:
+        known = self._state()
+        if known is None or not known.started:
+            raise SystemsError(f"{self.name} is not up", f"`loadstone systems up {self.name}` starts it")
+        return known
+
+    def _chosen(self, server: str | None) -> list[Process]:
+        known = self._state() if server is None else self._started()
+        if known is None:
+            return []
+        names = self._names(known, server)
+        return [each for each in known.processes if each.name in names]
+
+    def _names(self, known: State, server: str | None) -> list[str]:
+        names = [each.process.name for each in known.started]
+        if server is None:
+            return names
+        if server not in names:
+            raise SystemsError(
+                f'{self.name} has no server "{server}"', f"{meant(server, names)}it has {', '.join(names)}"
+            )
+        return [server]
+
+    def _stages(self, plan: Plan) -> Sequence[Sequence[Server]]:
+        stages = self.system.stages(self.place, plan)
+        names = [server.name for servers in stages for server in servers]
+        assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
+        return stages
+
+    def _server_state(self, known: State, started: state.Started) -> ServerState:
+        if started.process not in known.processes or not process.alive(started.process):
+            return ServerState.DEAD
+        if process.paused(started.process):
+            return ServerState.PAUSED
+        return ServerState.UP if started.ready else ServerState.STARTING
+
+    def _all_alive(self, known: State) -> bool:
+        return bool(known.processes) and all(process.alive(each) for each in known.processes)
+
+    def _is_alive(self, known: State, name: str) -> bool:
+        return any(each.name == name and process.alive(each) for each in known.processes)
+
+    def _stop(self, known: State, processes: Sequence[Process], say: Say) -> None:
+        """Ends servers, those of the last stage first."""
+        for stage, stop in sorted({(each.stage, each.stop) for each in known.started}, reverse=True):
+            alike = [each for each in known.started if (each.stage, each.stop) == (stage, stop)]
+            chosen = [each for each in alike if each.process in processes]
+            alive = [each.process for each in chosen if process.alive(each.process)]
+            if alive:
+                say(f"{self.name}: stopping {', '.join(each.name for each in alive)}")
+                process.end(alive, max(each.patience_s for each in chosen), stop)
+
+    def _end_unrecorded(self, known: State | None) -> bool:
+        """Ends servers that were started and not written down, and what dead ones have left; whether there was any."""
+        there = known.processes if known is not None else []
+        names = {each.name for each in there if process.alive(each)}
+        found = [each for each in process.marked(self.place.root) if each.name not in names]
+        process.end(found, PATIENCE_S)
+        return bool(found)
+
+    def _forget(self) -> None:
+        """Removes data and state, the state last: until then, `down` has something to do."""
+        self.system.clear(self.place)
+        self.system.clear(self.place)
+        if self.place.data.exists():
+            shutil.rmtree(self.place.data)
+        (self.place.root / state.FILE).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _locked(self, say: Say) -> Iterator[None]:
+        with locked(self.place.root / "lock", lambda: say(f"{self.name}: another loadstone is busy with it; waiting")):
+            yield
+
+    @contextlib.contextmanager
+    def _files(self) -> Iterator[None]:
+        """What the file system refuses is told like every other mistake."""
+        try:
+            yield
+        except OSError as error:
+            where = error.filename or self.place.root
+            raise SystemsError(
+                f"{where}: {error.strerror or error}",
+                "see to the file system, or name other directories in LOADSTONE_SYSTEMS and LOADSTONE_CACHE",
+            ) from error

@@ -1,0 +1,113 @@
+"""Starts the servers of a system stage by stage, and waits until each stage really serves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from loadstone.systems.base import process, state
+from loadstone.systems.base.log import last_lines, size
+from loadstone.systems.base.system import Place, Process, Server, System, SystemsError
+
+# Short at first: a small server serves in a moment.
+FIRST_POLL_S, POLL_S = 0.05, 0.5
+# What is missing for less than this need not be told.
+TELL_AFTER_S = 3.0
+LINES = 12
+
+Say = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Says nothing."""
+
+
+class Starting:
+    """Starts what is not there, and remembers what it started so that just this can be ended if it comes to nothing."""
+
+    def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
+        self._system = system
+        self._place = place
+        self._say = say
+        self.state = begin
+        # What was started here, last first.
+        self.ours: list[tuple[Process, Server]] = []
+        # Where the logs end that earlier starts have written.
+        self._logged: dict[str, int] = {}
+        # Whose end means that it comes to nothing. Those that were dead before may stay so.
+        self._watched = [each for each in begin.processes if process.alive(each)]
+
+    def stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
+        """Starts the servers that are wanted by name and waits for their stages. Raises LoadstoneError."""
+        for number, servers in enumerate(stages):
+            chosen = [server for server in servers if server.name in wanted]
+            for server in chosen:
+                self._start(server, number)
+            if chosen or not all(self._is_ready(server.name) for server in servers):
+                there = {each.name for each in self._watched}
+                self._wait([server for server in servers if server.name in there])
+                self.state = self.state.ready([server.name for server in servers])
+                self.save()
+
+    def save(self) -> None:
+        """Writes the state down."""
+        state.save(self._place.root / state.FILE, self.state)
+
+    def undo(self) -> None:
+        """Ends exactly what was started here."""
+        for new, server in self.ours:
+            process.end([new], server.patience_s, server.stop)
+
+    def _start(self, server: Server, stage: int) -> None:
+        self._say(f"{self._system.name}: starting {server.name} on {server.host}:{server.port}")
+        log = log_of(self._place, server.name)
+        self._logged[server.name] = size(log)
+        new = process.start(server, self._place.root, log)
+        self.ours.insert(0, (new, server))
+        self._watched.append(new)
+        gc_log = None if server.gc_log is None else str(server.gc_log)
+        self.state = self.state.with_started(state.Started(new, stage, server.patience_s, server.stop, gc_log))
+        self.save()
+
+    def _is_ready(self, name: str) -> bool:
+        return any(each.ready for each in self.state.started if each.process.name == name)
+
+    def _wait(self, servers: Sequence[Server]) -> None:
+        plan, begin = self.state.plan, time.monotonic()
+        told, pause_s = "", FIRST_POLL_S
+        while True:
+            for one in self._watched:
+                if not process.alive(one):
+                    raise self._ended(one)
+            missing = self._system.ready(self._place, plan, servers)
+            if missing is None:
+                return
+            waited_s = time.monotonic() - begin
+            if waited_s >= self._system.deadline_s:
+                raise self._late(servers, missing)
+            if missing != told and waited_s >= TELL_AFTER_S:
+                self._say(f"{self._system.name}: {missing}")
+                told = missing
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, POLL_S)
+
+    def _ended(self, one: Process) -> SystemsError:
+        status = process.exit_status(one)
+        how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
+        return SystemsError(f"{self._system.name}: {one.name} ended{how} instead of serving", self._said(one.name))
+
+    def _late(self, servers: Sequence[Server], missing: str) -> SystemsError:
+        name, seconds = self._system.name, self._system.deadline_s
+        return SystemsError(f"{name} does not serve after {seconds:g} s: {missing}", self._said(servers[0].name))
+
+    def _said(self, server: str) -> str:
+        """A hint that ends with what a server said last."""
+        log = log_of(self._place, server)
+        lines = last_lines(log, LINES, self._logged.get(server, 0))
+        return "\n  ".join([f"{log} ends:", *lines]) if lines else f"it said nothing in {log}"
+
+
+def log_of(place: Place, server: str) -> Path:
+    """Where a server's output goes."""
+    return place.logs / f"{server}.log"

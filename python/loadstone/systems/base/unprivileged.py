@@ -1,0 +1,85 @@
+"""The user that a server runs as which refuses to be root, and directories that this user can reach.
+
+root's home is closed to everybody else, and so is what is below it: for such a server, files go to where the file
+system hierarchy has them for programs of the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+from loadstone.systems.base.files.cache import READABLE
+from loadstone.systems.base.system import Place, SystemsError
+
+CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
+
+
+def user(*preferred: str) -> str | None:
+    """The first of these users that there is, else `nobody`; None when we are not root. None is ever made."""
+    if os.geteuid() != 0:
+        return None
+    for name in (*preferred, "nobody"):
+        try:
+            if pwd.getpwnam(name).pw_uid != 0:
+                return name
+        except KeyError:
+            continue
+    raise SystemsError(
+        "there is no unprivileged user to run the server as", "start it as another user than root, or make `nobody`"
+    )
+
+
+def reaches(name: str | None, directory: Path) -> bool:
+    """Whether a user can enter a directory, or its nearest parent that is there; None is ourselves."""
+    if name is None:
+        return True
+    near = directory
+    while not near.exists():
+        near = near.parent
+    found = pwd.getpwnam(name)
+    # Asked of the kernel, which knows more than mode bits: access lists, mount options, name spaces.
+    asked = subprocess.run(
+        ["test", "-x", near], user=found.pw_uid, group=found.pw_gid, extra_groups=[], stdin=subprocess.DEVNULL
+    )
+    return asked.returncode == 0
+
+
+def cache_for(name: str | None, cache: Path) -> Path:
+    """The cache if that user reaches it, else one that everybody does."""
+    return cache if reaches(name, cache) else CACHE
+
+
+def directory_for(name: str | None, place: Place, what: str) -> Path:
+    """A directory of a system's data for its server `what`, which belongs to that user; made if it is not there.
+
+    Where the user does not reach the system's own, it is elsewhere, and a link in `place.data` leads to it.
+    """
+    inside = place.data / what
+    directory = inside.resolve() if inside.is_symlink() else inside
+    if not directory.exists():
+        if not reaches(name, place.data):
+            directory = DATA / f"{hashlib.sha256(str(inside).encode()).hexdigest()[:16]}-{what}"
+            if not inside.is_symlink():
+                inside.symlink_to(directory)
+        directory.mkdir(parents=True)
+        for made in (DATA, directory):
+            if made.exists():
+                made.chmod(READABLE)
+    if name is not None:
+        found = pwd.getpwnam(name)
+        os.chown(directory, found.pw_uid, found.pw_gid)
+    return directory
+
+
+def remove_elsewhere(place: Place) -> None:
+    """Removes what `directory_for` made that is not in `place.data`."""
+    if not place.data.is_dir():
+        return
+    for inside in place.data.iterdir():
+        if inside.is_symlink() and inside.readlink().parent == DATA and inside.readlink().exists():
+            shutil.rmtree(inside.readlink())

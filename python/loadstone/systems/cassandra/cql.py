@@ -1,0 +1,256 @@
+"""CQL, as much of it as it takes to ask a node how it is and to make a table: no prepared statements, no values.
+
+Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which all of 3.0 to 5.0 speak.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Self
+
+from loadstone.systems.base.system import SystemsError
+
+Value = str | int | float | bool | bytes | None | list["Value"]
+Row = Mapping[str, Value]
+
+REQUEST, RESPONSE = 0x04, 0x84
+ERROR, STARTUP, READY, AUTHENTICATE, QUERY, RESULT, AUTH_RESPONSE, AUTH_SUCCESS = 0, 1, 2, 3, 7, 8, 0x0F, 0x10
+ROWS = 2
+CONSISTENCY = {"ONE": 1, "TWO": 2, "THREE": 3, "QUORUM": 4, "ALL": 5, "LOCAL_QUORUM": 6, "LOCAL_ONE": 0x0A}
+# Section 9 of the specification.
+NAMES = {
+    0x0000: "ServerError",
+    0x000A: "ProtocolError",
+    0x0100: "BadCredentials",
+    0x1000: "Unavailable",
+    0x1001: "Overloaded",
+    0x1002: "IsBootstrapping",
+    0x1003: "TruncateError",
+    0x1100: "WriteTimeout",
+    0x1200: "ReadTimeout",
+    0x1300: "ReadFailure",
+    0x1400: "FunctionFailure",
+    0x1500: "WriteFailure",
+    0x2000: "SyntaxError",
+    0x2100: "Unauthorized",
+    0x2200: "Invalid",
+    0x2300: "ConfigError",
+    0x2400: "AlreadyExists",
+    0x2500: "Unprepared",
+}
+
+
+class UnreachableError(SystemsError):
+    """A node that does not answer: no connection, a broken one, or silence for too long."""
+
+
+class RefusedError(SystemsError):
+    """A node that answered with an error."""
+
+    def __init__(self, address: str, name: str, message: str, alive: int | None = None) -> None:
+        super().__init__(f"{address} answers {name}: {message}", "see the log of that node")
+        self.name = name
+        # With `Unavailable`: how many of the replicas that it needs the node holds to be alive.
+        self.alive = alive
+
+
+class Cql:
+    """A connection to one node, logged in. Raises UnreachableError and RefusedError, as `query` does."""
+
+    def __init__(
+        self, host: str, port: int, credentials: tuple[str, str] | None = None, timeout_s: float = 5.0
+    ) -> None:
+        self.address = f"{host}:{port}"
+        self.timeout_s = timeout_s
+        try:
+            self.socket = socket.create_connection((host, port), timeout_s)
+        except OSError as error:
+            raise self.unreachable(error) from error
+        try:
+            self.log_in(credentials)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self.socket.close()
+
+    def log_in(self, credentials: tuple[str, str] | None) -> None:
+        """Begins the connection; the server says whether it wants a password."""
+        opcode, body = self.ask(STARTUP, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0"))
+        if opcode == AUTHENTICATE:
+            if credentials is None:
+                wants = Body(body).string()
+                raise RefusedError(self.address, "BadCredentials", f"{wants} wants a user name and a password")
+            # SASL PLAIN (RFC 4616) without an authorization identity.
+            token = "\0".join(("", *credentials)).encode()
+            opcode, _ = self.ask(AUTH_RESPONSE, struct.pack(">i", len(token)) + token)
+        if opcode not in (READY, AUTH_SUCCESS):
+            raise RefusedError(self.address, "ProtocolError", f"message {opcode:#04x} at the start")
+
+    def query(self, text: str, consistency: str = "ONE") -> list[Row]:
+        """Runs a statement; what is not a SELECT returns no rows."""
+        encoded = text.encode()
+        body = struct.pack(">i", len(encoded)) + encoded + struct.pack(">HB", CONSISTENCY[consistency], 0)
+        opcode, answer = self.ask(QUERY, body)
+        if opcode != RESULT:
+            raise RefusedError(self.address, "ProtocolError", f"message {opcode:#04x} instead of a result")
+        return Body(answer).rows()
+
+    def ask(self, opcode: int, body: bytes) -> tuple[int, bytes]:
+        """Sends a frame and waits for the answer: its opcode and body."""
+        try:
+            self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
+            version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive(9))
+            # Something else may listen there: what it says has no length.
+            if version != RESPONSE or flags & 0x01:
+                raise RefusedError(self.address, "ProtocolError", f"a frame begins with {version:#04x} {flags:#04x}")
+            content = self.receive(length)
+        except OSError as error:
+            raise self.unreachable(error) from error
+        # Warnings stand before the result; they are in the server's log too.
+        reader = Body(content)
+        if flags & 0x08:
+            for _ in range(reader.number(">H")):
+                reader.string()
+        if answer == ERROR:
+            raise reader.error(self.address)
+        return answer, reader.rest()
+
+    def receive(self, length: int) -> bytes:
+        """So many bytes, or OSError."""
+        content = bytearray()
+        while len(content) < length:
+            more = self.socket.recv(length - len(content))
+            if not more:
+                raise ConnectionError("it closed the connection")
+            content += more
+        return bytes(content)
+
+    def unreachable(self, error: OSError) -> UnreachableError:
+        """What a failed call of the operating system means."""
+        reason = f"nothing for {self.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+        return UnreachableError(f"{self.address} does not answer CQL: {reason}", "is it up? see its log")
+
+
+def string(text: str) -> bytes:
+    """A [string] of the protocol."""
+    encoded = text.encode()
+    return struct.pack(">H", len(encoded)) + encoded
+
+
+@dataclass
+class Body:
+    """The body of a message, read from its front."""
+
+    content: bytes
+    at: int = 0
+
+    def take(self, length: int) -> bytes:
+        """The next bytes."""
+        self.at += length
+        return self.content[self.at - length : self.at]
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.content[self.at :]
+
+    def number(self, form: str) -> int:
+        """The next number, in `struct`'s notation."""
+        (value,) = struct.unpack(form, self.take(struct.calcsize(form)))
+        return int(value)
+
+    def string(self) -> str:
+        """A [string]."""
+        return self.take(self.number(">H")).decode()
+
+    def cell(self) -> bytes | None:
+        """A [bytes] of the protocol; None is null."""
+        length = self.number(">i")
+        return None if length < 0 else self.take(length)
+
+    def error(self, address: str) -> RefusedError:
+        """The body of an ERROR."""
+        code = self.number(">i")
+        name, message, alive = NAMES.get(code, f"{code:#06x}"), self.string(), None
+        if name == "Unavailable":
+            self.take(2 + 4)
+            alive = self.number(">i")
+        return RefusedError(address, name, message, alive)
+
+    def rows(self) -> list[Row]:
+        """The body of a RESULT that was asked for without paging."""
+        if self.number(">i") != ROWS:
+            return []
+        flags, columns = self.number(">i"), self.number(">i")
+        if flags & 0x01:
+            self.string(), self.string()
+        names, decoders = [], []
+        for _ in range(columns):
+            if not flags & 0x01:
+                self.string(), self.string()
+            names.append(self.string())
+            decoders.append(self.decoder())
+        count = self.number(">i")
+        columns_read = list(zip(names, decoders, strict=True))
+        return [{name: value(self.cell(), decode) for name, decode in columns_read} for _ in range(count)]
+
+    def decoder(self) -> Callable[[bytes], Value]:
+        """How to read values of the type that an [option] describes; bytes as they are for the rarer ones."""
+        kind = self.number(">H")
+        match kind:
+            case 0x0001 | 0x000A | 0x000D:
+                return bytes.decode
+            case 0x0002 | 0x0009:
+                return signed
+            case 0x0004:
+                return lambda raw: raw != b"\0"
+            case 0x0007:
+                return lambda raw: float(struct.unpack(">d", raw)[0])
+            case 0x000C | 0x000F:
+                return lambda raw: str(uuid.UUID(bytes=raw))
+            case 0x0010:
+                return lambda raw: str(ip_address(raw))
+            case 0x0020 | 0x0022:
+                return elements(self.decoder())
+            case 0x0021:
+                # A map: only its extent is known here, which is all that the columns after it need.
+                self.decoder(), self.decoder()
+        if kind in (0x0000, 0x0030, 0x0031):
+            raise SystemsError(f"a column has CQL type {kind:#06x}, which is unknown here", "name the columns you need")
+        return bytes
+
+
+def value(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:
+    """A cell."""
+    return None if raw is None else decode(raw)
+
+
+def signed(raw: bytes) -> int:
+    """A number of four or eight bytes."""
+    return int.from_bytes(raw, signed=True)
+
+
+def elements(decode: Callable[[bytes], Value]) -> Callable[[bytes], Value]:
+    """How to read a list or a set."""
+
+    def read(raw: bytes) -> Value:
+        body = Body(raw)
+        return [value(body.cell(), decode) for _ in range(body.number(">i"))]
+
+    return read

@@ -1,0 +1,223 @@
+"""What a Cassandra node runs with: its cassandra.yaml, where it logs to, and its command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadstone.systems.base.files.maven import class_path
+from loadstone.systems.base.jvm import java
+from loadstone.systems.base.plan import choice, whole
+from loadstone.systems.base.system import Place, Plan, Server, SystemsError
+
+# Those whose cassandra.yaml has the names and units that are written here, and that run on Java 17.
+RELEASES = ("4.1", "5.0")
+# Cassandra's own for each way to sync the commit log; a batch is synced at once.
+PERIODS = {"periodic": "10000ms", "batch": "", "group": "1000ms"}
+AUTHENTICATORS = ("AllowAllAuthenticator", "PasswordAuthenticator")
+AUTHORIZERS = ("AllowAllAuthorizer", "CassandraAuthorizer")
+# `yaml.concurrent_writes` sets that line of cassandra.yaml.
+OTHER = "yaml."
+
+# What Cassandra's own jvm-server.options and jvm17-server.options have, but for the heap dump, which would fill a disk.
+OPTIONS = """
+-ea -da:net.openhft...
+-XX:+UseThreadPriorities -XX:+ExitOnOutOfMemoryError -Xss256k -XX:+AlwaysPreTouch -XX:+UseNUMA -XX:+PerfDisableSharedMem
+-XX:+UseG1GC -XX:+ParallelRefProcEnabled -XX:MaxTenuringThreshold=1 -XX:G1HeapRegionSize=16m
+-XX:G1RSetUpdatingPauseTimePercent=5 -XX:MaxGCPauseMillis=300 -XX:InitiatingHeapOccupancyPercent=70
+"""
+# What 4.1 and 5.0 reach into of the JDK: their own lists for 11 and 17, and the parts of java.util that jamm measures.
+MODULES = {
+    "exports": """
+        java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/java.lang.ref java.base/sun.nio.ch
+        java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry java.rmi/sun.rmi.server
+        java.sql/java.sql jdk.attach/sun.tools.attach jdk.compiler/com.sun.tools.javac.file jdk.unsupported/sun.misc
+    """,
+    "opens": """
+        java.base/java.io java.base/java.lang java.base/java.lang.module java.base/java.lang.reflect java.base/java.nio
+        java.base/java.util java.base/java.util.concurrent java.base/java.util.concurrent.atomic
+        java.base/jdk.internal.loader java.base/jdk.internal.math java.base/jdk.internal.module
+        java.base/jdk.internal.ref java.base/jdk.internal.reflect java.base/jdk.internal.util.jar java.base/sun.nio.ch
+        jdk.compiler/com.sun.tools.javac jdk.management/com.sun.management.internal
+    """,
+}
+
+LOGBACK = """\
+<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%-5level [%thread] %date{ISO8601} %F:%L - %msg%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="out"/></root>
+</configuration>
+"""
+
+
+def modules() -> list[str]:
+    """The options that open the JDK to Cassandra and to its tools."""
+    return [f"--add-{way}={each}=ALL-UNNAMED" for way, packages in MODULES.items() for each in packages.split()]
+
+
+def name(node: int) -> str:
+    """What the server of a node is called; nodes count from 1."""
+    return f"cassandra-{node}"
+
+
+def host(node: int) -> str:
+    """Where a node listens: each has a loopback address of its own, so that all have the same ports."""
+    return f"127.0.0.{node}"
+
+
+def port(plan: Plan, setting: str) -> int:
+    """A setting that is a port."""
+    return whole(plan, setting, least=1)
+
+
+def heap(plan: Plan) -> str:
+    """The size of a node's heap."""
+    text = plan.settings["heap"]
+    if not re.fullmatch(r"[1-9]\d*[MmGg]", text):
+        raise SystemsError(f'heap must be a size, got "{text}"', "write --set heap=512M or --set heap=1G")
+    return text
+
+
+def tokens(plan: Plan) -> list[str]:
+    """The place of each node in the ring, at equal distances over Murmur3's 64 bits.
+
+    Nodes that draw theirs and start together can draw the same: one of them then leaves the ring without a word, while
+    it still answers.
+    """
+    return [str(-(2**63) + node * 2**64 // plan.nodes) for node in range(plan.nodes)]
+
+
+def jars(plan: Plan) -> list[Path]:
+    """Cassandra's files, fetched when they are not there."""
+    version = plan.settings["version"]
+    if version.rpartition(".")[0] not in RELEASES:
+        raise SystemsError(
+            f'version cannot be "{version}"', f"write a release of {' or '.join(RELEASES)}: --set version=5.0.9"
+        )
+    return class_path(f"cassandra-{version}", [f"org.apache.cassandra:cassandra-all:{version}"])
+
+
+def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
+    """A node's cassandra.yaml: Cassandra's own defaults but for what is said here."""
+    home = place.data / name(node)
+    sync = choice(plan, "commitlog_sync", tuple(PERIODS))
+    authenticator = choice(plan, "authenticator", AUTHENTICATORS)
+    authorizer = choice(plan, "authorizer", AUTHORIZERS)
+    if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
+        raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
+    storage_port = port(plan, "storage_port")
+    seeds = ",".join(f"{host(each)}:{storage_port}" for each in range(1, plan.nodes + 1))
+    told: dict[str, Any] = {
+        "cluster_name": "loadstone",
+        "num_tokens": 1,
+        "initial_token": tokens(plan)[node - 1],
+        "auto_bootstrap": False,
+        "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+        "endpoint_snitch": "SimpleSnitch",
+        # All of them: a node that is no seed gives up when it is up before the seed, or alone after a crash.
+        "seed_provider": [
+            {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
+        ],
+        "listen_address": host(node),
+        "rpc_address": host(node),
+        "storage_port": storage_port,
+        "native_transport_port": port(plan, "port"),
+        "data_file_directories": [str(home / "data")],
+        "commitlog_sync": sync,
+        "authenticator": authenticator,
+        "authorizer": authorizer,
+        "read_request_timeout": plan.settings["read_request_timeout"],
+        "write_request_timeout": plan.settings["write_request_timeout"],
+        # A dropped table would stay on disk otherwise, and one is dropped for each trial that wants a fresh one.
+        "auto_snapshot": False,
+    }
+    for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
+        told[f"{directory}_directory"] = str(home / directory)
+    if period := commitlog_period(plan):
+        told["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
+    others = more(plan)
+    if both := sorted(told.keys() & others):
+        # Some of them are what keeps the servers on loopback, and on data that `down` finds.
+        raise SystemsError(f"{OTHER}{both[0]} cannot be set so", "see the settings of cassandra that have a name")
+    return {**told, **others}
+
+
+def commitlog_period(plan: Plan) -> str:
+    """How often the commit log is synced; empty where each write waits for it."""
+    sync, period = plan.settings["commitlog_sync"], plan.settings["commitlog_sync_period"]
+    if sync == "batch" and period:
+        raise SystemsError("commitlog_sync=batch has no period", "leave out commitlog_sync_period")
+    return period or PERIODS[sync]
+
+
+def more(plan: Plan) -> Mapping[str, Any]:
+    """Settings of cassandra.yaml that have no name of their own here."""
+    found = {}
+    for setting, text in plan.settings.items():
+        if setting.startswith(OTHER):
+            try:
+                found[setting.removeprefix(OTHER)] = yaml.safe_load(text)
+            except yaml.YAMLError as error:
+                raise SystemsError(f'{setting} is no YAML: "{text}"', "quote it as in cassandra.yaml") from error
+    return found
+
+
+def server(place: Place, plan: Plan, node: int) -> Server:
+    """Writes a node's files and says how it is started."""
+    home = place.data / name(node)
+    (home / "tmp").mkdir(parents=True, exist_ok=True)
+    place.logs.mkdir(parents=True, exist_ok=True)
+    configuration, logback = home / "cassandra.yaml", home / "logback.xml"
+    configuration.write_text(yaml.safe_dump(settings(place, plan, node), sort_keys=False))
+    logback.write_text(LOGBACK)
+    class_path = jars(plan)
+    agent = next(jar for jar in class_path if jar.name.startswith("jamm-"))
+    jmx_port = port(plan, "jmx_port") + node
+    gc_log = place.logs / f"{name(node)}.gc.log"
+    argv = java(
+        heap(plan),
+        gc_log,
+        class_path,
+        "org.apache.cassandra.service.CassandraDaemon",
+        options=[f"-javaagent:{agent}", *OPTIONS.split(), *modules()],
+        properties={
+            "cassandra.config": configuration.as_uri(),
+            "cassandra.storagedir": str(home),
+            "cassandra.logdir": str(place.logs),
+            "logback.configurationFile": logback.as_uri(),
+            # Native libraries are unpacked there, and stay when it is killed.
+            "java.io.tmpdir": str(home / "tmp"),
+            "jna.tmpdir": str(home / "tmp"),
+            "java.net.preferIPv4Stack": "true",
+            "jdk.attach.allowAttachSelf": "true",
+            "io.netty.tryReflectionSetAccessible": "true",
+            "io.netty.allocator.useCacheForAllThreads": "true",
+            "io.netty.allocator.maxOrder": "11",
+            # Listens on 127.0.0.1 only.
+            "cassandra.jmx.local.port": str(jmx_port),
+            # The waits that a cluster over many hosts needs at its start; `ready` looks at the ring itself.
+            "cassandra.skip_wait_for_gossip_to_settle": "0",
+            "cassandra.ring_delay_ms": "2000",
+            "cassandra.superuser_setup_delay_ms": "100",
+            # On every node: users can log in while one is dead, and a read at ALL tells which nodes are alive.
+            "cassandra.system_auth.default_rf": str(plan.nodes),
+            "cassandra.system_distributed.default_rf": str(plan.nodes),
+        },
+    )
+    return Server(
+        name=name(node),
+        argv=argv,
+        host=host(node),
+        port=port(plan, "port"),
+        directory=home,
+        # It drains its commit log; minutes would mean that it hangs.
+        patience_s=60.0,
+        gc_log=gc_log,
+        ports=((host(node), port(plan, "storage_port")), ("127.0.0.1", jmx_port)),
+    )

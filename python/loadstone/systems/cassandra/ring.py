@@ -1,0 +1,145 @@
+"""A Cassandra cluster as its own nodes see it, asked over CQL.
+
+`nodetool status` would tell the same, at the price of a Java start (2 s of a processor) for each look. What it calls
+UN is made of: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
+failure detector of the node that is asked holds it to be alive. The latter no table shows; a read at consistency ALL
+of a table that is on all nodes does, for the error `Unavailable` tells how many replicas are alive.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from loadstone.systems.base.system import Plan, SystemsError
+from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
+from loadstone.systems.cassandra.files import host, name, port, tokens
+
+# Who Cassandra makes at its first start when it asks for passwords.
+SUPERUSER = ("cassandra", "cassandra")
+# How long an answer may take: while a system starts, where another look follows soon, and when there is only one. A
+# login alone can take all of `read_request_timeout` while a node is freshly dead that has a copy of the password.
+LOOK_S = 2.0
+ONLY_LOOK_S = 15.0
+# Of a table that is on all nodes, and a row that is on none.
+EVERYWHERE = (
+    "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'none' AND view_name = 'none'"
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """What one node says of the cluster."""
+
+    joined: bool
+    # The places in the ring that it knows of, its own among them.
+    tokens: frozenset[str]
+    schema: str
+    # The nodes that it can read from at once; None while nobody knows, as right after one was killed.
+    alive: int | None
+
+
+def credentials(plan: Plan) -> tuple[str, str] | None:
+    """The user and password to log in with, if the cluster asks for them."""
+    return SUPERUSER if plan.settings["authenticator"] == "PasswordAuthenticator" else None
+
+
+def connect(plan: Plan, node: int, timeout_s: float = LOOK_S) -> Cql:
+    """A connection to a node."""
+    return Cql(host(node), port(plan, "port"), credentials(plan), timeout_s)
+
+
+def view(cql: Cql, nodes: int) -> View:
+    """Asks a node. Raises UnreachableError and RefusedError."""
+    (local,) = cql.query("SELECT bootstrapped, tokens FROM system.local")
+    places = [local, *cql.query("SELECT tokens FROM system.peers")]
+    known = frozenset(str(token) for place in places for token in listed(place["tokens"]))
+    return View(local["bootstrapped"] == "COMPLETED", known, schema(cql), alive(cql, nodes))
+
+
+def listed(value: object) -> list[object]:
+    """A cell that holds a set; an empty set is null."""
+    return value if isinstance(value, list) else []
+
+
+def alive(cql: Cql, nodes: int) -> int | None:
+    """How many nodes a node holds to be alive."""
+    try:
+        cql.query(EVERYWHERE, "ALL")
+    except UnreachableError:
+        return None
+    except RefusedError as error:
+        # Others: a replica that did not answer in time, or a cluster that has not made the table yet.
+        return error.alive if error.name == "Unavailable" else None
+    return nodes
+
+
+def views(plan: Plan, within_s: float = LOOK_S) -> tuple[Mapping[int, View], Mapping[int, SystemsError]]:
+    """What each node says, and why those that say nothing do not."""
+    nodes = range(1, plan.nodes + 1)
+    # At once: while a node is freshly dead, the look of each other one takes as long as it may.
+    with ThreadPoolExecutor(plan.nodes) as pool:
+        told = dict(zip(nodes, pool.map(lambda node: look(plan, node, within_s), nodes), strict=True))
+    found = {node: said for node, said in told.items() if isinstance(said, View)}
+    return found, {node: said for node, said in told.items() if isinstance(said, SystemsError)}
+
+
+def look(plan: Plan, node: int, within_s: float) -> View | SystemsError:
+    """What a node says, or why it says nothing."""
+    try:
+        with connect(plan, node, within_s) as cql:
+            return view(cql, plan.nodes)
+    except (UnreachableError, RefusedError) as error:
+        return error
+
+
+def missing(plan: Plan, wanted: list[int]) -> str | None:
+    """What is missing until these nodes serve, None if nothing is.
+
+    They answer, all nodes that answer know the same ring and the same schema, and hold as many nodes to be alive as
+    answer: one that is dead and not asked for does not keep the others from serving.
+    """
+    found, silent = views(plan)
+    for node in wanted:
+        if node in silent:
+            return str(silent[node].args[0])
+    for node, said in found.items():
+        if not said.joined:
+            return f"{name(node)} has not joined the ring"
+        if said.tokens != frozenset(tokens(plan)):
+            return f"{name(node)} knows {len(said.tokens)} of {plan.nodes} places in the ring"
+        if said.alive != len(found):
+            return f"{name(node)} does not reach all of the {len(found)} nodes that answer"
+    return None if len({said.schema for said in found.values()}) == 1 else "the nodes do not agree on the schema"
+
+
+def nodes_up(plan: Plan, found: Mapping[int, View]) -> int:
+    """The nodes that answer, less those that some other node of them does not reach."""
+    counts = [len(found) if said.alive is None else min(said.alive, len(found)) for said in found.values()]
+    return min(counts, default=0)
+
+
+def schema(cql: Cql) -> str:
+    """The version of the schema that a node has."""
+    (row,) = cql.query("SELECT schema_version FROM system.local")
+    return str(row["schema_version"])
+
+
+def agree(plan: Plan, within_s: float) -> None:
+    """Waits until all nodes that answer have the same schema. Raises SystemsError if they do not in time."""
+    deadline = time.monotonic() + within_s
+    with ExitStack() as stack:
+        nodes = []
+        for node in range(1, plan.nodes + 1):
+            try:
+                nodes.append(stack.enter_context(connect(plan, node)))
+            except UnreachableError:
+                # A dead node takes the schema over from the others when it is back.
+                continue
+        while len({schema(cql) for cql in nodes}) > 1:
+            if time.monotonic() > deadline:
+                raise SystemsError("the nodes of cassandra do not agree on the schema", "see their logs")
+            time.sleep(0.1)

@@ -1,0 +1,129 @@
+"""Cassandra: one node, or three on loopback addresses of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone.systems.base.jvm import live_heap_bytes
+from loadstone.systems.base.system import Place, Plan, Server, Setting, System
+from loadstone.systems.cassandra import tables
+from loadstone.systems.cassandra.cql import RefusedError, UnreachableError
+from loadstone.systems.cassandra.files import commitlog_period, host, name, port, server
+from loadstone.systems.cassandra.ring import ONLY_LOOK_S, connect, credentials, missing, nodes_up, views
+
+COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
+
+
+class Cassandra(System):
+    """Apache Cassandra 5.0 or 4.1; all nodes start at once and are seeds."""
+
+    name = "cassandra"
+    title = "Apache Cassandra, 1 or 3 nodes"
+    nodes = (1, 3)
+    # Three at once take half a minute of two idle processors.
+    deadline_s = 300.0
+    settings = (
+        Setting("version", "5.0.9", "a release of 5.0 or 4.1 on Maven Central"),
+        Setting("heap", "1G", "heap of each node"),
+        Setting("port", "9042", "port for clients, the same on each node's address"),
+        Setting("storage_port", "7000", "port between nodes, the same on each node's address"),
+        Setting("jmx_port", "7190", "port for JMX on 127.0.0.1, to which the node's number is added"),
+        Setting("commitlog_sync", "periodic", "when a write is safe from a power cut: `periodic`, `batch` or `group`"),
+        Setting(
+            "commitlog_sync_period",
+            "",
+            "the period of `periodic`, 10000ms by default, or the window of `group`, 1000ms",
+        ),
+        Setting(
+            "authenticator",
+            "AllowAllAuthenticator",
+            "or `PasswordAuthenticator`: user and password are then `cassandra`",
+        ),
+        Setting("authorizer", "AllowAllAuthorizer", "or `CassandraAuthorizer`"),
+        Setting("read_request_timeout", "5000ms", "how long a coordinator waits for replicas when it reads"),
+        Setting("write_request_timeout", "2000ms", "how long a coordinator waits for replicas when it writes"),
+        Setting("yaml.*", "", "any other setting of cassandra.yaml: `yaml.concurrent_writes=64`"),
+    )
+
+    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+        """All nodes in one stage: one alone would wait for the others when it is started over their data."""
+        return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
+
+    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+        """Waits for what `nodetool status` calls UN, seen from each node."""
+        names = {each.name for each in servers}
+        return missing(plan, [node for node in range(1, plan.nodes + 1) if name(node) in names])
+
+    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """By the names of YCSB's binding."""
+        found = {
+            "hosts": ",".join(host(node) for node in range(1, plan.nodes + 1)),
+            "port": str(port(plan, "port")),
+        }
+        if login := credentials(plan):
+            found["cassandra.username"], found["cassandra.password"] = login
+        return found
+
+    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
+        """The heap, and what an acknowledged write survives.
+
+        `device`: everything. `none`: not even the end of a node, which replays its log up to the last marker. A log
+        that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
+        """
+        durable = plan.settings["commitlog_sync"] != "periodic"
+        return {
+            "heap": plan.settings["heap"],
+            "durability": "device" if durable else "none",
+            "commitlog_sync_period": commitlog_period(plan),
+        }
+
+    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+        """The ring, and for each node its data, its heap after the last collection, and its compactions.
+
+        `load_bytes` are the bytes on disk and not what nodetool calls load: that one is up to a minute old.
+        """
+        found, _ = views(plan, ONLY_LOOK_S)
+        up = nodes_up(plan, found)
+        figures: dict[str, float] = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
+        for node in range(1, plan.nodes + 1):
+            figures[f"{name(node)}.up"] = int(node in found)
+            figures[f"{name(node)}.load_bytes"] = stored_bytes(place.data / name(node) / "data")
+            live = live_heap_bytes(place.logs / f"{name(node)}.gc.log")
+            if node in found and live is not None:
+                figures[f"{name(node)}.live_heap_bytes"] = live
+            if node in found:
+                figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
+        return figures
+
+    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+        """Makes the keyspace and the table of YCSB's binding anew."""
+        tables.make(plan, table, options)
+
+
+def compactions(plan: Plan, node: int) -> Mapping[str, int]:
+    """The compactions that a node is at and those that wait; empty if it does not tell."""
+    try:
+        with connect(plan, node, ONLY_LOOK_S) as cql:
+            rows = cql.query(COMPACTIONS)
+    except (UnreachableError, RefusedError):
+        return {}
+    return {
+        f"compactions_{key.removesuffix('_tasks')}": count
+        for row in rows
+        for key, count in row.items()
+        if isinstance(count, int)
+    }
+
+
+def stored_bytes(directory: Path) -> int:
+    """The bytes of all files below a directory, which may come and go meanwhile."""
+    total = 0
+    for where, _, files in os.walk(directory):
+        for file in files:
+            try:
+                total += (Path(where) / file).stat().st_size
+            except FileNotFoundError:
+                continue
+    return total

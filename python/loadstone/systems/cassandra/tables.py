@@ -1,0 +1,101 @@
+"""The table that YCSB's Cassandra binding works on, made anew (the README of that binding gives the statements)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from loadstone.systems.base.system import Plan, SystemsError
+from loadstone.systems.cassandra.cql import Cql, UnreachableError
+from loadstone.systems.cassandra.ring import agree, connect
+
+# A change of the schema waits for all nodes, and for the data to be dropped.
+CHANGE_S = 60.0
+COMPRESSORS = {
+    "lz4": "LZ4Compressor",
+    "snappy": "SnappyCompressor",
+    "deflate": "DeflateCompressor",
+    "zstd": "ZstdCompressor",
+}
+# YCSB's names where it has them. With an empty value, Cassandra's default holds.
+OPTIONS = {
+    "keyspace": "ycsb",
+    "replication_factor": "",
+    "fieldcount": "10",
+    "fieldnameprefix": "field",
+    "compression": "",
+    "durable_writes": "true",
+}
+
+
+def make(plan: Plan, table: str, options: Mapping[str, str]) -> None:
+    """Drops the keyspace with all that is in it, and makes it with this one table. Raises SystemsError."""
+    statements = make_statements(plan.nodes, table, options)
+    with first(plan) as cql:
+        for statement in statements:
+            cql.query(statement)
+    agree(plan, CHANGE_S)
+
+
+def first(plan: Plan) -> Cql:
+    """A connection to the first node that answers."""
+    for node in range(1, plan.nodes + 1):
+        try:
+            return connect(plan, node, CHANGE_S)
+        except UnreachableError:
+            if node == plan.nodes:
+                raise
+    raise AssertionError("a cluster has a node")
+
+
+def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
+    """The statements, in order. Raises SystemsError for options that are not known or cannot be."""
+    # The binding calls the keyspace so; both are taken.
+    told = {key.removeprefix("cassandra."): value for key, value in options.items()}
+    if unknown := set(told) - set(OPTIONS):
+        raise SystemsError(f"cassandra has no table option {sorted(unknown)[0]}", f"it has {', '.join(OPTIONS)}")
+    told = OPTIONS | told
+    keyspace, prefix = identifier("keyspace", told["keyspace"]), identifier("fieldnameprefix", told["fieldnameprefix"])
+    fields = range(number("fieldcount", told["fieldcount"]))
+    columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
+    factor = number("replication_factor", told["replication_factor"] or str(nodes))
+    if factor > nodes:
+        raise SystemsError(f"replication_factor {factor} needs as many nodes, and there are {nodes}", "lower it")
+    made = f"{keyspace}.{identifier('table', table)}"
+    replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
+    durable = word("durable_writes", told["durable_writes"], ("true", "false"))
+    return [
+        f"DROP KEYSPACE IF EXISTS {keyspace}",
+        f"CREATE KEYSPACE {keyspace} WITH replication = {replication} AND durable_writes = {durable}",
+        f"CREATE TABLE {made} ({', '.join(columns)}){compression(told['compression'])}",
+    ]
+
+
+def compression(told: str) -> str:
+    """The end of a statement that makes a table."""
+    if not told:
+        return ""
+    chosen = word("compression", told, ("none", *COMPRESSORS))
+    parameters = "'enabled': 'false'" if chosen == "none" else f"'class': '{COMPRESSORS[chosen]}'"
+    return f" WITH compression = {{{parameters}}}"
+
+
+def identifier(option: str, text: str) -> str:
+    """A name that CQL takes without quotes, as the binding writes it; that it folds to small letters is the same."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
+        raise SystemsError(f'{option} "{text}" is no name in CQL', "use letters, digits and _, 48 at most")
+    return text
+
+
+def number(option: str, text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise SystemsError(f'{option} must be a whole number, got "{text}"', "at least 1")
+    return int(text)
+
+
+def word(option: str, text: str, choices: tuple[str, ...]) -> str:
+    """One of several words."""
+    if text not in choices:
+        raise SystemsError(f'{option} cannot be "{text}"', f"it can be {', '.join(choices)}")
+    return text

@@ -1,0 +1,64 @@
+"""The file system below HBase: the HDFS of this machine, brought up if it is not, and what HBase leaves in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from loadstone.systems.base import outside
+from loadstone.systems.base.running import Running
+from loadstone.systems.base.system import Place, Plan
+from loadstone.systems.hbase import site
+from loadstone.systems.hdfs import hadoop_http, hadoop_site
+
+HDFS = "hdfs"
+# Permissions are off, so this is only a name.
+USER = "loadstone"
+
+
+def file_system(place: Place, plan: Plan) -> Mapping[str, str]:
+    """The properties of the HDFS that HBase is to be over; none if it is over another file system.
+
+    Brings it up with its defaults if it is not, or over the data that were kept of it. One that is up stays as it is,
+    dead data nodes and all.
+    """
+    if site.mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
+        return {}
+    hdfs = Running(HDFS, place.root.parent)
+    there = hdfs.known
+    if there is None:
+        brought(place).touch()
+        hdfs.up()
+    elif not hdfs.processes():
+        hdfs.up(there.plan.nodes, there.plan.settings, owner=there.owner)
+    return hdfs.properties()
+
+
+def brought(place: Place) -> Path:
+    """The mark of an HDFS that was brought up for this HBase, and goes with it."""
+    return place.data / "brought-hdfs"
+
+
+def clear(place: Place, conf: Path) -> None:
+    """Removes what HBase left outside of its own directory; an HDFS that came with it goes as a whole."""
+    if (conf / "hbase-site.xml").exists():
+        site = hadoop_site.read(conf / "hbase-site.xml")
+        for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
+            # The label tells ours from what is the user's.
+            if uri.endswith(f"/{outside.label(place)}"):
+                remove(uri, conf)
+    if brought(place).exists():
+        Running(HDFS, place.root.parent).down()
+
+
+def remove(uri: str, conf: Path) -> None:
+    """Removes a directory, on a local file system or in the HDFS of a configuration, if that still answers."""
+    if site.is_local(uri):
+        shutil.rmtree(site.local_path(uri), ignore_errors=True)
+    elif (conf / "hdfs-site.xml").exists():
+        hdfs = hadoop_site.read(conf / "hdfs-site.xml")
+        if hdfs.get("dfs.namenode.rpc-address") == urlsplit(uri).netloc:
+            host, _, port = hdfs["dfs.namenode.http-address"].partition(":")
+            hadoop_http.remove(host, int(port), urlsplit(uri).path, USER)

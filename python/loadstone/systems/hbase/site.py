@@ -1,0 +1,145 @@
+"""HBase's site file: what the servers and their clients read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from loadstone.observe.device import file_system_of
+from loadstone.systems.base import outside
+from loadstone.systems.base.plan import choice
+from loadstone.systems.base.system import Place, Plan, SystemsError
+from loadstone.systems.hdfs import hadoop_site
+
+# Standard output and error are the log.
+LOG4J2 = """\
+status = warn
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+"""
+# Beans would be ten seconds old otherwise.
+METRICS2 = "*.period=1\n"
+# What region servers need to write to HDFS as it wants it.
+HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
+STANDALONE, DISTRIBUTED = "standalone", "distributed"
+# The server names' own words: a region server is on the loopback address of its number.
+MASTER_HOST = "127.0.0.1"
+URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
+# What is meant for the site files goes there as it is.
+SITE = ("hbase.", "dfs.")
+
+
+def mode(plan: Plan) -> str:
+    """Standalone, with everything in one JVM, or distributed. Raises SystemsError."""
+    asked = choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
+    if asked == "auto":
+        return STANDALONE if plan.nodes == 1 else DISTRIBUTED
+    if asked == STANDALONE and plan.nodes > 1:
+        raise SystemsError(
+            f"a standalone HBase is one node, not {plan.nodes}", f"--set mode={DISTRIBUTED} has any number of them"
+        )
+    return asked
+
+
+def region_host(number: int) -> str:
+    """Where a region server listens."""
+    return f"127.0.0.{number}"
+
+
+@dataclass(frozen=True)
+class Directories:
+    """Where HBase keeps its files and its write-ahead logs, as URIs."""
+
+    root: str
+    wal: str
+
+    @property
+    def local(self) -> bool:
+        """Whether any of both is on a local file system."""
+        return any(is_local(uri) for uri in (self.root, self.wal))
+
+
+def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> Directories:
+    """The directories, those in storage that the user named with a name of our own. Raises SystemsError.
+
+    `below` has the properties of the HDFS that is ours; none without one.
+    """
+    own = f"{below['fs.defaultFS']}/{outside.label(place)}" if below else f"file://{place.data / 'root'}"
+    root = named(place, plan, "hbase.rootdir") or own
+    return Directories(root, named(place, plan, "hbase.wal.dir") or root)
+
+
+def named(place: Place, plan: Plan, setting: str) -> str | None:
+    """Our directory in the one that a setting names; None if it names none. Raises SystemsError."""
+    base = plan.settings[setting]
+    if not base:
+        return None
+    if not URI.fullmatch(base):
+        raise SystemsError(
+            f'{setting} must be a URI, got "{base}"', f"file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
+        )
+    return f"{base.rstrip('/')}/{outside.label(place)}"
+
+
+def is_local(uri: str) -> bool:
+    """Whether a directory is on a local file system."""
+    return urlsplit(uri).scheme == "file"
+
+
+def local_path(uri: str) -> Path:
+    """The path of a local directory. HBase takes what looks like an escape in it as it is."""
+    return Path(urlsplit(uri).path)
+
+
+def file_system(uri: str) -> str:
+    """What a directory is on, as results say it: `hdfs`, `ext4 (local)`."""
+    return f"{file_system_of(local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
+
+
+def site(place: Place, plan: Plan, where: Directories, number: int = 1) -> dict[str, str]:
+    """The properties for everybody, and for the region server of a number."""
+    return {
+        "hbase.cluster.distributed": str(mode(plan) == DISTRIBUTED).lower(),
+        "hbase.rootdir": where.root,
+        "hbase.wal.dir": where.wal,
+        "hbase.tmp.dir": str(place.data / "tmp"),
+        # HBase refuses what cannot promise to keep what was flushed, which no local file system can as Hadoop has it.
+        "hbase.unsafe.stream.capability.enforce": str(not where.local).lower(),
+        "hbase.zookeeper.quorum": MASTER_HOST,
+        "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
+        "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
+        # Ten thousand clients may share a connection, or may not.
+        "hbase.zookeeper.property.maxClientCnxns": "0",
+        # A dead region server is seen after 10 s, not after 90: trials are shorter than that.
+        "zookeeper.session.timeout": "10000",
+        "hbase.zookeeper.property.tickTime": "2000",
+        "hbase.unsafe.regionserver.hostname": region_host(number),
+        "hbase.regionserver.ipc.address": region_host(number),
+        "hbase.regionserver.info.bindAddress": region_host(number),
+        "hbase.master.hostname": MASTER_HOST,
+        "hbase.master.ipc.address": MASTER_HOST,
+        "hbase.master.info.bindAddress": MASTER_HOST,
+        **{name: value for name, value in passed_on(plan).items() if name not in ("hbase.rootdir", "hbase.wal.dir")},
+    }
+
+
+def passed_on(plan: Plan) -> Mapping[str, str]:
+    """The settings that are properties of HBase and of what is below it."""
+    return {name: value for name, value in plan.settings.items() if name.startswith(SITE)}
+
+
+def write(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
+    """Writes a configuration directory, with the site files of the HDFS below."""
+    hadoop_site.write(conf / "hbase-site.xml", properties)
+    hadoop_site.write_text(conf / "log4j2.properties", LOG4J2)
+    hadoop_site.write_text(conf / "hadoop-metrics2-hbase.properties", METRICS2)
+    for name in HDFS_FILES if below else ():
+        hadoop_site.write(conf / name, hadoop_site.read(Path(below["hadoop.conf"]) / name))

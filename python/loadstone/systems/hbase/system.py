@@ -1,0 +1,288 @@
+"""HBase: one JVM with everything, or ZooKeeper, a master and region servers over HDFS."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from loadstone.systems.base import jvm
+from loadstone.systems.base.plan import whole
+from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.hbase import file_system, site
+from loadstone.systems.hbase.jars import server_class_path
+from loadstone.systems.hbase.site import DISTRIBUTED, MASTER_HOST, STANDALONE, region_host
+from loadstone.systems.hbase.tables import ADMINISTRATION, RegionServer, Tables
+from loadstone.systems.hdfs import hadoop_http, hadoop_site
+
+MASTER, ZOOKEEPER = "master", "zookeeper"
+ZOOKEEPER_HEAP = "128m"
+# Java 17 closes what HBase 2.6 and its Netty look into (its own launcher has the same list).
+OPENED = [
+    "--add-modules=jdk.unsupported",
+    *(
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in (
+            "java.io",
+            "java.lang",
+            "java.lang.reflect",
+            "java.nio",
+            "java.util",
+            "java.util.concurrent",
+            "jdk.internal.ref",
+            "sun.nio.ch",
+        )
+    ),
+    "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
+    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+]
+
+
+class HBase(System):
+    """Apache HBase."""
+
+    name = "hbase"
+    title = "HBase 2.6: standalone, or distributed over HDFS"
+    nodes = tuple(range(1, 10))
+    # It may bring HDFS up first, and its own parts wait for each other.
+    deadline_s = 300.0
+    settings = (
+        Setting("version", "2.6.1-hadoop3", "of HBase"),
+        Setting(
+            "mode",
+            "auto",
+            f"{STANDALONE} (one node, on a local file system) or {DISTRIBUTED} (nodes are region"
+            f" servers, over HDFS); auto: {STANDALONE} for one node",
+        ),
+        Setting("heap", "1g", "of each region server, or of the one JVM"),
+        Setting("master.heap", "512m", "of the master"),
+        Setting("hbase.rootdir", "", "URI of another directory to keep everything in"),
+        Setting("hbase.wal.dir", "", "URI of another directory to keep write-ahead logs in"),
+        Setting("hbase.wal.provider", "asyncfs", "asyncfs or filesystem"),
+        Setting("hbase.zookeeper.property.clientPort", "2181", "of ZooKeeper"),
+        Setting("hbase.master.port", "16000", "of the master"),
+        Setting("hbase.regionserver.port", "16020", "of region servers, each on an address of its own"),
+        Setting("hbase.master.info.port", "16010", "of the master, for JMX and pages"),
+        Setting("hbase.regionserver.info.port", "16030", "of region servers, for JMX and pages"),
+        Setting("hbase.*", "", "any other property of hbase-site.xml"),
+        Setting("dfs.*", "", "any property of HDFS's client in HBase"),
+    )
+
+    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+        """ZooKeeper, then the master and all region servers together: neither serves without the other."""
+        below = file_system.file_system(place, plan)
+        where = site.directories(place, plan, below)
+        jars = server_class_path(self.version(plan))
+        for number in range(plan.nodes + 1):
+            site.write(conf_of(place, number), site.site(place, plan, where, max(number, 1)), below)
+        if site.mode(plan) == STANDALONE:
+            return [[server(place, plan, STANDALONE, jars)]]
+        regions = [server(place, plan, region_server(number), jars) for number in range(1, plan.nodes + 1)]
+        return [[server(place, plan, ZOOKEEPER, jars)], [server(place, plan, MASTER, jars), *regions]]
+
+    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+        """The master is active and has every region server, and HBase's own tables can be read."""
+        names = [server.name for server in servers]
+        if ZOOKEEPER in names:
+            return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
+        if (missing := missing_by_jmx(plan, servers)) is not None:
+            return missing
+        # That costs a JVM, so it is asked last.
+        try:
+            serving = Tables(conf_of(place), self.version(plan)).serving()
+        except SystemsError as error:
+            return str(error.args[0])
+        if len(serving.servers) < plan.nodes:
+            return f"{len(serving.servers)} of {plan.nodes} region servers serve"
+        return f"{serving.waiting} regions are not open" if serving.waiting else None
+
+    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """The directory with the site files, as `-cp` takes it; and where ZooKeeper is, for those without it."""
+        return {
+            "hbase.conf": str(conf_of(place)),
+            "hbase.zookeeper.quorum": MASTER_HOST,
+            "hbase.zookeeper.property.clientPort": str(zookeeper_port(plan)),
+        }
+
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """Those on local file systems; over HDFS, that has the data."""
+        settings = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
+        return [site.local_path(uri) for uri in uris if site.is_local(uri)]
+
+    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
+        """What HBase promises of a write, and where its logs are.
+
+        SYNC_WAL is an hflush and FSYNC_WAL an hsync: HDFS tells them apart, Hadoop's local file system does not.
+        """
+        settings = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        return {
+            "mode": site.mode(plan),
+            "heap": plan.settings["heap"],
+            "wal.provider": plan.settings["hbase.wal.provider"],
+            "wal.dir": settings["hbase.wal.dir"],
+            "wal.file_system": site.file_system(settings["hbase.wal.dir"]),
+            "root.file_system": site.file_system(settings["hbase.rootdir"]),
+            # The client's word, which HDFS follows.
+            **(
+                {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
+            ),
+        }
+
+    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+        """Regions by table and server; heap and memstores by server."""
+        try:
+            held = Tables(conf_of(place), self.version(plan)).region_servers()
+        except SystemsError:
+            return {}
+        found: dict[str, float] = {}
+        for one in held:
+            name = name_of(plan, one)
+            heap, memstore = memory(plan, one)
+            found |= {f"{name}.regions": one.regions, f"{name}.heap_bytes": heap, f"{name}.memstore_bytes": memstore}
+            for table, count in one.tables.items():
+                found[f"{name}.regions.{table}"] = count
+                found[f"regions.{table}"] = found.get(f"regions.{table}", 0) + count
+        return found
+
+    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+        """Makes a table with the options `family` (needed), `splits`, `compression` and `durability`."""
+        unknown = set(options) - {"family", "splits", "compression", "durability"}
+        if unknown or "family" not in options:
+            what = f'no option "{min(unknown)}"' if unknown else f"no column family for {table}"
+            raise SystemsError(f"hbase: {what}", "a table has the options family, splits, compression, durability")
+        if not options.get("splits", "0").isascii() or not options.get("splits", "0").isdigit():
+            raise SystemsError(f'hbase: splits must be a whole number, got "{options["splits"]}"', "splits: 200")
+        Tables(conf_of(place), self.version(plan)).create(
+            table,
+            options["family"],
+            int(options.get("splits", "0")),
+            recreate=True,
+            compression=options.get("compression", "NONE"),
+            durability=options.get("durability", "USE_DEFAULT"),
+        )
+
+    def clear(self, place: Place) -> None:
+        """Removes what is outside, in a directory that the user named or in HDFS; ends an HDFS that came with this."""
+        # It reads the configuration that goes now, and is a process that nobody would know of.
+        ADMINISTRATION.end()
+        file_system.clear(place, conf_of(place))
+
+
+def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
+    """One of the JVMs."""
+    settings, number = plan.settings, number_of(name)
+    zookeeper = (MASTER_HOST, zookeeper_port(plan))
+    master = addresses(plan, MASTER_HOST, "hbase.master")
+    region = addresses(plan, region_host(number), "hbase.regionserver")
+    main, heap, ports = {
+        ZOOKEEPER: ("zookeeper.HQuorumPeer", ZOOKEEPER_HEAP, [zookeeper]),
+        MASTER: ("master.HMaster", settings["master.heap"], master),
+        STANDALONE: ("master.HMaster", settings["heap"], [zookeeper, *master, *region]),
+    }.get(name, ("regionserver.HRegionServer", settings["heap"], region))
+    gc_log = place.logs / f"{name}.gc.log"
+    argv = jvm.java(
+        heap,
+        gc_log,
+        [conf_of(place, number if name.startswith("region-server") else 0), *jars],
+        f"org.apache.hadoop.hbase.{main}",
+        options=[*OPENED, *(["-XX:+UseSerialGC"] if name == ZOOKEEPER else [])],
+        properties={
+            "java.net.preferIPv4Stack": "true",
+            # It would listen on 0.0.0.0:8080.
+            "zookeeper.admin.enableServer": "false",
+            # What it keeps off the heap is much of what it is fast by.
+            "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
+        },
+        # Everything in one JVM ends with ZooKeeper before the rest, which would look for it for 20 s.
+        arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
+    )
+    (host, port), *others = ports
+    return Server(name, argv, host, port, directory=place.data / name, gc_log=gc_log, ports=others)
+
+
+def zookeeper_port(plan: Plan) -> int:
+    """Where ZooKeeper listens."""
+    return whole(plan, "hbase.zookeeper.property.clientPort", 1)
+
+
+def info_port(plan: Plan, server: str) -> int | None:
+    """Where servers tell about themselves; None if they were told not to, which is -1 in HBase's language."""
+    name = f"{server}.info.port"
+    return None if plan.settings[name] == "-1" else whole(plan, name, 1)
+
+
+def addresses(plan: Plan, host: str, server: str) -> list[tuple[str, int]]:
+    """Where a server listens, clients' port first."""
+    info = info_port(plan, server)
+    return [(host, whole(plan, f"{server}.port", 1)), *([] if info is None else [(host, info)])]
+
+
+def region_server(number: int) -> str:
+    """The name of a region server."""
+    return f"region-server-{number}"
+
+
+def number_of(name: str) -> int:
+    """Which region server it is; 1 for those that are none."""
+    return int(name.rpartition("-")[2]) if name.startswith("region-server-") else 1
+
+
+def name_of(plan: Plan, one: RegionServer) -> str:
+    """What the server is called here that holds the regions."""
+    if site.mode(plan) == STANDALONE:
+        return STANDALONE
+    return region_server(int(one.name.split(",")[0].rpartition(".")[2]))
+
+
+def conf_of(place: Place, number: int = 0) -> Path:
+    """The site files of a region server; with 0 those of everybody else, clients too."""
+    return place.data / region_server(number) / "conf" if number else place.data / "conf"
+
+
+def zookeeper_serves(port: int) -> bool:
+    """Whether ZooKeeper says who it is (its four-letter word `srvr`)."""
+    try:
+        with socket.create_connection((MASTER_HOST, port), timeout=2) as connection:
+            connection.sendall(b"srvr")
+            return connection.recv(64).startswith(b"Zookeeper version")
+    except OSError:
+        return False
+
+
+def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
+    """What the servers themselves say is missing, at no cost; None if nothing, or if they were told to keep quiet."""
+    port, region_port = info_port(plan, "hbase.master"), info_port(plan, "hbase.regionserver")
+    if port is None:
+        return None
+    master = hadoop_http.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
+    if master is None or master.get("tag.isActiveMaster") != "true":
+        return "no master is active"
+    if not master.get("masterFinishedInitializationTime"):
+        return "the master is starting"
+    live = [word for word in str(master.get("tag.liveRegionServers", "")).split(";") if word]
+    if len(live) < plan.nodes:
+        return f"{len(live)} of {plan.nodes} region servers have registered"
+    for each in servers:
+        if region_port is None or each.name == MASTER:
+            continue
+        # The master has one that was killed a moment ago among the live: what counts is this very process.
+        told = region_bean(region_host(number_of(each.name)), region_port)
+        if told is None or told.get("tag.serverName") not in live:
+            return f"{each.name} has not registered"
+    return None
+
+
+def region_bean(host: str, port: int) -> Mapping[str, Any] | None:
+    """A region server's own figures."""
+    return hadoop_http.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
+
+
+def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
+    """Bytes of heap and memstores: from the server's own beans, as all else comes in whole megabytes."""
+    host, port = one.name.split(",")[0], info_port(plan, "hbase.regionserver")
+    if port is None:
+        return one.heap_bytes, one.memstore_bytes
+    told, heap = region_bean(host, port) or {}, hadoop_http.heap_bytes(host, port)
+    return one.heap_bytes if heap is None else heap, int(told.get("memStoreSize", one.memstore_bytes))

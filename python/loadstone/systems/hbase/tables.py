@@ -1,0 +1,167 @@
+"""HBase's tables: made, dropped and counted through its own administration client, a Java program beside this file.
+
+The first call starts a JVM, which takes two to three seconds; it stays for those that follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadstone.systems.base import jvm
+from loadstone.systems.base.files import cache
+from loadstone.systems.base.resident import Resident, ResidentError, SilentError
+from loadstone.systems.base.system import SystemsError
+from loadstone.systems.hbase import jars
+
+CLASS = "HBaseTables"
+SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
+# A JVM this short-lived is done before the second compiler has begun.
+OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+ANSWER_S = 60.0
+SERVING_S = 30.0
+# Tables of thousands of regions take their time.
+CREATE_S = 600.0
+# YCSB's own formula spreads keys from user1000 to user9999; more keys than that would come twice.
+FIRST, LAST = 1000, 9999
+ADMINISTRATION = Resident()
+
+
+@dataclass(frozen=True)
+class RegionServer:
+    """What one region server holds: `name` is HBase's, `127.0.0.2,16020,1795283777136`."""
+
+    name: str
+    heap_bytes: int
+    memstore_bytes: int
+    # Regions by table, those of HBase itself (`hbase:meta`) too.
+    tables: Mapping[str, int]
+
+    @property
+    def address(self) -> str:
+        """`127.0.0.2:16020`."""
+        host, port, _ = self.name.split(",")
+        return f"{host}:{port}"
+
+    @property
+    def regions(self) -> int:
+        """All of its regions."""
+        return sum(self.tables.values())
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Which region servers are live, and how many regions wait for one of them to open them."""
+
+    servers: Sequence[str]
+    waiting: int
+
+
+def split_keys(splits: int) -> list[str]:
+    """The keys at which YCSB's `user…` keys are split: HBase then has a region more. Raises SystemsError."""
+    if not 0 <= splits <= LAST - FIRST:
+        raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 is usual")
+    return [f"user{FIRST + i * (LAST - FIRST) // splits}" for i in range(1, splits + 1)]
+
+
+class Tables:
+    """The tables of the HBase that a configuration directory tells how to reach."""
+
+    def __init__(self, conf: Path, version: str) -> None:
+        """`version` is that of the client, and need not be the server's."""
+        self.conf = conf
+        self.version = version
+
+    def create(
+        self,
+        table: str,
+        family: str,
+        splits: int = 0,
+        *,
+        recreate: bool = False,
+        compression: str = "NONE",
+        durability: str = "USE_DEFAULT",
+    ) -> int:
+        """Makes a table with one column family and returns its number of regions. Raises SystemsError.
+
+        `recreate` drops it first if it is there. Compression and durability have HBase's names.
+        """
+        keys = split_keys(splits)
+        words = [table, family, "recreate" if recreate else "keep", compression.upper(), durability.upper()]
+        return int(self._ask("create", *words, *keys, timeout_s=CREATE_S))
+
+    def drop(self, table: str) -> bool:
+        """Drops a table; whether it was there. Raises SystemsError."""
+        return bool(self._ask("drop", table, timeout_s=CREATE_S))
+
+    def exists(self, table: str) -> bool:
+        """Whether there is such a table. Raises SystemsError."""
+        return bool(self._ask("exists", table))
+
+    def region_servers(self) -> list[RegionServer]:
+        """What every live region server holds now. Raises SystemsError."""
+        return [RegionServer(name, **held) for name, held in self._ask("regions").items()]
+
+    def serving(self) -> Serving:
+        """Reads what HBase keeps in its own tables. Raises SystemsError."""
+        told = self._ask("serves", timeout_s=SERVING_S)
+        return Serving(told["servers"], told["waiting"])
+
+    def _ask(self, *words: str, timeout_s: float = ANSWER_S) -> Any:
+        client = jars.client_class_path(self.version)
+        argv = jvm.java("128m", None, [self.conf, compiled(client), *client], CLASS, options=OPTIONS)
+        try:
+            told = ADMINISTRATION.ask(argv, "\t".join(words), timeout_s)
+        except SilentError:
+            raise SystemsError(
+                f"HBase did not answer within {timeout_s:.0f} s ({self.conf})", "`loadstone systems status hbase`"
+            ) from None
+        except ResidentError as error:
+            raise refusal(str(error), words) from None
+        answer, _, text = told.partition(" ")
+        if answer != "yes":
+            raise refusal(text, words)
+        return json.loads(text)
+
+
+def refusal(said: str, words: Sequence[str]) -> SystemsError:
+    """An error of HBase as one of ours."""
+    kind, _, message = said.partition(": ")
+    if kind == "TableExistsException":
+        return SystemsError(f"table {words[1]} is there already", "--recreate drops it first")
+    if kind == "IllegalArgumentException":
+        return SystemsError(
+            f"HBase refused to {words[0]} {words[1]}: {message}", "names and options are those that HBase knows"
+        )
+    return SystemsError(f"HBase refused to {' '.join(words[:2])}: {said}", "see `loadstone systems logs hbase`")
+
+
+def compiled(jars: Sequence[Path]) -> Path:
+    """The directory with the Java program's class, compiled once. Raises SystemsError.
+
+    Launching the source instead would compile it at each call, two seconds more.
+    """
+    identity = "\n".join([SOURCE.read_text(), *map(str, jars)])
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    return cache.entry(cache.cache_root() / "classes" / f"{CLASS}-{digest}", lambda draft: javac(jars, draft))
+
+
+def javac(jars: Sequence[Path], directory: Path) -> None:
+    """Compiles the Java program into a directory. Raises SystemsError."""
+    # The java of a PATH is a link, often into a runtime without its compiler.
+    near = jvm.program().resolve().with_name("javac")
+    compiler = str(near) if near.exists() else shutil.which("javac")
+    if compiler is None:
+        raise SystemsError("javac is not installed", "apt-get install openjdk-17-jdk-headless, or set JAVA_HOME")
+    argv = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(directory), str(SOURCE)]
+    told = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        raise SystemsError(
+            f"{SOURCE.name} does not compile: {told.stderr.strip()}", "take another version of HBase's client"
+        )

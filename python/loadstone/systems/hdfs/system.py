@@ -1,0 +1,320 @@
+"""HDFS: a name node and its data nodes, all on 127.0.0.1."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from loadstone.observe.device import file_system_of
+from loadstone.systems.base import jvm, outside
+from loadstone.systems.base.files import maven
+from loadstone.systems.base.plan import whole
+from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.hdfs import hadoop_http, hadoop_site
+
+HOST = "127.0.0.1"
+NAME_NODE = "name-node"
+# Java 17 closes what Hadoop 3.4 looks into.
+OPENED = ("java.lang", "java.nio", "sun.nio.ch")
+# Each data node has three: data, HTTP, IPC.
+PORTS_EACH = 10
+FORMAT_S = 120
+# HDFS's names of what settings of ours stand for.
+NAMED = {
+    "dfs.replication": "replication",
+    "dfs.blocksize": "blocksize",
+    "dfs.datanode.data.dir": "data.dir",
+    "dfs.namenode.rpc-address": "port",
+    "dfs.namenode.http-address": "http.port",
+    "dfs.datanode.address": "data.port",
+    "dfs.datanode.http.address": "data.port",
+    "dfs.datanode.ipc.address": "data.port",
+}
+# Standard output and error are the log.
+LOG4J = """\
+log4j.rootLogger=INFO,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+"""
+
+
+class Hdfs(System):
+    """The Hadoop distributed file system, without YARN."""
+
+    name = "hdfs"
+    title = "HDFS 3.4: a name node and data nodes"
+    nodes = (3, 1, 2, 4, 5, 6, 7, 8, 9)
+    settings = (
+        Setting("version", "3.4.2", "of Hadoop"),
+        Setting("replication", "3", "copies of each block, for clients that do not say"),
+        Setting("blocksize", "128m", "size of a block, for clients that do not say"),
+        Setting("heap", "256m", "of each server"),
+        Setting("data.dir", "", "directories outside, one for all data nodes or one for each, with commas between"),
+        Setting("port", "9820", "of the name node, for clients"),
+        Setting("http.port", "9870", "of the name node, for JMX and WebHDFS"),
+        Setting(
+            "data.port",
+            "9910",
+            f"of the first data node, which has this and the next two; {PORTS_EACH} further on are the second's",
+        ),
+        Setting("dfs.*", "", "any other property of hdfs-site.xml"),
+    )
+
+    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+        """The name node, then the data nodes. A name node without an image is formatted first."""
+        # Before anything takes time.
+        whole(plan, "replication", 1)
+        refuse_second_names(plan)
+        sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
+        conf = configuration(place)
+        jars = class_path(self.version(plan))
+        write_configuration(conf, name_node_site(place, plan), plan)
+        name_node = self._server(place, plan, NAME_NODE, conf, jars)
+        format_once(place, conf, jars)
+        data_nodes = []
+        for name, site in sites.items():
+            own = place.data / name / "conf"
+            write_configuration(own, site, plan)
+            data_nodes.append(self._server(place, plan, name, own, jars))
+        return [[name_node], data_nodes]
+
+    def _server(self, place: Place, plan: Plan, name: str, conf: Path, jars: Sequence[Path]) -> Server:
+        number = number_of(name)
+        main = "namenode.NameNode" if number is None else "datanode.DataNode"
+        port, *others = ports(plan, number)
+        gc_log = place.logs / f"{name}.gc.log"
+        argv = jvm.java(
+            plan.settings["heap"],
+            gc_log,
+            [conf, *jars],
+            f"org.apache.hadoop.hdfs.server.{main}",
+            # Heaps this small are collected in milliseconds; G1's threads would cost two processors more than that.
+            options=["-XX:+UseSerialGC", *opened(OPENED)],
+            properties={"java.net.preferIPv4Stack": "true"},
+        )
+        return Server(
+            name, argv, HOST, port, directory=place.data / name, gc_log=gc_log, ports=[(HOST, each) for each in others]
+        )
+
+    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+        """The name node answers; with data nodes: each has registered, and safe mode is off."""
+        for server in servers:
+            number = number_of(server.name)
+            if number is not None and not is_registered(ports(plan, number)[1]):
+                return f"{server.name} has not registered"
+        state = name_node_bean(plan, "FSNamesystemState")
+        if state is None:
+            return "the name node does not answer"
+        data_nodes = [server for server in servers if server.name != NAME_NODE]
+        if not data_nodes:
+            # Without data nodes it stays in safe mode as soon as there are blocks.
+            return None
+        if state["NumLiveDataNodes"] < len(data_nodes):
+            return f"{state['NumLiveDataNodes']} of {len(data_nodes)} data nodes are live"
+        return None if state["FSState"] == "Operational" else "the name node is in safe mode"
+
+    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """The file system's URI and the directory with its site files."""
+        return {"fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}", "hadoop.conf": str(configuration(place))}
+
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """Those of the data nodes: what the name node writes is little beside."""
+        return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
+
+    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
+        """What is promised of a block, and what it lies on."""
+        systems = {file_system_of(data_directory(place, plan, number)) for number in range(1, plan.nodes + 1)}
+        return {
+            "replication": whole(plan, "replication"),
+            "blocksize": plan.settings["blocksize"],
+            "heap": plan.settings["heap"],
+            "data.file_system": ", ".join(sorted(systems)),
+        }
+
+    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+        """Data nodes by state, blocks, bytes used, and the heap of each server."""
+        found: dict[str, float] = {}
+        # A bean that is asked when it is read; those of Hadoop's metrics are up to ten seconds old.
+        if state := name_node_bean(plan, "FSNamesystemState"):
+            found |= {
+                "data_nodes.live": state["NumLiveDataNodes"],
+                "data_nodes.dead": state["NumDeadDataNodes"],
+                "blocks": state["BlocksTotal"],
+                "blocks.under_replicated": state["UnderReplicatedBlocks"],
+                "used_bytes": state["CapacityUsed"],
+            }
+        for number in (None, *range(1, plan.nodes + 1)):
+            name = NAME_NODE if number is None else f"data-node-{number}"
+            heap = hadoop_http.heap_bytes(HOST, ports(plan, number)[1])
+            if heap is not None:
+                found[f"{name}.heap_bytes"] = heap
+        return found
+
+    def clear(self, place: Place) -> None:
+        """Removes the blocks that are outside."""
+        for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
+            blocks = local_path(hadoop_site.read(site)["dfs.datanode.data.dir"])
+            if blocks.parent.name == outside.label(place):
+                shutil.rmtree(blocks.parent, ignore_errors=True)
+
+
+def class_path(version: str) -> list[Path]:
+    """The jars of Hadoop's servers."""
+    group = "org.apache.hadoop"
+    return maven.class_path(
+        "hdfs",
+        [
+            f"{group}:hadoop-common:{version}",
+            f"{group}:hadoop-hdfs:{version}",
+            f"{group}:hadoop-hdfs-client:{version}",
+            # The servers' web applications, without which they do not start, are in no other jar on Maven Central.
+            f"{group}:hadoop-hdfs:{version}:jar:tests",
+        ],
+    )
+
+
+def opened(packages: Sequence[str]) -> list[str]:
+    """The options that open packages of java.base to everybody."""
+    return [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
+
+
+def configuration(place: Place) -> Path:
+    """The name node's site files, which are those of clients too."""
+    return place.data / "conf"
+
+
+def number_of(name: str) -> int | None:
+    """Which data node it is; None for the name node."""
+    return None if name == NAME_NODE else int(name.rpartition("-")[2])
+
+
+def ports(plan: Plan, number: int | None) -> tuple[int, ...]:
+    """Where a server listens: clients' port, HTTP, and for a data node IPC."""
+    if number is None:
+        return whole(plan, "port", 1), whole(plan, "http.port", 1)
+    first = whole(plan, "data.port", 1) + PORTS_EACH * (number - 1)
+    return first, first + 1, first + 2
+
+
+def outside_bases(plan: Plan) -> list[Path]:
+    """The directories that the user named for blocks."""
+    named = [word.strip() for word in plan.settings["data.dir"].split(",")]
+    return [Path(word).expanduser().absolute() for word in named if word]
+
+
+def local_path(uri: str) -> Path:
+    """The path of a `file:` URI."""
+    return Path(urlsplit(uri).path)
+
+
+def data_directory(place: Place, plan: Plan, number: int) -> Path:
+    """Where a data node keeps its blocks."""
+    name, bases = f"data-node-{number}", outside_bases(plan)
+    if not bases:
+        return place.data / name / "blocks"
+    if len(bases) not in (1, plan.nodes):
+        raise SystemsError(
+            f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
+        )
+    return outside.directory(place, bases[0 if len(bases) == 1 else number - 1]) / name
+
+
+def refuse_second_names(plan: Plan) -> None:
+    """Raises SystemsError for a property that a setting of ours stands for: results would tell that one's value."""
+    for name in plan.settings:
+        if (own := NAMED.get(name)) is not None:
+            raise SystemsError(f"{name} has a name of its own here", f"--set {own}=…")
+
+
+def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
+    """What the name node and clients read."""
+    port, http = ports(plan, None)
+    return {
+        "dfs.namenode.name.dir": (place.data / NAME_NODE / "image").as_uri(),
+        "dfs.namenode.rpc-address": f"{HOST}:{port}",
+        "dfs.namenode.http-address": f"{HOST}:{http}",
+        "dfs.replication": plan.settings["replication"],
+        "dfs.blocksize": plan.settings["blocksize"],
+        # Blocks are there as soon as data nodes have told of them; there are no more of these to wait for.
+        "dfs.namenode.safemode.extension": "0",
+        # Whoever runs a client may write.
+        "dfs.permissions.enabled": "false",
+        "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+        # A dead data node is seen after 14 s, not after ten minutes: trials are shorter than that.
+        "dfs.heartbeat.interval": "1",
+        "dfs.namenode.heartbeat.recheck-interval": "2000",
+        # With as many data nodes as copies there is none to take a dead one's place, and appends would fail.
+        "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
+        **{name: value for name, value in plan.settings.items() if name.startswith("dfs.")},
+    }
+
+
+def data_node_site(place: Place, plan: Plan, number: int) -> dict[str, str]:
+    """The same, and where this data node listens and keeps its blocks."""
+    data, http, ipc = ports(plan, number)
+    return {
+        **name_node_site(place, plan),
+        # Not escaped: unlike the name node's, these are taken as they are.
+        "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
+        "dfs.datanode.address": f"{HOST}:{data}",
+        "dfs.datanode.http.address": f"{HOST}:{http}",
+        "dfs.datanode.ipc.address": f"{HOST}:{ipc}",
+    }
+
+
+def write_configuration(conf: Path, site: Mapping[str, str], plan: Plan) -> None:
+    """Writes a configuration directory."""
+    core = {
+        "fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}",
+        "hadoop.tmp.dir": str(conf.parent / "tmp"),
+        "hadoop.security.authentication": "simple",
+    }
+    hadoop_site.write(conf / "core-site.xml", core)
+    hadoop_site.write(conf / "hdfs-site.xml", site)
+    hadoop_site.write_text(conf / "log4j.properties", LOG4J)
+
+
+def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
+    """Makes the name node's first image, unless it has one. Raises SystemsError."""
+    done = place.data / NAME_NODE / "formatted"
+    if done.exists():
+        return
+    arguments = ["-format", "-nonInteractive", "-force"]
+    main = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+    argv = jvm.java("128m", None, [conf, *jars], main, options=opened(OPENED), arguments=arguments)
+    place.logs.mkdir(parents=True, exist_ok=True)
+    log = place.logs / f"{NAME_NODE}.format.log"
+    with log.open("wb") as output:
+        try:
+            ended = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=FORMAT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SystemsError(f"the name node was not formatted within {FORMAT_S:g} s", f"see {log}") from error
+    if ended.returncode != 0:
+        raise SystemsError(f"the name node could not be formatted (exit status {ended.returncode})", f"see {log}")
+    done.parent.mkdir(parents=True, exist_ok=True)
+    done.touch()
+
+
+def name_node_bean(plan: Plan, name: str) -> Mapping[str, Any] | None:
+    """A bean of the name node."""
+    return hadoop_http.bean(HOST, ports(plan, None)[1], f"Hadoop:service=NameNode,name={name}")
+
+
+def is_registered(http: int) -> bool:
+    """Whether a data node says that its name node has taken it.
+
+    The name node's own count will not do: it has a data node that was killed a moment ago among the live.
+    """
+    told = hadoop_http.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
+    # While it starts, the bean is there without its attributes. An actor runs once it has shaken hands.
+    actors = json.loads(told.get("BPServiceActorInfo") or "[]") if told else []
+    return any(actor["ActorState"] == "RUNNING" for actor in actors)

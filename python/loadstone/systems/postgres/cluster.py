@@ -1,0 +1,145 @@
+"""PostgreSQL's data directory, its cluster: made once, whole or not at all; and questions to its server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.systems.base import process
+from loadstone.systems.base.files.program import reason
+from loadstone.systems.base.system import SystemsError
+
+# It has a password that nobody knows: whoever is one may run programs as the server's user.
+SUPERUSER = "postgres"
+ANSWER_S = 60.0
+SHARED_MEMORY = Path("/proc/sysvipc/shm")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """PostgreSQL's programs, and the environment they need."""
+
+    directory: Path
+    variables: Mapping[str, str]
+
+    def path(self, name: str) -> str:
+        """A program."""
+        return str(self.directory / name)
+
+    def run(self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str) -> str:
+        """What a program prints. Raises SystemsError."""
+        account = pwd.getpwnam(user) if user else None
+        try:
+            done = subprocess.run(
+                [self.path(name), *arguments],
+                input=stdin,
+                env={**os.environ, "LC_ALL": "C.UTF-8", **self.variables, **variables},
+                # Not where we are, which that user may not enter.
+                cwd="/",
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=ANSWER_S,
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
+            )
+        except subprocess.TimeoutExpired:
+            raise SystemsError(
+                f"{name} has no answer after {ANSWER_S:g} s", "`loadstone systems status postgres`"
+            ) from None
+        except OSError as error:
+            raise SystemsError(
+                f"cannot run {self.path(name)}: {error.strerror}", "see --set binary=DIRECTORY"
+            ) from error
+        if done.returncode:
+            said = reason(done.stderr) or f"exit status {done.returncode}"
+            raise SystemsError(f"{name}: {said}", "`loadstone systems logs postgres` may tell more")
+        return done.stdout
+
+
+def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
+    """The cluster in a directory; made with role and database if it is not there. Raises SystemsError."""
+    cluster, draft = directory / "cluster", directory / "draft"
+    if cluster.is_dir():
+        forget_ended(cluster)
+        return cluster
+    if draft.exists():
+        shutil.rmtree(draft)
+    password = directory / "password"
+    password.write_text(secrets.token_hex(16))
+    try:
+        if user:
+            account = pwd.getpwnam(user)
+            os.chown(password, account.pw_uid, account.pw_gid)
+        programs.run(
+            "initdb",
+            f"--pgdata={draft}",
+            f"--username={SUPERUSER}",
+            f"--pwfile={password}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            # Keys sort by their bytes, as everywhere else.
+            "--locale=C",
+            user=user,
+        )
+    finally:
+        password.unlink()
+    statements = [
+        f"CREATE ROLE {settings['user']} LOGIN PASSWORD {literal(settings['password'])}",
+        f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
+    ]
+    # With no server: it takes a statement a line from its input.
+    programs.run(
+        "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
+        "postgres", user=user, stdin="".join(f"{each}\n" for each in statements),
+    )  # fmt: skip
+    draft.rename(cluster)
+    return cluster
+
+
+def forget_ended(cluster: Path) -> None:
+    """Removes the lock files of a server that has ended and keeps its pid, because nobody asks how it ended.
+
+    The next one would take it for alive. Of a pid that is gone the server sees for itself.
+    """
+    for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pid = int(lock.read_text().splitlines()[0])
+            if Path(f"/proc/{pid}").exists() and process.stat(pid) is None:
+                lock.unlink()
+
+
+def ask(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
+    """What the server answers the role of clients. Raises SystemsError."""
+    words = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
+    where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
+    who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
+    return programs.run("psql", *words, **where, **who, PGCONNECT_TIMEOUT="5").strip()
+
+
+def literal(text: str) -> str:
+    """A text in SQL. Raises SystemsError for what cannot stand in one line."""
+    if not text.isprintable():
+        raise SystemsError("the password has characters that cannot be printed", "choose another --set password=")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def remove_shared_memory(directory: Path) -> None:
+    """Removes the segment that a killed server leaves to the next one on its data: there will be none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = (directory / "cluster/postmaster.pid").read_text().splitlines()
+        pid, identity = lines[0], lines[6].split()[1]
+        header, *rows = (line.split() for line in SHARED_MEMORY.read_text().splitlines())
+        for row in rows:
+            segment = dict(zip(header, row, strict=True))
+            # Its maker and nobody else; and nobody has it now.
+            if (segment["shmid"], segment["cpid"], segment["nattch"]) == (identity, pid, "0"):
+                subprocess.run(["ipcrm", "-m", identity], check=False)

@@ -1,0 +1,182 @@
+"""PostgreSQL: one server, in the version that Debian has, with a role and a database for the store."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone.systems.base import unprivileged
+from loadstone.systems.base.files import debian
+from loadstone.systems.base.plan import choice, truth, whole
+from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.postgres import cluster
+from loadstone.systems.postgres.cluster import SUPERUSER, Programs
+
+HOST = "127.0.0.1"
+SERVER = "postgres"
+# What SQL takes for a name without quotes. YCSB's bindings write none, so `Table` is `table` for both.
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
+LAYOUTS = ("jdbc", "postgrenosql")
+
+
+class Postgres(System):
+    """One PostgreSQL server."""
+
+    name = "postgres"
+    title = "PostgreSQL 15, one server"
+    settings = (
+        Setting("version", "15", "the version of the package: `15`; or the beginning of an exact one: `15.20`"),
+        Setting("binary", "debian", "`debian`: the package, unpacked in the cache; or a directory with `postgres`"),
+        Setting("port", "5432", "the port"),
+        Setting("user", "ycsb", "the role of clients, no superuser; it owns the database"),
+        Setting("password", "ycsb", "its password"),
+        Setting("database", "ycsb", "the database that is made"),
+        Setting("fsync", "on", "`off` loses everything at a power cut"),
+        Setting("synchronous_commit", "on", f"what a commit waits for: {', '.join(f'`{each}`' for each in COMMITS)}"),
+        Setting("shared_buffers", "128MB", "the cache in memory"),
+        Setting("max_connections", "200", "connections at once, of which each is a process"),
+        Setting("conf.*", "", "any other parameter of postgresql.conf: `conf.max_wal_size=4GB`"),
+    )
+
+    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+        """Makes role and database, if they are not there; one server."""
+        for name in ("user", "database"):
+            if identifier(plan.settings[name], name).lower() == SUPERUSER:
+                raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
+        arguments = parameters(plan)
+        user = unprivileged.user("postgres")
+        programs = find(place, plan, user)
+        directory = unprivileged.directory_for(user, place, SERVER)
+        data = cluster.ensure(programs, directory, user, plan.settings)
+        server = Server(
+            SERVER,
+            [programs.path("postgres"), "-D", str(data), *arguments],
+            HOST,
+            whole(plan, "port", 1),
+            environment=programs.variables,
+            directory=directory,
+            user=user,
+            # It breaks connections off instead of waiting for their end.
+            stop=signal.SIGINT,
+        )
+        return [[server]]
+
+    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+        """When the role of clients gets an answer from its database."""
+        try:
+            self._ask(place, plan, "SELECT 1")
+        except SystemsError as error:
+            return str(error.args[0])
+        return None
+
+    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """As YCSB's two bindings name them."""
+        settings = plan.settings
+        url = f"jdbc:postgresql://{HOST}:{settings['port']}/{settings['database']}"
+        return {
+            "postgrenosql.url": url,
+            "postgrenosql.user": settings["user"],
+            "postgrenosql.passwd": settings["password"],
+            "db.driver": "org.postgresql.Driver",
+            "db.url": url,
+            "db.user": settings["user"],
+            "db.passwd": settings["password"],
+        }
+
+    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+        """The cluster's, which may be behind a link."""
+        return [place.data / SERVER]
+
+    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
+        """Its exact version, and what its answers promise."""
+        names = ["fsync", "synchronous_commit", "shared_buffers", "max_connections"]
+        names += [name for name in plan.settings if name.startswith("conf.")]
+        try:
+            exact = {"server_version": self._ask(place, plan, "SHOW server_version")}
+        except SystemsError:
+            exact = {}
+        return {**exact, **{name: plan.settings[name] for name in names}}
+
+    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+        """Size, rows live and dead, connections, checkpoints."""
+        query = """
+            SELECT pg_database_size(current_database()), (SELECT count(*) FROM pg_stat_activity),
+                (SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter),
+                (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables),
+                (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables)"""
+        try:
+            values = self._ask(place, plan, query).split("|")
+        except SystemsError:
+            return {}
+        names = ("database_bytes", "connections", "checkpoints", "live_rows", "dead_rows")
+        return {f"postgres.{name}": float(value) for name, value in zip(names, values, strict=True)}
+
+    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+        """Makes a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
+        unknown = sorted({*options} - {"layout", "fieldcount"})
+        if unknown:
+            raise SystemsError(f'postgres has no option "{unknown[0]}" for a table', "it has layout and fieldcount")
+        chosen = Plan(plan.nodes, {"layout": "jdbc", "fieldcount": "10", **options})
+        columns = "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
+        if choice(chosen, "layout", LAYOUTS) == "jdbc":
+            fields = [f"FIELD{number} TEXT" for number in range(whole(chosen, "fieldcount"))]
+            columns = ", ".join(["YCSB_KEY VARCHAR(255) PRIMARY KEY", *fields])
+        name = identifier(table, "table")
+        self._ask(place, plan, f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({columns})")
+
+    def clear(self, place: Place) -> None:
+        """Removes what lies elsewhere because its user does not reach the data directory."""
+        cluster.remove_shared_memory((place.data / SERVER).resolve())
+        unprivileged.remove_elsewhere(place)
+
+    def _ask(self, place: Place, plan: Plan, query: str) -> str:
+        """What a query answers, columns with `|` between. Raises SystemsError."""
+        programs = find(place, plan, unprivileged.user("postgres"))
+        return cluster.ask(programs, HOST, plan.settings, query)
+
+
+def find(place: Place, plan: Plan, user: str | None) -> Programs:
+    """The server's programs, where the user that it runs as can read them. Raises SystemsError."""
+    named, version = plan.settings["binary"], plan.settings["version"]
+    if named != "debian":
+        directory = Path(named).absolute()
+        if not (directory / "postgres").is_file():
+            raise SystemsError(f"there is no program {directory}/postgres", "--set binary=/usr/lib/postgresql/15/bin")
+        return Programs(directory, {})
+    major = version.partition(".")[0]
+    packages = [f"postgresql-{major}", f"postgresql-client-{major}"]
+    root = debian.unpacked(packages, version, unprivileged.cache_for(user, place.cache))
+    return Programs(root / f"usr/lib/postgresql/{major}/bin", {"LD_LIBRARY_PATH": debian.libraries(root)})
+
+
+def parameters(plan: Plan) -> list[str]:
+    """The server's parameters as arguments. Raises SystemsError for a setting that makes no sense."""
+    values = {
+        "listen_addresses": HOST,
+        "port": str(whole(plan, "port", 1)),
+        # Below its data directory, whatever the length of that path: a socket's is 107 bytes at most.
+        "unix_socket_directories": ".",
+        "fsync": "on" if truth(plan, "fsync") else "off",
+        "synchronous_commit": choice(plan, "synchronous_commit", COMMITS),
+        "shared_buffers": plan.settings["shared_buffers"],
+        "max_connections": str(whole(plan, "max_connections", 1)),
+        # In the data directory instead of /dev/shm, where it would outlive a server that was killed.
+        "dynamic_shared_memory_type": "mmap",
+    }
+    others = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}
+    # Spelt as PostgreSQL takes them: whatever the case.
+    if taken := [name for name in others if name.lower() in values]:
+        name = taken[0].lower()
+        hint = f"--set {name}=…" if name in plan.settings else "leave it out"
+        raise SystemsError(f"conf.{taken[0]} would change what is said of this server elsewhere", hint)
+    return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
+
+
+def identifier(text: str, what: str) -> str:
+    """A name that SQL takes without quotes. Raises SystemsError."""
+    if not NAME.fullmatch(text):
+        raise SystemsError(f'{what} cannot be "{text}" in SQL', "letters, digits and _, at most 63")
+    return text

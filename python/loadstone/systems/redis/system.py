@@ -1,0 +1,172 @@
+"""Redis: one server, in the version that Debian has. Its settings are redis.conf's, by the same names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone.systems.base import open_files
+from loadstone.systems.base.files import debian, program
+from loadstone.systems.base.plan import choice, truth, whole
+from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.redis.client import RedisClient, RedisError
+
+HOST = "127.0.0.1"
+PROGRAM = "redis-server"
+HINT = "name a redis-server that runs with --set binary=PATH"
+
+
+class Redis(System):
+    """One Redis server, without snapshots."""
+
+    name = "redis"
+    title = "Redis 7, one server"
+    settings = (
+        Setting("version", "7.0.15", "the version of the package, or the beginning of one: `7.0`"),
+        Setting("binary", "debian", "`debian`: the package, unpacked in the cache; or the path of a redis-server"),
+        Setting("port", "6379", "the port"),
+        Setting("password", "", "what clients must send with AUTH; none by default"),
+        Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
+        Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
+        Setting("maxclients", "10100", "connections at once, of which each takes an open file"),
+        Setting("maxmemory", "0", "bytes, or with a unit as `2gb`; 0 is no limit"),
+        Setting("maxmemory-policy", "noeviction", "what happens at `maxmemory`, by Redis's names: `allkeys-lru`"),
+        Setting("io-threads", "1", "threads that write to connections"),
+    )
+
+    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+        """Writes redis.conf; one server."""
+        text = configuration(place, plan)
+        open_files.allow(whole(plan, "maxclients", 1))
+        binary, variables = find(place, plan)
+        directory = place.data / "redis"
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / "redis.conf"
+        # The password stands in it.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+        return [
+            [
+                Server(
+                    "redis",
+                    [binary, str(path)],
+                    HOST,
+                    whole(plan, "port", 1),
+                    environment=variables,
+                    directory=directory,
+                )
+            ]
+        ]
+
+    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+        """When it answers PING, with its data loaded, and takes as many clients as it was asked to."""
+        try:
+            with connect(plan) as client:
+                client.ask("PING")
+                allowed = client.ask("CONFIG", "GET", "maxclients")
+        except (OSError, RedisError) as error:
+            # LOADING: it reads its log.
+            return f"redis does not answer PING: {error}"
+        if allowed != ["maxclients", plan.settings["maxclients"]]:
+            return f"redis takes only {allowed} clients: too few open files"
+        return None
+
+    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """As YCSB's binding names them."""
+        found = {"redis.host": HOST, "redis.port": plan.settings["port"]}
+        password = plan.settings["password"]
+        return {**found, "redis.password": password} if password else found
+
+    def version(self, plan: Plan) -> str:
+        """As the server says."""
+        try:
+            with connect(plan) as client:
+                return client.information("server")["redis_version"]
+        except (OSError, RedisError, KeyError):
+            return plan.settings["version"]
+
+    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
+        """What is kept, and how safely."""
+        names = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy", "io-threads")
+        return {name: plan.settings[name] for name in names}
+
+    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+        """Keys, memory, connections, and evictions, which no report may leave out."""
+        try:
+            with connect(plan) as client:
+                keys = client.ask("DBSIZE")
+                memory, clients, stats = (client.information(each) for each in ("memory", "clients", "stats"))
+        except (OSError, RedisError):
+            return {}
+        return {
+            "redis.keys": float(keys) if isinstance(keys, int) else 0.0,
+            "redis.used_memory_bytes": float(memory["used_memory"]),
+            "redis.connections": float(clients["connected_clients"]),
+            "redis.evicted_keys": float(stats["evicted_keys"]),
+        }
+
+    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+        """Removes every key: YCSB has no tables here, and its index of keys is a key too."""
+        try:
+            with connect(plan, timeout_s=60.0) as client:
+                client.ask("FLUSHDB")
+        except (OSError, RedisError) as error:
+            raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
+
+
+def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
+    """A connection to the server. Raises OSError or RedisError."""
+    return RedisClient(HOST, whole(plan, "port", 1), plan.settings["password"], timeout_s)
+
+
+def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
+    """The server's program, and the environment it needs to find its libraries. Raises SystemsError."""
+    named = plan.settings["binary"]
+    if named != "debian":
+        found = shutil.which(named)
+        if found is None:
+            raise SystemsError(f"there is no program {named}", HINT)
+        return str(Path(found).absolute()), {}
+    root = debian.unpacked([PROGRAM], plan.settings["version"], place.cache)
+    binary = str(root / "usr/bin" / PROGRAM)
+    variables = {"LD_LIBRARY_PATH": debian.libraries(root)}
+    # A library that is missing is told here, with its name, and not by a server that does not start.
+    program.run([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
+    return binary, variables
+
+
+def configuration(place: Place, plan: Plan) -> str:
+    """redis.conf. Raises SystemsError for a setting that makes no sense."""
+    lines = {
+        "bind": HOST,
+        "port": str(whole(plan, "port", 1)),
+        "dir": quoted(str(place.data / "redis")),
+        "daemonize": "no",
+        "supervised": "no",
+        "logfile": '""',
+        # Its title would overwrite the environment by which its process is known.
+        "set-proc-title": "no",
+        # A snapshot's fork disturbs what is measured, and nobody asked for it.
+        "save": '""',
+        "appendonly": "yes" if truth(plan, "appendonly") else "no",
+        "appendfsync": choice(plan, "appendfsync", ("always", "everysec", "no")),
+        "maxclients": str(whole(plan, "maxclients", 1)),
+        "maxmemory": quoted(plan.settings["maxmemory"]),
+        "maxmemory-policy": quoted(plan.settings["maxmemory-policy"]),
+        "io-threads": str(whole(plan, "io-threads", 1)),
+        # Ten thousand clients connect at once; the kernel cuts this to net.core.somaxconn.
+        "tcp-backlog": "4096",
+        "timeout": "0",
+    }
+    password = plan.settings["password"]
+    if password:
+        lines["requirepass"] = quoted(password)
+    return "".join(f"{name} {value}\n" for name, value in lines.items())
+
+
+def quoted(text: str) -> str:
+    """A value for redis.conf, whatever is in it."""
+    plain = {byte: chr(byte) for byte in range(32, 127) if byte not in b'"\\'}
+    return '"' + "".join(plain.get(byte, f"\\x{byte:02x}") for byte in text.encode()) + '"'

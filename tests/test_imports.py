@@ -1,0 +1,71 @@
+"""The lab's packages depend in one direction, as ARCHITECTURE.md shows: an import that climbs fails here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab_support import ROOT
+
+PACKAGE = ROOT / "python/loadstone"
+# Each may import those above it, and itself. What stands on one line may not import its neighbours.
+LEVELS = (
+    ("errors",),
+    ("engine", "format"),
+    ("statistics",),
+    ("results",),
+    ("importers", "observe", "search"),
+    ("judge", "systems"),
+    ("experiment", "report"),
+    ("doctor", "runner"),
+    ("commands",),
+    ("cli",),
+)
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+
+
+def imports(file: Path) -> Iterator[str]:
+    """The parts of this package that a module imports, anywhere in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = (
+                [f"{node.module}.{each.name}" for each in node.names] if node.module == "loadstone" else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            # `from loadstone import __version__` is of no package.
+            if parts[0] == "loadstone" and len(parts) > 1 and not parts[1].startswith("__"):
+                yield parts[1]
+
+
+def part(file: Path) -> str:
+    """The package, or the module beside the packages, that a file belongs to."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def test_every_part_has_its_level() -> None:
+    parts = {part(file) for file in PACKAGE.glob("**/*.py")} - {"__init__"}
+    assert parts == LEVEL.keys()
+
+
+def test_no_import_climbs() -> None:
+    climbing = [
+        f"{file.relative_to(PACKAGE)} imports {other}"
+        for file in sorted(PACKAGE.glob("**/*.py"))
+        if (own := part(file)) != "__init__"
+        for other in imports(file)
+        if other != own and LEVEL[other] >= LEVEL[own]
+    ]
+    assert climbing == []
+
+
+def test_architecture_shows_the_levels() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    picture = text[text.index("<!-- levels -->") : text.index("<!-- /levels -->")]
+    shown = tuple(tuple(line.split(" · ")) for line in picture.splitlines() if line.startswith("    ") and line.strip())
+    assert tuple(tuple(name.strip() for name in line) for line in shown) == LEVELS
