@@ -15,8 +15,8 @@ const DRIVER_SHARE: f64 = 0.1;
 const CENSORED_SHARE: f64 = 0.001;
 /// A warm-up that lasts for more than this share of the window into it was too short, or the system hung.
 const CARRIED_SHARE: f64 = 0.1;
-/// Pauses of the engine below this are not worth a word, ns.
-const HELD_NS: u64 = 10_000_000;
+/// Pauses of the engine below this share of the window do not explain why a rate was not held.
+const HELD_SHARE: f64 = 0.05;
 
 /// The notes of a trial.
 pub fn of(closed: &Closed<'_>) -> Vec<Note> {
@@ -114,7 +114,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
 /// That the engine itself was held up, if it was: then the rate may not be to blame.
 fn held(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
-    if held_ns < HELD_NS {
+    if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
         return String::new();
     }
     format!("; the engine itself could not run for up to {:.3} s, which may be the reason", held_ns as f64 / 1e9)

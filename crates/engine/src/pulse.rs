@@ -23,8 +23,10 @@ pub struct Pulse {
     pub clients: u64,
     /// How much too late its ticks woke, ns.
     pub lag: Grid,
-    /// For how long it was held up so far, ns; see [`Self::held_ns`].
+    /// For how long it was paused so far, ns; see [`Self::held_ns`].
     held: AtomicU64,
+    /// Since when it has not been on time, ns; [`NEVER`] while it is.
+    behind: AtomicU64,
     /// When the tick that it waits for is due, ns; [`NEVER`] while it does something else.
     next: AtomicU64,
     /// Its clock of processor time; 0 before it began.
@@ -37,8 +39,9 @@ impl Pulse {
     /// Of a thread that has not begun.
     pub fn new(name: String, clients: u64) -> Self {
         let clock = AtomicI32::new(0);
-        let (held, next) = (AtomicU64::new(0), AtomicU64::new(NEVER));
-        Self { name, clients, lag: Grid::default(), held, next, clock, ended: AtomicU64::new(0) }
+        let [held, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
+        let [behind, next] = [AtomicU64::new(NEVER), AtomicU64::new(NEVER)];
+        Self { name, clients, lag: Grid::default(), held, behind, next, clock, ended }
     }
 
     /// The calling thread begins; the value that is returned ends it when it is dropped.
@@ -79,31 +82,36 @@ impl Pulse {
     /// Counts a tick that was to wake at `due` and woke at `woke`.
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
         self.next.store(NEVER, Ordering::Relaxed);
-        let held = self.held.load(Ordering::Relaxed) + self.held_up(woke.saturating_sub(due));
+        let lag = woke.saturating_sub(due);
+        let held = self.held.load(Ordering::Relaxed) + pause(lag);
         self.held.store(held, Ordering::Relaxed);
+        let behind = match self.behind.load(Ordering::Relaxed) {
+            _ if lag <= LATE_NS => NEVER,
+            NEVER => due.saturating_sub(TICK_NS),
+            since => since,
+        };
+        self.behind.store(behind, Ordering::Relaxed);
         // One that was woken early, by a stop, is none.
         if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
             self.lag.record(woke - due);
         }
     }
 
-    /// For how long, up to `now`, the thread could not run when it was to, ns: an upper bound, a tick still to come
-    /// included. What it did between two instants may have been done that much earlier.
+    /// For how long, up to `now`, the thread was paused, ns: an upper bound, a tick still to come included.
     #[inline]
     pub fn held_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
-        self.held.load(Ordering::Relaxed) + self.held_up(waiting)
+        self.held.load(Ordering::Relaxed) + pause(waiting)
     }
 
-    /// What a tick that is late by `lag` tells. A pause may have begun right after the tick before. A short lag of an
-    /// executor is the queue of its clients; of the conductor, whose threads' clients are elsewhere, it tells nothing.
-    fn held_up(&self, lag: u64) -> u64 {
-        if lag > LATE_NS {
-            lag + TICK_NS
-        } else if self.clients > 0 {
-            lag
-        } else {
-            0
+    /// How much earlier than `now` the thread may have been told what it sees now, ns: since it was last on time. After a
+    /// pause that is until a tick is, as everything that had come meanwhile has to be seen to first.
+    #[inline]
+    pub fn behind_ns(&self, now: u64) -> u64 {
+        let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
+        match self.behind.load(Ordering::Relaxed) {
+            NEVER => waiting + if waiting > LATE_NS { TICK_NS } else { 0 },
+            since => now.saturating_sub(since),
         }
     }
 
@@ -113,6 +121,12 @@ impl Pulse {
         reading.add(&self.lag);
         reading
     }
+}
+
+/// How long a pause that a tick is late for by `lag` may have been, ns: it may have begun right after the tick before.
+/// Less than 1 ms is none, but a wake-up.
+fn pause(lag: u64) -> u64 {
+    if lag > LATE_NS { lag + TICK_NS } else { 0 }
 }
 
 /// A thread that is looked at; see [`Pulse::begin`].

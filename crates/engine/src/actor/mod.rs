@@ -94,15 +94,23 @@ pub struct Lateness<'a> {
     pub sent_ns: u64,
     /// What tells when the client's thread was held up.
     pub pulse: &'a Pulse,
-    /// What that told when the operation was sent, ns.
+    /// For how long it had been paused when the operation was sent, ns.
     pub held_ns: u64,
 }
 
 impl Lateness<'_> {
     /// How much earlier an answer seen at `done` may have been there, had the generator been on time, ns.
+    ///
+    /// Answers come to an executor from elsewhere, whether it runs or not: it may have seen one late. A client with a thread
+    /// of its own, which is paused with the store that it calls, would have had it earlier by the length of the pause.
     #[inline]
     pub fn at(&self, done: u64) -> u64 {
-        self.sent_ns + self.pulse.held_ns(done).saturating_sub(self.held_ns)
+        let seen_late = if self.pulse.clients > 0 {
+            self.pulse.behind_ns(done)
+        } else {
+            self.pulse.held_ns(done).saturating_sub(self.held_ns)
+        };
+        self.sent_ns + seen_late
     }
 }
 

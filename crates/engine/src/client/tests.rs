@@ -80,6 +80,8 @@ struct Setting<'a> {
     segment: Segment,
     /// How much too late the generator wakes.
     late_ns: u64,
+    /// Whether the clients share an executor, and do not have threads.
+    executor: bool,
     warmup_ns: u64,
     /// The window; [`NEVER`]: up to the last operation.
     window_ns: u64,
@@ -100,6 +102,7 @@ impl<'a> Setting<'a> {
             clients,
             segment: Segment::default(),
             late_ns: 0,
+            executor: false,
             warmup_ns: 0,
             window_ns: NEVER,
             interval_ns: 1_000 * MS,
@@ -181,7 +184,7 @@ fn run_in<W: RecordWorkload + 'static>(
     let mut sessions: Vec<Scripted> =
         recorders.iter().map(|_| Scripted::new(world, script).inserting(setting.inserts)).collect();
     let (mut reader, mut additions) = (Reader::new(recorders.clone()), BTreeMap::new());
-    let pulse = Pulse::new("conductor".to_owned(), 0);
+    let pulse = Pulse::new("a thread".to_owned(), if setting.executor { setting.clients as u64 } else { 0 });
     let mut futures: Vec<crate::simulation::Client<'_>> = sessions
         .iter_mut()
         .zip(&recorders)
@@ -193,7 +196,7 @@ fn run_in<W: RecordWorkload + 'static>(
     // As the conductor does.
     if timed {
         let (reader, additions) = (&mut reader, &mut additions);
-        futures.push(Box::pin(pulse.beat(&borders, world, || world.now_ns() > borders.cutoff_ns)));
+        futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));
         futures.push(Box::pin(async move {
             for interval in 0..=borders.interval(borders.end_ns - 1) {
                 world.until(borders.interval_end(interval), || false).await;
@@ -562,12 +565,12 @@ fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
 /// Nobody runs for 0.3 s, while the system goes on to answer within half a millisecond.
 #[test]
 fn a_pause_of_the_engine_is_not_charged_to_the_system() {
-    for clients in [1, 4] {
+    for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
         let world = SimTimer::default();
         world.pause_between(500 * MS + 300_000, 800 * MS);
         let script: Script = Rc::new(|_| (MS / 2, Status::Ok));
         let pace = rate(1_000.0);
-        let setting = Setting { window_ns: 2_000 * MS, ..Setting::new(Some(&pace), clients) };
+        let setting = Setting { window_ns: 2_000 * MS, executor, ..Setting::new(Some(&pace), clients) };
         let run = run_in(&world, reads(1_000_000), &setting, &script);
         assert_eq!(run.lower().count(), 2_000);
         let above = |reading: &Reading| reading.used().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
@@ -576,6 +579,26 @@ fn a_pause_of_the_engine_is_not_charged_to_the_system() {
         let totals = run.totals();
         assert_eq!(totals.late_client, 0);
         assert!(totals.late_generator > 290, "{totals:?}");
+    }
+}
+
+/// The system stalls, the engine runs: that no tick is ever quite on time takes nothing from what the system took.
+#[test]
+fn a_stall_of_the_system_is_not_charged_to_the_generator() {
+    let pace = rate(400.0);
+    for executor in [false, true] {
+        let world = SimTimer::default();
+        let script = Scripted::silent_between(&world, 500 * MS, 900 * MS, MS / 2);
+        let late_ns = 60_000;
+        let setting = Setting { window_ns: 2_000 * MS, late_ns, executor, ..Setting::new(Some(&pace), 4) };
+        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        let totals = run.totals();
+        assert_eq!(totals.late_generator, 0, "{totals:?}");
+        let (upper, lower) = (run.response(), run.lower());
+        let above =
+            |reading: &Reading| reading.used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
+        assert_eq!(above(&lower), above(&upper));
+        assert!(lower.sum() * 100 > upper.sum() * 99, "{} of {}", lower.sum(), upper.sum());
     }
 }
 
