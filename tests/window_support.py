@@ -76,6 +76,11 @@ class Relayed:
         """What its operations ended with."""
         return {each.status for each in self.summary.outcomes if each.count} - {CENSORED}
 
+    @property
+    def failed_if_broken(self) -> bool:
+        """Whether a broken answer, if there was one, is a failure or unknown: on a busy machine there may be none."""
+        return self.summary.failed + self.summary.in_flight > 0 or self.relay.broken == 0
+
     def least_ns(self) -> list[float]:
         """How long each operation took at the least, by the relay's log.
 
