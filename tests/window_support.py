@@ -80,7 +80,7 @@ class Relayed:
 
     @property
     def failed_if_broken(self) -> bool:
-        """Whether an operation has failed, or its end is not known, if an answer was broken: maybe none was."""
+        """Whether a broken answer, if there was one, is a failure or unknown: on a busy machine there may be none."""
         return self.summary.failed + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:
