@@ -36,7 +36,7 @@ pub struct Printer<'a> {
     totals: Totals,
     /// Operations without an answer.
     unanswered: u64,
-    /// There was something to do, and none of it ended.
+    /// There was something to do, and none of it ended in the window.
     nothing: bool,
     words: Vec<String>,
     /// Clients that failed to close.
@@ -208,7 +208,9 @@ impl Observer for Printer<'_> {
         add_censored(&mut metrics, &closed.censored, self.reporting);
         self.totals = closed.moment.totals;
         self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
-        self.nothing = closed.moment.totals.operations == 0 && closed.moment.operations != Some(0);
+        let totals = closed.moment.totals;
+        let asked = closed.moment.operations != Some(0) && closed.due != Some(0);
+        self.nothing = asked && closed.window.completed + totals.failed() + totals.not_yet == 0;
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
             self.trouble = files.finish().err();
