@@ -238,7 +238,7 @@ def test_an_engine_that_hangs_is_ended_and_three_such_trials_end_the_run(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = tmp_path / "hangs"
-    hangs.write_text(f'#!/bin/sh\n[ $1 = ycsb ] && exec {program} "$@"\nexec sleep 600\n')
+    hangs.write_text(f'#!/bin/sh\ncase $1 in ycsb | describe) exec {program} "$@" ;; esac\nexec sleep 600\n')
     hangs.chmod(0o755)
     monkeypatch.setenv("LOADSTONE_ENGINE", str(hangs))
     said = loadstone(tmp_path, "run", experiment(tmp_path, SMALL + "timeout: 1s\n"), code=1).stderr
