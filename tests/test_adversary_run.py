@@ -80,6 +80,7 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
 ) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan import plan
+    from loadstone.fleet.local import Local
     from loadstone.runner import trial
     from loadstone.runner.datasets import DataSpaces
     from loadstone.runner.progress import PlainLines
@@ -90,7 +91,7 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
     (planned, *_), *_ = plan(loaded.experiment).blocks()
     with DataSpaces("test") as spaces:
         shown = PlainLines.__new__(PlainLines)
-        conductor = trial.Conductor(loaded.experiment, spaces, shown, {}, RunServers("test"))
+        conductor = trial.Conductor(loaded.experiment, spaces, shown, Local(), RunServers("test"))
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
             raise KeyboardInterrupt

@@ -17,7 +17,7 @@ LEVELS = (
     ("results",),
     ("importers", "observe", "search"),
     ("judge", "systems"),
-    ("experiment", "report"),
+    ("experiment", "fleet", "report"),
     ("doctor", "runner"),
     ("commands",),
     ("cli",),

@@ -119,13 +119,13 @@ def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], m
         ("exit 0", "the engine ended without a result, exit status 0", "it said nothing", 0),
         (
             "echo rubbish; exec sleep 60",
-            "the engine wrote what is no event: Expecting value: line 1 column 1 (char 0): rubbish",
+            "the engine wrote an invalid event: Expecting value: line 1 column 1 (char 0): rubbish",
             "use the loadstone and loadstone-engine of one installation",
             1,
         ),
         (
             """echo '{"event": "ready"}'; exec sleep 60""",
-            'the engine wrote what is no event: it has no `events`: {"event": "ready"}',
+            'the engine wrote an invalid event: it has no `events`: {"event": "ready"}',
             "use the loadstone and loadstone-engine of one installation",
             1,
         ),

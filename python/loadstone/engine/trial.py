@@ -98,7 +98,10 @@ class Trial:
         Raises EngineError after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
         `failed`) is a result and has a summary: that is no exception.
         """
-        return (event for _, event in follow(self, idle=idle))
+        for _, event in follow(self, idle=idle):
+            if isinstance(event, EngineError):
+                raise event
+            yield event
 
     def close(self) -> None:
         """Ends the engine if it still runs: takes its lease away, waits, and kills it when it does not go."""
@@ -153,7 +156,7 @@ class Trial:
             event = parse(line)
         except ValueError as error:
             raise EngineError(
-                f"the engine wrote what is no event: {error}: {line[:80]}",
+                f"the engine wrote an invalid event: {error}: {line[:80]}",
                 "use the loadstone and loadstone-engine of one installation",
                 1,
             ) from error
@@ -162,16 +165,20 @@ class Trial:
             self.heard(line)
         return event
 
-    def _finish(self) -> None:
+    def _finish(self) -> EngineError | None:
         self.close()
         assert self.status is not None, "close() waits for it"
         summary = self.record.summary
         if summary is None or (self.status != 0 and summary.end == "done"):
-            raise failure(self.status, list(self.log))
+            return failure(self.status, list(self.log))
+        return None
 
 
-def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event]]:
-    """The events of several trials as they come, up to the last one's end. Raises as `Trial.events` does."""
+def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event | EngineError]]:
+    """The events of several trials as they come, up to the last one's end; of one that failed, its error at the end.
+
+    Raises EngineError when an engine writes an invalid event.
+    """
     idle_at = time.monotonic()
     with selectors.DefaultSelector() as selector:
         open_streams = dict.fromkeys(trials, 2)
@@ -201,7 +208,8 @@ def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator
                 trial._beat(now)
                 if open_streams[trial] == 0:
                     del open_streams[trial]
-                    trial._finish()
+                    if (error := trial._finish()) is not None:
+                        yield trial, error
 
 
 def failure(status: int, log: list[str]) -> EngineError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadstone.engine.describe import description
 from loadstone.experiment import check_find, check_names, check_servers, check_vary, check_workload
 from loadstone.experiment.context import Context
 from loadstone.experiment.mistake import Mistake
@@ -42,6 +43,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
     check_names.check_metrics(context)
     check_names.check_thresholds(context)
     check_measure(context)
+    check_fleet(context)
     check_find.check(context)
     check_repeats(context)
     check_pace(context)
@@ -65,6 +67,23 @@ def check_measure(context: Context) -> None:
     if timeout is not None and timeout <= needed and context.knows("measure"):
         message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
         context.warn(("timeout",), message, "give it more, with time for loading")
+
+
+def check_fleet(context: Context) -> None:
+    """Each engine has a client, and no files that another one has open."""
+    experiment = context.experiment
+    engines = experiment.fleet.engines
+    if engines == 1 or not context.knows("fleet"):
+        return
+    clients = [point.get("clients", experiment.clients) for point in context.points]
+    fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
+    if fewest < engines:
+        message = f"fleet.engines is {engines}, but there are trials with fewer clients: {fewest}"
+        context.wrong(("fleet", "engines"), message, "each engine needs at least one client")
+    for name, system in experiment.systems.items():
+        if context.knows("systems", name) and description().keeps_files(system.store):
+            message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
+            context.wrong(("systems", name), message, "leave `fleet.engines` out, or name a store reached by network")
 
 
 def check_repeats(context: Context) -> None:

@@ -130,6 +130,17 @@ class Load(Part):
     )
 
 
+class Fleet(Part):
+    """Where engines run: so far, on this machine."""
+
+    engines: Count = Field(
+        default=1,
+        description="Engine processes that share the load of each trial: its clients, its rate and its operations."
+        " They start together, and their histograms are merged exactly. For stores reached by network.",
+        examples=[4],
+    )
+
+
 class Repeats(Part):
     """How often each variant is tried. A number alone is both bounds."""
 
@@ -242,6 +253,7 @@ class Experiment(Part):
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
     load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
+    fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(
         default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from loadstone.engine.describe import description
 from loadstone.experiment.known import KEYS
-from loadstone.experiment.model import Compare, Experiment, Find, Load, Measure, Repeats, Vary, Workload
+from loadstone.experiment.model import Compare, Experiment, Find, Fleet, Load, Measure, Repeats, Vary, Workload
 from loadstone.experiment.shape import flow
 from loadstone.experiment.system import Attach, Hooks, Over, Start, System
 from loadstone.format.quantity import written
@@ -23,6 +23,7 @@ PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("find", Find),
     ("measure", Measure),
     ("load", Load),
+    ("fleet", Fleet),
     ("repeats", Repeats),
     ("hooks", Hooks),
     ("compare", Compare),

@@ -1,4 +1,4 @@
-"""A phase: one engine from its start to its end, with everything that it says written down as it comes."""
+"""A phase: the engines of a fleet from their start to their end, with every event written down as it comes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from loadstone.engine.events import Interval, Ready, Result, Summary
-from loadstone.engine.trial import EngineError, Spec, Trial
+from loadstone.engine.events import Ready, Result
+from loadstone.engine.trial import EngineError, Spec
+from loadstone.fleet.fleet import Fleet, Launched, split
+from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
 from loadstone.runner.progress import Display, Phase
@@ -35,8 +37,11 @@ class Finished:
     spec: Spec
     result: Result
     series: Series
-    # The engine's largest resident memory at the end of any interval, B.
+    # The engines' largest resident memory together at the end of any interval, B.
     memory_max: int
+    engines: int = 1
+    # Of those, how many ended without a result.
+    lost: int = 0
 
     @property
     def loop(self) -> Loop:
@@ -44,54 +49,72 @@ class Finished:
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
 
-def run(spec: Spec, name: str, files: Path, shown: Display, watcher: Watcher | None, timeout: float) -> Finished:
-    """Runs an engine; its spec, events and histograms go to `<name>.json`, `.jsonl` and `.hlog` below `files`.
+@dataclass(frozen=True)
+class Launch:
+    """How the phases of a trial are run."""
 
-    Raises EngineError when it ends without a result, or gives none within `timeout` seconds.
+    fleet: Fleet
+    engines: int
+    # Where the files of the trial go.
+    files: Path
+    shown: Display
+    # After how many seconds the engines are killed.
+    timeout: float
+
+
+def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finished:
+    """Runs a phase on the engines of a fleet; histograms go to `<name>.hlog`.
+
+    The spec and events of each engine go to `<name>.spec.json` and `<name>.events.jsonl`, or `<name>.<segment>.…` where
+    there are several. Raises EngineError when none ends with a result, or none does within the time.
     """
     until = spec["until"]
     phase = Phase(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
-    course = Course()
+    course, merger, shown = Course(), Merger(launch.engines), launch.shown
+    stems = [name] if launch.engines == 1 else [f"{name}.{segment}" for segment in range(launch.engines)]
     shown.begin(phase)
     with ExitStack() as stack:
-        trial = stack.enter_context(Trial(spec))
-        (files / f"{name}.spec.json").write_text(json.dumps(trial.spec) + "\n")
-        events = stack.enter_context((files / f"{name}.events.jsonl").open("w"))
-        histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
-        late = stack.enter_context(Deadline(timeout, trial))
-        trial.heard = lambda line: events.write(f"{line}\n")
+        logs = [stack.enter_context((launch.files / f"{stem}.events.jsonl").open("w")) for stem in stems]
+        histograms = hlog.Writer(stack.enter_context((launch.files / f"{name}.hlog").open("w")))
+        heard = lambda segment, line: logs[segment].write(f"{line}\n")  # noqa: E731
+        running = stack.enter_context(launch.fleet.launch(split(spec, launch.engines), heard))
+        for stem, each in zip(stems, running.specs, strict=True):
+            (launch.files / f"{stem}.spec.json").write_text(json.dumps(each) + "\n")
+        late = stack.enter_context(Deadline(launch.timeout, running))
         if watcher is not None:
-            watcher.watch("engine", trial.pid)
+            for stem, pid in zip(stems, running.pids, strict=False):
+                watcher.watch(stem.replace(name, "engine"), pid)
         try:
-            for event in trial.events(None if watcher is None else watcher.look):
-                match event:
-                    case Ready():
+            for segment, event in running.events(None if watcher is None else watcher.look):
+                for merged in merger.take(segment, event):
+                    if isinstance(merged, Ready):
                         phase.start()
-                    case Interval():
-                        phase.take(event)
-                        histograms.take(event)
-                        course.take(event)
-                    case Summary():
-                        phase.finish(event)
-                        histograms.finish(event)
+                    else:
+                        phase.take(merged)
+                        histograms.take(merged)
+                        course.take(merged)
                 shown.update()
+            result = merger.result()
         except EngineError as error:
             if late.passed:
                 raise EngineError(
-                    f"{name}: the engine did not end within {timeout:g} s",
+                    f"{name}: the engine did not end within {launch.timeout:g} s",
                     "give the experiment a longer `timeout`, or find out what the store waits for",
                     error.status,
                 ) from None
             raise
-    return Finished(trial.spec, trial.record.result(), course.series(), course.memory_max)
+        phase.finish(result.summary)
+        histograms.finish(result.summary)
+        shown.update()
+    return Finished(running.specs[0], result, course.series(), course.memory_max, launch.engines, len(merger.lost))
 
 
 class Deadline:
-    """Kills an engine that takes too long: a store that hangs must not hang the lab."""
+    """Kills engines that take too long: a store that hangs must not hang the lab."""
 
-    def __init__(self, seconds: float, trial: Trial) -> None:
+    def __init__(self, seconds: float, engines: Launched) -> None:
         self.passed = False
-        self._kill: Callable[[], None] = trial.kill
+        self._kill: Callable[[], None] = engines.kill
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.fleet.local import Local
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
-from loadstone.observe.environment import environment, fingerprint
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import variant
 from loadstone.results.trial_result import TrialResult
@@ -71,10 +71,8 @@ class Run:
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
         """Whoever conducts the trials, with everything that they need, which is tidied up at the end."""
-        # A run that is resumed may be on another host, or kernel, than it began on.
-        facts = fingerprint(environment())
         with DataSpaces(self.folder.identity) as spaces, RunServers(self.folder.identity) as servers:
-            yield Conductor(self.experiment, spaces, self.shown, facts, servers)
+            yield Conductor(self.experiment, spaces, self.shown, Local(), servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs a trial and writes it down. Raises LoadstoneError when too many in a row came to nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +14,13 @@ from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import PlannedTrial
+from loadstone.fleet.fleet import Fleet
 from loadstone.judge.checks import errors
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
 from loadstone.runner import datasets, figures, hooks, phase
 from loadstone.runner import spec as specs
-from loadstone.runner.phase import Finished
+from loadstone.runner.phase import Finished, Launch
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import At, RunServers, ServersError, completed
 from loadstone.runner.watch import Watch
@@ -41,8 +42,7 @@ class Conductor:
     experiment: Experiment
     spaces: datasets.DataSpaces
     shown: Display
-    # What holds for every trial: the hosts' fingerprint.
-    facts: Mapping[str, Scalar]
+    fleet: Fleet
     servers: RunServers
 
     def conduct(self, planned: PlannedTrial, files: Path) -> TrialResult:
@@ -81,7 +81,9 @@ class Conductor:
             measured += figures.payload(run.spec, run.result)
         networked = description().networked(variant.store)
         if networked:
-            measured += engine_share(measured, self.facts.get("cpus"))
+            measured += engine_share(measured, self.fleet.facts().get("cpus"))
+        if run.engines > 1:
+            measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", run.lost, "segments", 1)]
         told = at.facts() if at else {}
         facts = {
             **told,
@@ -92,6 +94,7 @@ class Conductor:
             "durability": told.get("durability", run.result.ready.durability),
             "how": run.result.ready.how,
             "engine": run.result.ready.engine,
+            "engines": run.engines,
             "profile": summary.profile,
             "networked": "yes" if networked else "no",
             **figures.load(run.spec),
@@ -111,7 +114,7 @@ class Conductor:
             planned,
             amplified(values(*measured)),
             start,
-            end=summary.end,
+            end="lost" if run.lost else summary.end,
             notes=tuple(notes),
             facts=facts,
             statuses=figures.statuses(summary),
@@ -119,7 +122,7 @@ class Conductor:
         )
 
     def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
-        facts = {**self.facts, **dict(more.pop("facts", {}))}  # type: ignore[call-overload]
+        facts = {**self.fleet.facts(), **dict(more.pop("facts", {}))}  # type: ignore[call-overload]
         return TrialResult(
             trial=planned.trial,
             config=planned.variant.config,
@@ -186,6 +189,10 @@ class Conductor:
         if summary.end != "done":
             reason = f": {summary.reason}" if summary.reason else ""
             raise EngineError(f"the load ended early{reason}", "the words are the store's", 1)
+        if load.lost:
+            message = f"{load.lost} of {load.engines} engines ended during the load without a result"
+            last = load.result.notes[-1]
+            raise EngineError(f"{message}: {last.message}", last.hint, 1)
         if summary.unclosed:
             raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return load
@@ -208,7 +215,8 @@ class Conductor:
         self, name: str, spec: dict[str, object], planned: PlannedTrial, files: Path, watch: Watch | None
     ) -> Finished:
         self.shown.step("measure" if name == "run" else "load")
-        return phase.run(spec, name, files, self.shown, watch, self._timeout())
+        launch = Launch(self.fleet, self.experiment.fleet.engines, files, self.shown, self._timeout())
+        return phase.run(launch, spec, name, watch)
 
     def _seed(self, planned: PlannedTrial) -> int:
         """Every variant of a block does the same operations; every block does others."""

@@ -1,0 +1,59 @@
+"""What a fleet is: the hosts on which the engines of a phase run. This machine is the smallest one.
+
+    with fleet.launch(split(spec, engines), heard) as launched:
+        for segment, event in launched.events():
+            ...
+
+Every trial takes this path: a run of one engine is the segment 0/1 of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from loadstone.engine.events import Event
+from loadstone.engine.trial import EngineError, Spec
+
+# Called with each line that is an event, as the engine of a segment wrote it.
+Heard = Callable[[int, str], object]
+# A segment's number, and its next event; an error in the place of its summary when it ended without one.
+Told = tuple[int, Event | EngineError]
+
+
+class Launched(Protocol):
+    """The engines of one phase. Leaving the `with` block ends those that still run."""
+
+    @property
+    def specs(self) -> Sequence[Spec]:
+        """What each engine was given, by segment."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The engines on this host, by segment; empty where they run elsewhere."""
+
+    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Told]:
+        """The events of every segment as they come, up to the end of the last; `idle` is called about once a second.
+
+        Raises EngineError when a segment fails before all are ready: then nothing was measured.
+        """
+
+    def kill(self) -> None:
+        """Ends all engines at once; the events then end with an error for each. Any thread may call this."""
+
+
+class Fleet(Protocol):
+    """Hosts on which engines can be launched."""
+
+    def facts(self) -> Mapping[str, bool | int | float | str]:
+        """What is known about its hosts, as results record it."""
+
+    def launch(self, specs: Sequence[Spec], heard: Heard) -> AbstractContextManager[Launched]:
+        """Starts an engine for each spec; they begin to load at the same instant. Raises LoadstoneError."""
+
+
+def split(spec: Spec, engines: int) -> list[Spec]:
+    """The specs of the segments 0/n to (n - 1)/n. Clients, rate and operations are those of the whole trial in each."""
+    together = {"wait_for_start": True} if engines > 1 else {}
+    return [{**spec, **together, "segment": {"k": k, "n": engines}} for k in range(engines)]

@@ -1,0 +1,83 @@
+"""This machine as a fleet: each engine is a child process, and all of them share the host's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from loadstone.engine.events import Ready
+from loadstone.engine.trial import EngineError, Spec, Trial, follow
+from loadstone.fleet.fleet import Heard, Told
+from loadstone.observe.environment import environment, fingerprint
+
+# From the moment when all engines are ready until they begin: each must have read its line by then.
+START_NS = 250_000_000
+
+
+class Local:
+    """Engines on this machine."""
+
+    def __init__(self) -> None:
+        # A run that is resumed may be on another host, or kernel, than it began on.
+        self._facts = fingerprint(environment())
+
+    def facts(self) -> Mapping[str, bool | int | float | str]:
+        """The fingerprint of this host."""
+        return self._facts
+
+    def launch(self, specs: Sequence[Spec], heard: Heard) -> Processes:
+        """Starts an engine for each spec. Raises LoadstoneError when there is no engine to run."""
+        return Processes(specs, heard)
+
+
+class Processes:
+    """The engines of one phase."""
+
+    def __init__(self, specs: Sequence[Spec], heard: Heard) -> None:
+        self._trials: list[Trial] = []
+        with ExitStack() as starting:
+            for segment, spec in enumerate(specs):
+                trial = starting.enter_context(Trial(spec))
+                trial.heard = partial(heard, segment)
+                self._trials.append(trial)
+            self._running = starting.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._running.close()
+
+    @property
+    def specs(self) -> Sequence[Spec]:
+        """What each engine was given."""
+        return [trial.spec for trial in self._trials]
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The engines' processes."""
+        return [trial.pid for trial in self._trials]
+
+    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Told]:
+        """The events of every segment; see `loadstone.fleet.fleet.Launched.events`."""
+        segments = {trial: segment for segment, trial in enumerate(self._trials)}
+        waiting = set(segments) if len(segments) > 1 else set()
+        for trial, event in follow(*segments, idle=idle):
+            if isinstance(event, EngineError) and waiting:
+                raise event
+            if isinstance(event, Ready) and waiting:
+                waiting.remove(trial)
+                if not waiting:
+                    start_ns = time.time_ns() + START_NS
+                    for each in segments:
+                        each.start_at(start_ns)
+            yield segments[trial], event
+
+    def kill(self) -> None:
+        """Ends all engines at once."""
+        for trial in self._trials:
+            trial.kill()

@@ -1,0 +1,143 @@
+"""Merging: the segments of one trial as if one engine had run it. Counts add up, and so do histograms, exactly.
+
+Segments begin at one instant and cut their intervals at the same distances from it, so the intervals of one number are
+of one time. Outcomes of one operation and status are not joined into one: whoever reads them adds them up.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import chain
+from typing import Any
+
+from loadstone.engine.events import Carried, Event, Interval, Note, Ready, Result, Summary
+from loadstone.engine.trial import EngineError
+
+# The worst first: the whole ended as its worst segment did.
+ENDS = ("failed", "lease", "stopped", "done")
+
+
+class Merger:
+    """Takes the events of all segments, and gives those of the whole."""
+
+    def __init__(self, segments: int) -> None:
+        self._segments = segments
+        self._ready: list[Ready] = []
+        self._notes: list[Note] = []
+        self._intervals: dict[int, list[Interval]] = {}
+        self._summaries: dict[int, Summary] = {}
+        # Segments that ended without a result, and why.
+        self.lost: dict[int, EngineError] = {}
+        # The number of the newest interval of each segment that still runs.
+        self._newest = dict.fromkeys(range(segments), -1)
+
+    def take(self, segment: int, event: Event | EngineError) -> Iterator[Ready | Interval]:
+        """What is known of all segments with this event: that they are ready, and whole intervals in their order."""
+        match event:
+            case Ready():
+                self._ready.append(event)
+                if len(self._ready) == self._segments:
+                    yield ready(self._ready)
+            case Note():
+                self._notes.append(self._of_segment(segment, event))
+            case Interval():
+                self._newest[segment] = event.k
+                self._intervals.setdefault(event.k, []).append(event)
+            case Summary():
+                self._newest.pop(segment, None)
+                self._summaries[segment] = event
+            case EngineError():
+                self._newest.pop(segment, None)
+                # An engine that fails after its summary has not proven that it wrote everything.
+                self._summaries.pop(segment, None)
+                self.lost[segment] = event
+        # An interval is whole once every segment that still runs has told it, or a later one.
+        until = min(self._newest.values(), default=max(self._intervals, default=-1))
+        for k in sorted(k for k in self._intervals if k <= until):
+            yield interval(self._intervals.pop(k))
+
+    def result(self) -> Result:
+        """The whole, after the end of the last segment. Raises EngineError when none of them has a result."""
+        if not self._summaries:
+            raise next(iter(self.lost.values()))
+        lost = [
+            self._of_segment(segment, Note("lost-segment", str(error.args[0]), error.hint))
+            for segment, error in sorted(self.lost.items())
+        ]
+        summaries = [self._summaries[segment] for segment in sorted(self._summaries)]
+        return Result(ready(self._ready), (*self._notes, *lost), summary(summaries))
+
+    def _of_segment(self, segment: int, note: Note) -> Note:
+        """A note that says which segment it is about, where there are several."""
+        if self._segments == 1:
+            return note
+        return replace(note, message=f"segment {segment}/{self._segments}: {note.message}")
+
+
+def ready(parts: Sequence[Ready]) -> Ready:
+    """All are ready: when the last one is, with the slowest driver."""
+    return replace(
+        parts[0],
+        clients=sum(each.clients for each in parts),
+        driver_ns=max(each.driver_ns for each in parts),
+        connect_seconds=max(each.connect_seconds for each in parts),
+    )
+
+
+def interval(parts: Sequence[Interval]) -> Interval:
+    """One interval of all segments; one of a segment that ended within it is shorter."""
+    due = [each.due for each in parts if each.due is not None]
+    return replace(
+        max(parts, key=lambda each: each.length_ns),
+        **sums(parts, "completed ended good late failed not_yet in_flight late_generator late_client memory_bytes"),
+        cpu_ns=pair(each.cpu_ns for each in parts),
+        outcomes=tuple(chain.from_iterable(each.outcomes for each in parts)),
+        due=sum(due) if len(due) == len(parts) else None,
+        earlier=tuple(chain.from_iterable(each.earlier for each in parts)),
+    )
+
+
+def summary(parts: Sequence[Summary]) -> Summary:
+    """The whole window: as long as that of the segment that took longest.
+
+    How long operations waited for a client or for the generator stays in the events of each segment.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    worst = min(parts, key=lambda each: ENDS.index(each.end) if each.end in ENDS else 0)
+    due = [each.due for each in parts if each.due is not None]
+    settled = [each.settle_seconds for each in parts if each.settle_seconds is not None]
+    carried = [each.carried for each in parts]
+    return replace(
+        worst,
+        **sums(
+            parts,
+            "completed operations succeeded warmup_operations in_flight unsent late_generator late_client"
+            " memory_bytes_max unclosed saturated_values not_yet",
+        ),
+        start_unix_ns=min(each.start_unix_ns for each in parts),
+        measured_ns=max(each.measured_ns for each in parts),
+        cpu_ns=pair(each.cpu_ns for each in parts),
+        device_bytes=pair(each.device_bytes for each in parts),
+        executors=tuple(chain.from_iterable(each.executors for each in parts)),
+        clock=max((each.clock for each in parts), key=lambda clock: (clock.jumps, abs(clock.drift_ppm))),
+        outcomes=tuple(chain.from_iterable(each.outcomes for each in parts)),
+        due=sum(due) if len(due) == len(parts) else None,
+        wait_client=None,
+        wait_generator=None,
+        settle_seconds=max(settled, default=None),
+        carried=Carried(**sums(carried, "ended unanswered unsent"), ns_max=max(each.ns_max for each in carried)),
+    )
+
+
+def sums(parts: Iterable[object], names: str) -> dict[str, Any]:
+    """The sum of each of these fields."""
+    return {name: sum(getattr(each, name) for each in parts) for name in names.split()}
+
+
+def pair(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """The sums of two numbers, each for itself."""
+    return reduce(lambda a, b: (operator.add(a[0], b[0]), operator.add(a[1], b[1])), parts)

@@ -1,0 +1,222 @@
+"""Several engines for one trial: split, started together, merged exactly, and what becomes of one that vanishes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import stat
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from event_support import SECOND, earlier, interval, outcome, parsed, ready, summary
+from lab_support import experiment, loadstone, only_folder, start, trials
+from loadstone.engine import program
+from loadstone.engine.events import Event, Interval, Note, Result
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.trial import EngineError
+from loadstone.fleet.fleet import split
+from loadstone.fleet.merge import Merger
+from loadstone.results import hlog
+from loadstone.runner import figures
+
+LOST = EngineError("the engine was ended by SIGKILL", "it wrote nothing", -9)
+HEAD = """
+systems: {ours: {store: "null"}}
+workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
+clients: 6
+fleet: {engines: 3}
+repeats: 2
+"""
+
+
+def merge(*told: tuple[int, Event | EngineError], segments: int) -> tuple[list[Interval], Result]:
+    """What the events of several segments come to."""
+    merger = Merger(segments)
+    events = [merged for segment, event in told for merged in merger.take(segment, event)]
+    return [event for event in events if isinstance(event, Interval)], merger.result()
+
+
+def told(segment: int, *events: dict[str, object]) -> list[tuple[int, Event]]:
+    """The events of one segment."""
+    return [(segment, event) for event in parsed(*events)]
+
+
+def test_a_trial_of_one_engine_is_not_changed_by_merging() -> None:
+    events = [*parsed(ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])]))]
+    merged, result = merge(*((0, event) for event in events), segments=1)
+    assert merged == [events[1]]
+    assert (result.ready, result.summary, result.notes) == (events[0], events[2], ())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None:
+    draw = random.Random(seed)
+    segments = draw.randint(2, 5)
+    sent: list[list[tuple[int, Event]]] = []
+    every: Counter[tuple[str, str]] = Counter()
+    for segment in range(segments):
+        intervals, outcomes = [], []
+        for k in range(draw.randint(1, 6)):
+            here = [outcome("READ", draw.choice(["OK", "ERROR"]), [draw.randint(1, 10**9) for _ in range(5)])]
+            intervals.append(interval(k, here))
+            outcomes += here
+        for each in outcomes:
+            every[each["operation"], each["status"]] += each["count"]
+        sent.append(told(segment, ready(), *intervals, summary(outcomes)))
+    # In any order of the segments, each in its own.
+    order = draw.sample([k for k, events in enumerate(sent) for _ in events], sum(map(len, sent)))
+    merged, result = merge(*(sent[k].pop(0) for k in order), segments=segments)
+    assert [each.k for each in merged] == sorted({each.k for each in merged})
+    for outcomes in ([each for part in merged for each in part.outcomes], result.summary.outcomes):
+        found: Counter[tuple[str, str]] = Counter()
+        for one in outcomes:
+            found[one.operation, one.status] += one.count
+        assert found == every
+    assert result.summary.operations == every.total()
+
+
+def test_an_interval_waits_for_the_slowest_segment_and_no_longer_for_one_that_has_ended() -> None:
+    merger = Merger(2)
+    (first, second, ended) = parsed(interval(0, []), interval(1, []), summary([]))
+    assert not [*merger.take(0, first), *merger.take(0, second)]
+    assert [each.k for each in merger.take(1, first) if isinstance(each, Interval)] == [0]
+    assert [each.k for each in merger.take(1, ended) if isinstance(each, Interval)] == [1]
+
+
+def test_what_comes_late_to_an_earlier_interval_is_still_in_the_file(tmp_path: Path) -> None:
+    late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900])])])
+    merged, _ = merge(
+        *told(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
+        *told(1, ready(), interval(0, [outcome("READ", "OK", [200])]), interval(1, []), summary([])),
+        segments=2,
+    )
+    with (tmp_path / "run.hlog").open("w") as file:
+        writer = hlog.Writer(file)
+        for each in merged:
+            writer.take(each)
+    found = hlog.merged(hlog.read(tmp_path / "run.hlog"))["READ"]
+    assert sorted(found.counts.elements()) == [100, 200, 900]
+
+
+def test_percentiles_are_those_of_all_operations_and_not_means_of_the_segments() -> None:
+    slow, fast = [10**6] * 100, [10**3] * 9_900
+    parts = [told(k, ready(), summary([outcome("READ", "OK", times)])) for k, times in enumerate((slow, fast))]
+    _, result = merge(*parts[0], *parts[1], segments=2)
+    values = {value.metric: value.value for value in figures.figures(result, 0)}
+    together = Histogram()
+    for each in result.summary.outcomes:
+        together.add(decode(each.service))
+    assert values["read.p99"] == together.quantile(0.99) < 2_000
+    assert values["read.p99.9"] == together.quantile(0.999) > 900_000
+
+
+def test_throughput_of_segments_that_end_apart_divides_by_the_longest() -> None:
+    short = told(0, ready(), summary([], completed=100, measured_ns=SECOND))
+    long = told(1, ready(), summary([], completed=100, measured_ns=2 * SECOND))
+    _, result = merge(*short, *long, segments=2)
+    assert result.summary.throughput == 100
+
+
+def test_the_whole_ends_as_its_worst_segment() -> None:
+    for ends, worst in ((("done", "stopped"), "stopped"), (("failed", "done"), "failed"), (("lease", "done"), "lease")):
+        parts = [told(k, ready(), summary([], end=end)) for k, end in enumerate(ends)]
+        assert merge(*parts[0], *parts[1], segments=2)[1].summary.end == worst
+
+
+def test_a_lost_segment_is_named_and_the_others_are_kept() -> None:
+    well = told(1, ready(), interval(0, []), summary([outcome("READ", "OK", [5])], completed=1))
+    merged, result = merge(*told(0, ready()), (0, LOST), *well, segments=2)
+    assert [each.k for each in merged] == [0]
+    assert result.notes == (Note("lost-segment", f"segment 0/2: {LOST.args[0]}", "it wrote nothing"),)
+    assert result.summary.completed == 1
+
+
+def test_an_engine_that_fails_after_its_summary_is_lost() -> None:
+    with pytest.raises(EngineError, match="SIGKILL"):
+        merge(*told(0, ready(), summary([])), (0, LOST), segments=1)
+
+
+def test_clients_rate_and_operations_are_those_of_the_whole() -> None:
+    specs = split({"clients": 6, "until": {"operations": 10}}, 3)
+    assert [each["segment"] for each in specs] == [{"k": k, "n": 3} for k in range(3)]
+    assert all((each["clients"], each["wait_for_start"]) == (6, True) for each in specs)
+    assert "wait_for_start" not in split({}, 1)[0]
+
+
+@pytest.mark.parametrize("more", ["rate: 3000\nmeasure: {warmup: 200ms, duration: 1s}", "measure: {operations: 30001}"])
+def test_three_engines_do_what_one_would(tmp_path: Path, more: str) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, HEAD + more), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert trial.end == "done"
+        values = {name: trial.value(name) for name in ("operations", "due", "segments", "segments.lost", "errors")}
+        expected = (3_000, 3_000) if "rate" in more else (30_001, None)
+        assert (values["operations"], values["due"]) == expected
+        assert (values["segments"], values["segments.lost"], values["errors"]) == (3, 0, 0)
+        files = folder.path / "trials" / trial.trial
+        assert len([*files.glob("run.*.events.jsonl")]) == len([*files.glob("run.*.spec.json")]) == 3
+        kept = hlog.merged(hlog.read(files / "run.hlog"))
+        assert sum(each.count for tag, each in kept.items() if tag in ("READ", "UPDATE")) == expected[0]
+
+
+def engines_of(lab: int) -> list[int]:
+    """The processes of the engines that a lab has started."""
+    found = []
+    for each in Path(f"/proc/{lab}/task").glob("*/children"):
+        found += [int(pid) for pid in each.read_text().split()]
+    return [pid for pid in found if b"trial" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_an_engine_that_is_killed_makes_its_trial_invalid_and_keeps_the_rest(tmp_path: Path) -> None:
+    file = experiment(tmp_path, HEAD + "rate: 1000\nmeasure: {warmup: 0, duration: 3s}")
+    lab = start(tmp_path, "run", file, "--no-report")
+    deadline = time.monotonic() + 60
+    logs = tmp_path / "results"
+    while time.monotonic() < deadline and not any(each.stat().st_size for each in logs.rglob("run.1.events.jsonl")):
+        time.sleep(0.05)
+    os.kill(engines_of(lab.pid)[1], signal.SIGKILL)
+    _, error = lab.communicate(timeout=60)
+    first, second = trials(only_folder(tmp_path))
+    assert (first.end, second.end) == ("lost", "done"), error
+    assert (first.value("segments"), first.value("segments.lost")) == (3, 1)
+    # Two of three segments went on to the end.
+    assert first.value("operations") == 2_000
+    assert [note.message for note in first.notes if note.name == "lost-segment"] == [
+        "segment 1/3: the engine was ended by SIGKILL"
+    ]
+    assert "lost-segment" in loadstone(tmp_path, "show", only_folder(tmp_path).path).stdout
+
+
+def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "engine"
+    real = program.find()
+    engine.write_text(
+        f'#!/bin/sh\n[ "$1" = trial ] || exec {real} "$@"\n'
+        f"read -r spec\ncase $spec in *'\"k\": 1'*) echo 'error: no memory' >&2; exit 1;; esac\n"
+        f'{{ printf "%s\\n" "$spec"; exec cat; }} | exec {real} trial\n'
+    )
+    engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv(program.VARIABLE, str(engine))
+    started = time.monotonic()
+    loadstone(tmp_path, "run", experiment(tmp_path, HEAD + "measure: {duration: 60s}"), "--no-report", code=1)
+    assert time.monotonic() - started < 55, "the others were not waited for"
+    first, *_ = trials(only_folder(tmp_path))
+    assert first.end == "failed"
+    assert first.notes[-1].message == "no memory"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but there are trials with fewer clients: 2"),
+        (HEAD.replace('"null"', "lmdb"), "lmdb keeps its data in files of the engine"),
+        (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number from 1 on, got 0"),
+        (HEAD + "load: {clients: 1}", "fewer clients: 1"),
+    ],
+)
+def test_a_fleet_that_cannot_work_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert message in loadstone(tmp_path, "run", experiment(tmp_path, text), code=2).stderr
