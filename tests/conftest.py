@@ -16,8 +16,12 @@ from typing import Any
 
 import pytest
 
+from loadstone import workloads
 from loadstone.engine.trial import Trial
 from trial_support import RECORDS, Running, Start, spec
+
+# As the commands do.
+workloads.register()
 
 # A shell that starts us in the background has us ignore SIGINT, and our children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

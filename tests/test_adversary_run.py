@@ -102,13 +102,13 @@ def test_a_workload_file_need_not_say_when_to_end(tmp_path: Path) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan import plan
     from loadstone.runner.run import preflight
-    from loadstone.runner.spec import run_spec
+    from loadstone.workloads.ycsb import run_spec
 
     (tmp_path / "endless").write_text("recordcount=100\nupdateproportion=1\nreadproportion=0\n")
     loaded = load(experiment(tmp_path, HEAD.replace("%s/workloads/workloada", "endless")), None, [])
     planned = plan(loaded.experiment)
     preflight(planned)
-    assert run_spec(planned.variants[0], tmp_path, 1, loaded.experiment.measure)["until"] == {"seconds": 0.1}
+    assert run_spec(planned.variants[0], loaded.experiment.measure, tmp_path, 1)["until"] == {"seconds": 0.1}
 
 
 def test_a_rate_is_not_what_its_last_operation_makes_of_it(tmp_path: Path) -> None:

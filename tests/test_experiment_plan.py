@@ -14,8 +14,9 @@ from loadstone.experiment import order
 from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
 from loadstone.experiment.forecast import estimate, space, span
+from loadstone.experiment.kind import Data
 from loadstone.experiment.plan import Plan, Variant, plan
-from loadstone.runner.spec import run_spec
+from loadstone.workloads.ycsb import run_spec
 
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
 
@@ -95,7 +96,7 @@ directory: /data/{version}
     assert (variant.system, variant.store, variant.store_properties) == ("mine", "rocksdb", {"rocksdb.version": "7.10"})
     assert variant.workload_file == ROOT / "workloads/workloadc"
     assert variant.properties == {"recordcount": "7", "fieldlength": "10", "dataintegrity": "true"}
-    assert variant.effective_properties["readproportion"] == "1"
+    assert variant.data == Data(7, 100)
     assert (variant.clients, variant.rate, variant.arrival, variant.durability) == (3, 100.0, "poisson", "device")
     assert variant.directory == Path("/data/7.10")
     names = {"trial": "0000-mine-r1", "results": "/r"}
@@ -206,7 +207,7 @@ def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -
     found = planned(tmp_path, text)
     measure = found.experiment.measure
     assert measure.duration is None
-    untils = [run_spec(variant, tmp_path, 1, measure)["until"] for variant in found.variants]
+    untils = [run_spec(variant, measure, tmp_path, 1)["until"] for variant in found.variants]
     assert untils == [{"operations": 1000}, {"operations": 20_000_000}]
     assert "measure 1,000 or 20,000,000 operations" in describe(found)
     assert estimate(found)[1] > 6 * 20e6 / 20_000

@@ -18,7 +18,8 @@ LEVELS = (
     ("importers", "observe", "search"),
     ("judge", "systems"),
     ("experiment", "fleet", "report"),
-    ("doctor", "runner"),
+    ("doctor", "workloads"),
+    ("runner",),
     ("commands",),
     ("cli",),
 )

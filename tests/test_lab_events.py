@@ -10,19 +10,21 @@ import pytest
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
 from loadstone.engine.events import Interval, Record, Result, Summary
 from loadstone.engine.trial import EngineError
-from loadstone.experiment.plan import PlannedTrial
+from loadstone.experiment.kind import Phase
 from loadstone.importers.read import read as imported
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.runner import figures
 from loadstone.runner.phase import Finished
-from loadstone.runner.progress import Phase
+from loadstone.runner.progress import PhaseProgress
 from loadstone.runner.series import Course
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.percentile import Bound, Population
+from loadstone.workloads import ycsb
 
 US, MS = 1_000, 1_000_000
+LOAD = Phase("load", False, lambda *_: {})
 
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
@@ -177,12 +179,12 @@ def test_what_the_work_was_is_read_by_its_kind() -> None:
     }
     spec = {"phase": "run", "work": work}
     outcomes = [outcome("READ", "OK", [1] * 4), outcome("UPDATE", "BATCHED_OK", [1] * 2), outcome("READ", "ERROR", [1])]
-    moved = {value.metric: value.value for value in figures.payload(spec, result(outcomes))}
+    moved = {value.metric: value.value for value in ycsb.payload("", spec, result(outcomes))}
     assert moved == {"returned": 4_000, "stored": 200}
-    assert figures.load(spec) == {"records": 1_000, "mix": "50 % read, 50 % update"}
+    assert ycsb.facts(spec) == {"records": 1_000, "mix": "50 % read, 50 % update"}
     series = {"phase": "run", "work": {"type": "time_series", "records": 7}}
-    assert [*figures.payload(series, result(outcomes))] == []
-    assert figures.load(series) == {"records": 7}
+    assert [*ycsb.payload("", series, result(outcomes))] == []
+    assert ycsb.facts(series) == {"records": 7}
 
 
 def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,13 +192,13 @@ def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypat
         return Finished({}, result([outcome("INSERT", "OK", [US])], unclosed=unclosed), Series((), (), ()), 0)
 
     conductor = Conductor.__new__(Conductor)
-    monkeypatch.setattr(conductor, "_phase", lambda *_: loaded(2))
+    monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
     with pytest.raises(
         EngineError, match="2 clients of the load did not close: writes that they held back may be lost"
     ):
-        conductor._loaded({}, PlannedTrial.__new__(PlannedTrial), Path())
-    monkeypatch.setattr(conductor, "_phase", lambda *_: loaded(0))
-    assert conductor._loaded({}, PlannedTrial.__new__(PlannedTrial), Path()).result.summary.unclosed == 0
+        conductor._complete(LOAD, {}, Path())
+    monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
+    assert conductor._complete(LOAD, {}, Path()).result.summary.unclosed == 0
 
 
 # Intervals.
@@ -315,7 +317,7 @@ def test_a_log_without_intervals_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_phase_under_way_shows_what_ended_and_what_was_done() -> None:
-    shown = Phase("run", 8, None, 0)
+    shown = PhaseProgress("run", 8, None, 0)
     shown.start()
     for event in parsed(*stalled()):
         assert isinstance(event, Interval)

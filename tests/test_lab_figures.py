@@ -8,7 +8,7 @@ import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
 from loadstone.results import hlog
-from loadstone.runner import figures
+from loadstone.workloads import ycsb
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -85,5 +85,5 @@ def test_the_mean_of_a_zipfian_length_is_that_of_its_distribution() -> None:
     # 1 of 1 to 2, half as often as 1 with theta 1; YCSB's theta is 0.99.
     weight = 2**-0.99
     length = {"distribution": "zipfian", "min": 1, "max": 2}
-    assert figures.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))
-    assert figures.mean_length({"distribution": "uniform", "min": 1, "max": 2}) == 1.5
+    assert ycsb.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))
+    assert ycsb.mean_length({"distribution": "uniform", "min": 1, "max": 2}) == 1.5

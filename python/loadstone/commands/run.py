@@ -41,8 +41,10 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     options = parser.parse_args(arguments)
 
+    from loadstone import workloads
     from loadstone.experiment.file import load
 
+    workloads.register()
     loaded = load(options.file, options.scale, options.set)
     wishes = Wishes(options.file.stem, options.results, options.resume, options.dry_run, not options.no_report)
     return carry_out(loaded, wishes)

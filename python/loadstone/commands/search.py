@@ -65,6 +65,9 @@ def main(arguments: list[str]) -> int:
     if "--help" in line.words or "-h" in line.words:
         print(usage())
         return 0
+    from loadstone import workloads
+
+    workloads.register()
     loaded = experiment(line, spec(line))
     chosen = {flag: flag in line.options for flag in FLAGS}
     return run.carry_out(
@@ -177,8 +180,8 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     """The experiment as a file would have it."""
     from loadstone.engine.describe import description
     from loadstone.experiment.known import KEYS, OF_A_COMMAND
-    from loadstone.experiment.properties import read
     from loadstone.experiment.template import escape
+    from loadstone.workloads.properties import read
 
     store, over = spec["store"]["name"], line.options["--search"]
     first, *others = line.files
@@ -234,7 +237,7 @@ def belongs(key: str, theirs: Set[str]) -> bool:
 
 def merged(files: Sequence[str]) -> dict[str, str]:
     """The properties of some files; later ones win."""
-    from loadstone.experiment.properties import read
+    from loadstone.workloads.properties import read
 
     return {key: text for file in files for key, text in read(Path(file)).items()}
 

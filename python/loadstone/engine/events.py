@@ -17,6 +17,8 @@ from loadstone.engine.histogram import Histogram, decode
 VERSION = 2
 # Steps that are timed beside the operations and are none themselves.
 BESIDE = frozenset({"CLEANUP", "VERIFY"})
+# The engine reports their parts as well, so in sums over operations they would count twice.
+COMPOSED = frozenset({"READ-MODIFY-WRITE"})
 # What an operation can end with, beside failures, which have statuses of their own: it ended well (a buffered write is
 # taken, and proven by the flush at the end); the record read was still being written, so nothing can be said; or, in a
 # summary only, it never ended and its latency is known to be at least something.

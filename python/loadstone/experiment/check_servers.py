@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from loadstone.engine.describe import description
-from loadstone.experiment import properties, template
-from loadstone.experiment.check_workload import FILE
+from loadstone.experiment import template
 from loadstone.experiment.context import Context, Template, rendered
+from loadstone.experiment.kind import kind_of
 from loadstone.experiment.known import OVER, SERVED_BY
 from loadstone.experiment.mistake import suggestion
-from loadstone.experiment.points import Point
 from loadstone.experiment.system import Over, System
 from loadstone.systems import registry
 from loadstone.systems.base.system import System as Kind
 
 Keys = tuple[str | int, ...]
-# What changes data, with YCSB's default of each (CoreWorkload).
-CHANGING = {
-    "updateproportion": "0.05",
-    "insertproportion": "0",
-    "readmodifywriteproportion": "0",
-    "deleteproportion": "0",
-}
 
 
 def check(context: Context) -> None:
@@ -178,31 +169,10 @@ def check_reuse(context: Context) -> None:
         return
     for point in context.points:
         system = str(point.get("system"))
-        if description().networked(stores.get(system, "")) and (key := next(changing(context, point), None)):
+        if description().networked(stores.get(system, "")) and (
+            key := next(kind_of(context.experiment).changing(context, point), None)
+        ):
             message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
             hint = "leave `reuse` out; or write `reuse: shared` if trials may use what others have changed"
             context.wrong(where, message, hint)
             return
-
-
-def changing(context: Context, point: Point) -> Iterator[str]:
-    """The properties by which the workload of a point changes data."""
-    names = context.values(point)
-    workload = context.experiment.workload
-    if not all(context.knows(*each.path) for each in context.templates() if each.path[:1] == ("workload",)):
-        return
-    if not context.knows(*FILE):
-        return
-    try:
-        given = dict(properties.read(Path(template.render(workload.file, names))))
-    except (OSError, KeyError):
-        # Said by whoever looks for the file.
-        return
-    given |= {key: template.render(text, names) for key, text in workload.properties.items()}
-    for key, default in CHANGING.items():
-        try:
-            share = float(given.get(key, default))
-        except ValueError:
-            continue
-        if share > 0:
-            yield key

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadstone.engine.describe import description
-from loadstone.experiment import check_find, check_names, check_servers, check_vary, check_workload
+from loadstone.experiment import check_find, check_names, check_servers, check_vary
 from loadstone.experiment.context import Context
+from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, Experiment
 from loadstone.experiment.shape import shape
@@ -37,7 +38,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
     used = check_names.check_templates(context)
     if context.knows("vary"):
         check_vary.check_use(context, used)
-    check_workload.check(context)
+    kind_of(context.experiment).check(context)
     check_servers.check(context)
     check_names.check_compare(context)
     check_names.check_metrics(context)

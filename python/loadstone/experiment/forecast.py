@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
@@ -15,6 +11,7 @@ from loadstone.experiment.servers import Asked, Started
 from loadstone.search import request
 
 if TYPE_CHECKING:
+    from loadstone.experiment.kind import Data
     from loadstone.experiment.plan import Plan, Variant
     from loadstone.search.rule import Rule
 
@@ -39,24 +36,6 @@ KEPT_FACTOR = 2
 # A search sees at least this many loads.
 PROBES_LEAST = 3
 LENGTHS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
-DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a variant loads."""
-
-    records: int
-    record_bytes: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of values."""
-        return self.records * self.record_bytes
-
-
-# By workload file, and which of the mappings that variants share.
-Seen = dict[tuple[Path, int], Data]
 
 
 def estimate(plan: Plan) -> tuple[float, float]:
@@ -101,14 +80,13 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
     """Seconds at the fast (0) or the slow (1) of each guess."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
-    sizes: Seen = {}
     for variant in plan.variants:
         each = measure.warmup + BESIDE_SECONDS[slow]
         if measure.duration is not None:
             each += measure.duration
         elif variant.operations is not None:
             each += variant.operations / (variant.rate or operations_per_second(variant, slow))
-        data = data_of(variant, sizes)
+        data = variant.data
         writing = load_seconds(variant.loading, data, slow)
         if not plan.experiment.load.reuse:
             each += writing
@@ -181,32 +159,10 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 def space(plan: Plan) -> int:
     """Bytes that the directory must have free: one trial's data at their largest, and what is kept for copies."""
-    sizes: Seen = {}
-    largest = max((data_of(variant, sizes).size for variant in plan.variants), default=0)
+    largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
-    kept = {variant.load_key: data_of(variant, sizes).size for variant in copied}
+    kept = {variant.load_key: variant.data.size for variant in copied}
     return largest * SPACE_FACTOR + SPACE_BESIDE_BYTES + KEPT_FACTOR * sum(kept.values())
-
-
-def data_of(variant: Variant, seen: Seen) -> Data:
-    """What a variant loads; `seen` spares reading a workload file for each."""
-    key = (variant.workload_file, id(variant.properties))
-    if key not in seen:
-        seen[key] = measured(variant.effective_properties)
-    return seen[key]
-
-
-def measured(properties: Mapping[str, str]) -> Data:
-    """Records and their size, by YCSB's properties. What is no number is left to the engine to refuse."""
-    records = whole(properties, "insertcount", 0) or whole(properties, "recordcount", 0)
-    sizes = (whole(properties, name, default) for name, default in DEFAULTS.items())
-    return Data(records, reduce(operator.mul, sizes, 1))
-
-
-def whole(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A property that counts."""
-    text = properties.get(name, "").strip()
-    return int(text) if text.isascii() and text.isdigit() else default
 
 
 def span(low: float, high: float) -> str:

@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from loadstone.experiment import order, properties, template
+from loadstone.experiment import order, template
 from loadstone.experiment.context import values
+from loadstone.experiment.kind import Data, kind_of
 from loadstone.experiment.kinds import Scalar
-from loadstone.experiment.known import OF_A_RUN
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.points import dimensions, points
 from loadstone.experiment.servers import Servers, servers
@@ -51,6 +51,7 @@ class Variant:
     hooks_after: tuple[str, ...]
     # Variants with equal keys load equal data.
     load_key: str
+    data: Data
     # Its part of a trial's name.
     slug: str
     # Only while data are loaded: how many clients there are, and what comes before the store's properties.
@@ -72,11 +73,6 @@ class Variant:
         """The variant as it loads its data."""
         own = {**self.store_properties, **self.load_properties}
         return replace(self, clients=self.load_clients, store_properties=own)
-
-    @property
-    def effective_properties(self) -> Mapping[str, str]:
-        """The workload file's properties with this variant's over them. Raises OSError."""
-        return {**properties.read(self.workload_file), **self.properties}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +155,7 @@ class Builder:
 
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
+        self._kind = kind_of(experiment)
         self._varied = varied
         self._files: dict[Path, Mapping[str, str]] = {}
         self._seen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
@@ -183,8 +180,9 @@ class Builder:
         own = {key: render(text) for key, text in system.properties.items()}
         loading = {key: render(text) for key, text in experiment.load.properties.items()}
         directory = render(experiment.directory or ".")
-        loaded = {key: text for key, text in {**self._file(file), **given}.items() if key not in OF_A_RUN}
-        wanted = servers(system, names, {**self._file(file), **given}, render)
+        effective = {**self._file(file), **given}
+        loaded = self._kind.of_data(effective)
+        wanted = servers(system, names, effective, render)
         at = [] if wanted is None else [wanted.key]
         clients, operations = names["clients"], names.get("operations")
         assert isinstance(clients, int), "that of the file and those varied were checked"
@@ -207,6 +205,7 @@ class Builder:
             load_key=digest(
                 system.store, {**own, **loading}, durability, loaded, directory, before, after, experiment.seed, *at
             ),
+            data=self._kind.data(effective),
             slug=order.slug(point, self._varied),
             load_clients=experiment.load.clients or clients,
             load_properties=self._shared(loading),
@@ -225,7 +224,7 @@ class Builder:
 
     def _file(self, path: Path) -> Mapping[str, str]:
         if path not in self._files:
-            self._files[path] = properties.read(path)
+            self._files[path] = self._kind.properties(path)
         return self._files[path]
 
     def _shared(self, given: dict[str, str]) -> Mapping[str, str]:

@@ -7,16 +7,11 @@ import shutil
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from loadstone.engine.describe import description
 from loadstone.errors import LoadstoneError
 
 PREFIX = "loadstone-"
-# What a store calls its directory, where that is not `<store>.dir`.
-DIRECTORY_PROPERTIES = {"hse": "hse.kvdb_home"}
-# Stores that need no data.
-WITHOUT_DATA = frozenset({"null", "basic"})
 
 
 class DataSpace:
@@ -94,10 +89,3 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         raise LoadstoneError(f"cannot remove {path}", "end whoever still uses it; `fuser -v` shows them")
-
-
-def properties(store: str, directory: Path) -> dict[str, Any]:
-    """The property that tells a store where its data go."""
-    if not description().keeps_files(store):
-        return {}
-    return {DIRECTORY_PROPERTIES.get(store, f"{store}.dir"): str(directory / store)}

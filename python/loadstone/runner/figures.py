@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
-from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, WELL, Executor, Outcome, Result, Summary
+from loadstone.engine.events import BESIDE, CENSORED, COMPOSED, NOT_YET, Executor, Outcome, Result, Summary
 from loadstone.engine.histogram import decode
-from loadstone.engine.trial import Spec
-from loadstone.results.trial_result import Scalar
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.statistics.percentile import Population
 
 # All operations together.
 ALL = "all"
-# The engine reports its read and its update as well, so in sums over operations it would count twice.
-COMPOSED = "READ-MODIFY-WRITE"
-# That of YCSB's zipfian lengths: the i-th shortest comes i^-theta times as often as the shortest.
-ZIPFIAN_THETA = 0.99
 
 
 # The latencies of an outcome by what stands behind the operation's name: `lower` leaves out what the generator was late
@@ -122,7 +114,7 @@ def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Popu
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
         # What was never answered has not been reported by its parts.
-        if outcome.operation not in BESIDE and (outcome.operation != COMPOSED or outcome.status == CENSORED):
+        if outcome.operation not in BESIDE and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:
             found[name].add(one)
@@ -143,7 +135,7 @@ def total_ns(outcome: Outcome, kind: str) -> float:
 def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
     """The time that all operations took together, however they ended: what Little's law is about."""
     ended = (each for each in outcomes if each.count and each.status != CENSORED)
-    return sum(total_ns(each, kind) for each in ended if each.operation not in BESIDE | {COMPOSED})
+    return sum(total_ns(each, kind) for each in ended if each.operation not in BESIDE | COMPOSED)
 
 
 def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:
@@ -179,51 +171,3 @@ def statuses(summary: Summary) -> dict[str, dict[str, int]]:
         counts = found.setdefault(outcome.operation, {})
         counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
     return found
-
-
-def load(spec: Spec) -> dict[str, Scalar]:
-    """What was to be done, as facts: the records there are, and how often which operation comes."""
-    work = spec["work"]
-    mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
-    total = sum(share for _, share in mix)
-    shares = [f"{share / total * 100:.3g} % {name.replace('_', '-')}" for name, share in mix if share and total]
-    facts = {"records": work.get("records"), "mix": ", ".join(shares)}
-    return {name: value for name, value in facts.items() if value}
-
-
-def payload(spec: Spec, result: Result) -> Iterator[Value]:
-    """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
-
-    `returned` by reads and scans, `stored` by inserts and updates.
-    """
-    work = spec["work"]
-    if work.get("type") != "records":
-        return
-    field = mean_length(work["field_length"])
-    record = work["field_count"] * field
-    read = record if work["read_all_fields"] else field
-    update = record if work["write_all_fields"] else field
-    scanned = mean_length(work["scan_length"]) * read
-    counts: dict[str, int] = defaultdict(int)
-    for outcome in result.summary.outcomes:
-        if outcome.status in WELL:
-            counts[outcome.operation] += outcome.count
-    # A read-modify-write counts as its read and its update as well.
-    returned = counts["READ"] * read + counts["SCAN"] * scanned
-    stored = counts["INSERT"] * record + counts["UPDATE"] * update
-    prefix = "load." if spec["phase"] == "load" else ""
-    yield Value(f"{prefix}returned", returned, "B", counts["READ"] + counts["SCAN"])
-    yield Value(f"{prefix}stored", stored, "B", counts["INSERT"] + counts["UPDATE"])
-
-
-def mean_length(length: dict[str, Any]) -> float:
-    """The mean of a length's distribution."""
-    if "bytes" in length:
-        return float(length["bytes"])
-    if "counts" in length:
-        sizes = [(i + 1) * length["block"] for i in range(len(length["counts"]))]
-        return float(sum(map(operator.mul, sizes, length["counts"])) / max(sum(length["counts"]), 1))
-    if length.get("distribution") == "zipfian":
-        weights = [rank**-ZIPFIAN_THETA for rank in range(1, length["max"] - length["min"] + 2)]
-        return float(sum(map(operator.mul, range(length["min"], length["max"] + 1), weights)) / sum(weights))
-    return float(length["min"] + length["max"]) / 2

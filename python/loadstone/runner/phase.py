@@ -16,7 +16,7 @@ from loadstone.fleet.fleet import Fleet, Launched, split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
-from loadstone.runner.progress import Display, Phase
+from loadstone.runner.progress import Display, PhaseProgress
 from loadstone.runner.series import Course
 
 
@@ -69,7 +69,7 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
     there are several. Raises EngineError when none ends with a result, or none does within the time.
     """
     until = spec["until"]
-    phase = Phase(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
+    phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
     course, merger, shown = Course(), Merger(launch.engines), launch.shown
     stems = [name] if launch.engines == 1 else [f"{name}.{segment}" for segment in range(launch.engines)]
     shown.begin(phase)

@@ -24,7 +24,7 @@ SPARK_WIDTH = 10
 PLAIN_SECONDS = 60.0
 
 
-class Phase:
+class PhaseProgress:
     """How far one trial is. Ends after a number of operations, or of seconds, of which the first few are a warm-up."""
 
     def __init__(self, name: str, operations: int | None, seconds: float | None, warmup_seconds: float) -> None:
@@ -181,7 +181,7 @@ class Display(Protocol):
     def step(self, name: str) -> None:
         """It goes on with one of `Steps.SHARES`."""
 
-    def begin(self, phase: Phase) -> None:
+    def begin(self, phase: PhaseProgress) -> None:
         """A phase is about to start."""
 
     def update(self) -> None:
@@ -197,7 +197,7 @@ class PlainLines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._trial = ""
-        self._phase: Phase | None = None
+        self._phase: PhaseProgress | None = None
         self._said = 0.0
 
     def __enter__(self) -> Self:
@@ -217,7 +217,7 @@ class PlainLines:
     def step(self, name: str) -> None:
         """Nothing."""
 
-    def begin(self, phase: Phase) -> None:
+    def begin(self, phase: PhaseProgress) -> None:
         """Takes note of the phase."""
         self._phase = phase
         self._said = time.monotonic()
@@ -277,7 +277,7 @@ class Bars:
         if self._steps:
             self._steps.state = name
 
-    def begin(self, phase: Phase) -> None:
+    def begin(self, phase: PhaseProgress) -> None:
         """Puts the phase's bar in the place of the last one's."""
         self._drop(1)
         self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))

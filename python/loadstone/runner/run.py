@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import kind_of
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import Plan, PlannedTrial
 from loadstone.fleet.local import Local
@@ -16,7 +17,6 @@ from loadstone.results.folder import Folder
 from loadstone.results.result_set import variant
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
-from loadstone.runner import spec as specs
 from loadstone.runner.datasets import DataSpaces
 from loadstone.runner.progress import Display, Whole
 from loadstone.runner.servers import RunServers, foreseen
@@ -137,10 +137,11 @@ def preflight(plan: Plan) -> None:
     Raises LoadstoneError with all of its complaints.
     """
     complaints: dict[str, LoadstoneError] = {}
+    kind = kind_of(plan.experiment)
     for each in plan.variants[:CHECKED_MAX]:
-        for phase in ("load", "run"):
+        for check in kind.preflight(foreseen(each)):
             try:
-                specs.door(foreseen(each), phase)
+                check()
             except LoadstoneError as error:
                 complaints.setdefault(str(error), error)
     if complaints:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from loadstone.engine.events import BESIDE, WELL, Earlier, Interval, Outcome
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.results.trial_result import Series
-from loadstone.runner.figures import COMPOSED
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Course:
 
 def counts(outcome: Outcome) -> bool:
     """Whether these operations ended well, and are counted once."""
-    return outcome.status in WELL and outcome.count > 0 and outcome.operation not in BESIDE | {COMPOSED}
+    return outcome.status in WELL and outcome.count > 0 and outcome.operation not in BESIDE | COMPOSED
 
 
 def latency(outcome: Outcome) -> str:

@@ -1,17 +1,18 @@
-"""A trial from end to end: prepare, load, settle, warm up, measure, verify, tear down."""
+"""A trial from end to end: servers, hooks, the phases of its kind of workload, and the result."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note
-from loadstone.engine.trial import EngineError
+from loadstone.engine.trial import EngineError, Spec
+from loadstone.experiment.kind import Phase, kind_of
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import PlannedTrial
 from loadstone.fleet.fleet import Fleet
@@ -19,7 +20,6 @@ from loadstone.judge.checks import errors
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
 from loadstone.runner import datasets, figures, hooks, phase
-from loadstone.runner import spec as specs
 from loadstone.runner.phase import Finished, Launch
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import At, RunServers, ServersError, completed
@@ -31,8 +31,17 @@ PATIENCE_SECONDS = 3600.0
 LEAVING_SECONDS = 60.0
 # What the engine takes.
 SEEDS = 1 << 64
-# A phase, what was seen of the host meanwhile, and where the data were.
-Measured = tuple[Finished, list[Value], dict[str, Scalar]]
+
+
+@dataclass(frozen=True)
+class Performed:
+    """A phase that was run, and what was seen of the host meanwhile."""
+
+    phase: Phase
+    finished: Finished
+    observed: tuple[Value, ...] = ()
+    # Where the data were.
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass
@@ -60,8 +69,9 @@ class Conductor:
             at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
             planned = replace(planned, variant=completed(planned.variant, at))
             with self._hooked(planned, directory, files):
-                load = self._load(planned, directory, files, at)
-                run, watched, where = self._run(planned, directory, files, at)
+                kind = kind_of(self.experiment)
+                phases = kind.phases(planned.variant, self.experiment)
+                performed = [self._perform(each, planned, directory, files, at) for each in phases]
         except EngineError as error:
             end = "lost" if error.status < 0 else "failed"
             note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
@@ -73,12 +83,15 @@ class Conductor:
             datasets.remove(directory)
         self.shown.step("tear down")
         variant = planned.variant
-        summary = run.result.summary
-        measured = [*(figures.figures(load.result, load.memory_max, "load.") if load else ())]
-        measured += [*figures.figures(run.result, run.memory_max), *watched]
-        if variant.store not in datasets.WITHOUT_DATA:
-            measured += figures.payload(load.spec, load.result) if load else ()
-            measured += figures.payload(run.spec, run.result)
+        done = [each for each in performed if each is not None]
+        measured: list[Value] = []
+        for each in done:
+            one = each.finished
+            measured += [*figures.figures(one.result, one.memory_max, each.phase.prefix), *each.observed]
+            measured += kind.figures(each.phase, one.spec, one.result)
+        # The last phase that is measured is the one that the facts, notes and course are of.
+        last = [each for each in done if each.phase.measured][-1]
+        run, summary = last.finished, last.finished.result.summary
         networked = description().networked(variant.store)
         if networked:
             measured += engine_share(measured, self.fleet.facts().get("cpus"))
@@ -88,7 +101,7 @@ class Conductor:
         facts = {
             **told,
             **run.result.ready.facts,
-            **where,
+            **last.facts,
             "store": run.result.ready.store,
             # What servers keep, they know best.
             "durability": told.get("durability", run.result.ready.durability),
@@ -97,7 +110,7 @@ class Conductor:
             "engines": run.engines,
             "profile": summary.profile,
             "networked": "yes" if networked else "no",
-            **figures.load(run.spec),
+            **kind.facts(run.spec),
         }
         notes = [*died(at), *run.result.notes]
         if at is not None:
@@ -108,7 +121,9 @@ class Conductor:
             message = f"{summary.saturated_values:,} latencies were longer than a histogram holds, which has its most"
             notes.append(Note("saturated", message, "the highest percentiles and the maximum are lower bounds"))
         if summary.reason:
-            notes.append(Note("incomplete", f"it ended early: {summary.reason}", "the words are the store's"))
+            notes.append(
+                Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
+            )
         (files / "series.json").write_text(json.dumps(run.series.to_json()) + "\n")
         return self._result(
             planned,
@@ -153,16 +168,26 @@ class Conductor:
             raise
         hooks.run(variant.after(names), "after", names, log, timeout)
 
-    def _load(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Finished | None:
-        """Loads, or copies what was loaded for another trial; None when the store needs no datasets, or has them."""
+    def _perform(
+        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None
+    ) -> Performed | None:
+        if each.measured:
+            return self._measure(each, planned, directory, files, at)
+        prepared = self._prepare(each, planned, directory, files, at)
+        return None if prepared is None else Performed(each, prepared)
+
+    def _prepare(
+        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None
+    ) -> Finished | None:
+        """Makes the data, or copies those made for another trial; None when nothing had to be made."""
         variant = planned.variant
-        if variant.store in datasets.WITHOUT_DATA or (at is not None and not at.loads):
+        if at is not None and not at.loads:
             return None
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
         if not reuse or description().networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
-            loaded = self._loaded(specs.load_spec(variant, directory, seed, settle=settle), planned, files)
+            loaded = self._complete(each, each.spec(directory, seed), files)
             self.servers.loaded(variant)
             if settle and at is not None:
                 self.shown.step("settle")
@@ -175,48 +200,46 @@ class Conductor:
             datasets.remove(part)
             # A hook may have put a file system over the directory.
             part.mkdir(parents=True)
-            spec = specs.load_spec(variant, part, self.experiment.seed % SEEDS, settle=settle)
-            self._loaded(spec, planned, files)
+            self._complete(each, each.spec(part, self.experiment.seed % SEEDS), files)
             part.rename(kept)
         self.shown.step("copy")
         space.copy(kept, directory)
         return None
 
-    def _loaded(self, spec: dict[str, object], planned: PlannedTrial, files: Path) -> Finished:
-        """Loads everything. Raises EngineError where it did not: what is missing then, no trial was to do without."""
-        load = self._phase("load", spec, planned, files, None)
+    def _complete(self, each: Phase, spec: Spec, files: Path) -> Finished:
+        """Makes all of the data. Raises EngineError where some are missing: no trial can do without."""
+        load = self._run(each, spec, files, None)
         summary = load.result.summary
-        if summary.end != "done":
-            reason = f": {summary.reason}" if summary.reason else ""
-            raise EngineError(f"the load ended early{reason}", "the words are the store's", 1)
         if load.lost:
             message = f"{load.lost} of {load.engines} engines ended during the load without a result"
             last = load.result.notes[-1]
             raise EngineError(f"{message}: {last.message}", last.hint, 1)
+        if summary.end != "done":
+            reason = f": {summary.reason}" if summary.reason else ""
+            raise EngineError(f"the load ended early{reason}", "the message above comes from the store", 1)
         if summary.unclosed:
             raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return load
 
-    def _run(self, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Measured:
+    def _measure(self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Performed:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
-        spec = specs.run_spec(planned.variant, directory, self._seed(planned), self.experiment.measure)
+        spec = each.spec(directory, self._seed(planned))
         self.shown.step("flush")
         held = directory if description().keeps_files(planned.variant.store) else None
         if at is not None:
             held = at.data
         with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:
-            run = self._phase("run", spec, planned, files, watch)
+            run = self._run(each, spec, files, watch)
         if at is not None:
             at.end()
         summary = run.result.summary
-        return run, list(watch.values(summary.operations + summary.warmup_operations)), watch.facts
+        observed = tuple(watch.values(summary.operations + summary.warmup_operations))
+        return Performed(each, run, observed, watch.facts)
 
-    def _phase(
-        self, name: str, spec: dict[str, object], planned: PlannedTrial, files: Path, watch: Watch | None
-    ) -> Finished:
-        self.shown.step("measure" if name == "run" else "load")
+    def _run(self, each: Phase, spec: Spec, files: Path, watch: Watch | None) -> Finished:
+        self.shown.step("measure" if each.measured else each.name)
         launch = Launch(self.fleet, self.experiment.fleet.engines, files, self.shown, self._timeout())
-        return phase.run(launch, spec, name, watch)
+        return phase.run(launch, spec, each.name, watch)
 
     def _seed(self, planned: PlannedTrial) -> int:
         """Every variant of a block does the same operations; every block does others."""

@@ -1,16 +1,26 @@
-"""The workload's files and the values of its properties, for every point."""
+"""YCSB's workload files and the values of their properties, for every point of an experiment."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone.experiment import properties, template
+from loadstone.experiment import template
 from loadstone.experiment.context import Context, Template, rendered
 from loadstone.experiment.known import SHARES, WHOLE_NUMBERS
 from loadstone.experiment.mistake import near
+from loadstone.experiment.points import Point
+from loadstone.workloads import properties
 
 FILE = ("workload", "file")
+# What changes data, with YCSB's default of each (CoreWorkload).
+CHANGING = {
+    "updateproportion": "0.05",
+    "insertproportion": "0",
+    "readmodifywriteproportion": "0",
+    "deleteproportion": "0",
+}
 # A workload of this class counts its records itself.
 COUNTS_ITSELF = "ConstantOccupancyWorkload"
 
@@ -92,3 +102,26 @@ def is_share(text: str) -> bool:
         return 0 <= float(text) <= 1
     except ValueError:
         return False
+
+
+def changing(context: Context, point: Point) -> Iterator[str]:
+    """The properties by which the workload of a point changes data."""
+    names = context.values(point)
+    workload = context.experiment.workload
+    if not all(context.knows(*each.path) for each in context.templates() if each.path[:1] == ("workload",)):
+        return
+    if not context.knows(*FILE):
+        return
+    try:
+        given = dict(properties.read(Path(template.render(workload.file, names))))
+    except (OSError, KeyError):
+        # Said by whoever looks for the file.
+        return
+    given |= {key: template.render(text, names) for key, text in workload.properties.items()}
+    for key, default in CHANGING.items():
+        try:
+            share = float(given.get(key, default))
+        except ValueError:
+            continue
+        if share > 0:
+            yield key

@@ -1,0 +1,226 @@
+"""YCSB's core workloads: data are loaded, then operations are drawn from a mix and measured.
+
+The engine's own YCSB front end translates the properties into a spec; what only the lab decides is put on top.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from loadstone.engine import program
+from loadstone.engine.describe import description
+from loadstone.engine.events import WELL, Result
+from loadstone.engine.trial import Spec, failure
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import Data, Phase
+from loadstone.experiment.known import OF_A_RUN
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import Value
+from loadstone.workloads import properties, ycsb_check
+
+if TYPE_CHECKING:
+    from loadstone.experiment.context import Context
+    from loadstone.experiment.model import Experiment, Measure
+    from loadstone.experiment.plan import Variant
+    from loadstone.experiment.points import Point
+
+INTERVAL_MS = 1000
+# Short windows get more intervals: the course of a window of fewer than this many says little.
+INTERVALS_MIN = 20
+INTERVAL_MS_MIN = 100
+WINDOW_SECONDS = 86_400
+# What decides the size of a record, with YCSB's defaults.
+DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
+# That of YCSB's zipfian lengths: the i-th shortest comes i^-theta times as often as the shortest.
+ZIPFIAN_THETA = 0.99
+
+
+class Ycsb:
+    """The kind `ycsb`; see `loadstone.experiment.kind.Kind`."""
+
+    def check(self, context: Context) -> None:
+        """Finds the files, and looks at what they and the properties say."""
+        ycsb_check.check(context)
+
+    def changing(self, context: Context, point: Point) -> Iterator[str]:
+        """The shares of operations that change data, where they are above 0."""
+        return ycsb_check.changing(context, point)
+
+    def properties(self, file: Path) -> Mapping[str, str]:
+        """What a workload file says. Raises OSError."""
+        return properties.read(file)
+
+    def of_data(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """All but those that only shape the run."""
+        return {key: text for key, text in properties.items() if key not in OF_A_RUN}
+
+    def data(self, properties: Mapping[str, str]) -> Data:
+        """Records and their size. What is not a number is left to the engine to refuse."""
+        records = whole(properties, "insertcount", 0) or whole(properties, "recordcount", 0)
+        sizes = (whole(properties, name, default) for name, default in DEFAULTS.items())
+        return Data(records, reduce(operator.mul, sizes, 1))
+
+    def preflight(self, variant: Variant) -> Iterator[Callable[[], object]]:
+        """The front end's look at both phases."""
+        yield partial(front_end, variant, "load")
+        yield partial(front_end, variant, "run")
+
+    def phases(self, variant: Variant, experiment: Experiment) -> Sequence[Phase]:
+        """Load, unless the store keeps nothing, and run."""
+        measure = experiment.measure
+        known = description()
+        run = Phase("run", True, partial(run_spec, variant, measure))
+        # A store without files and without servers has nowhere to keep data.
+        if not known.networked(variant.store) and not known.keeps_files(variant.store):
+            return (run,)
+        return (Phase("load", False, partial(load_spec, variant, measure.settle)), run)
+
+    def facts(self, spec: Spec) -> Mapping[str, Scalar]:
+        """The records there are, and how often which operation comes."""
+        return facts(spec)
+
+    def figures(self, phase: Phase, spec: Spec, result: Result) -> Iterator[Value]:
+        """Bytes of values that the operations carried, where there are data."""
+        store = spec["store"]["name"]
+        if description().networked(store) or description().keeps_files(store):
+            yield from payload(phase.prefix, spec, result)
+
+
+def whole(properties: Mapping[str, str], name: str, default: int) -> int:
+    """A property that counts."""
+    text = properties.get(name, "").strip()
+    return int(text) if text.isascii() and text.isdigit() else default
+
+
+def directory_properties(store: str, directory: Path) -> dict[str, Any]:
+    """The property that tells a store where its data go."""
+    known = description().stores.get(store)
+    return {known.directories[0]: str(directory / store)} if known is not None and known.directories else {}
+
+
+def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
+    """The spec that the YCSB front end makes of a variant. Raises LoadstoneError with the engine's message."""
+    if phase == "load":
+        variant = variant.loading
+    # The directory is set for each trial; the front end only checks that there is one.
+    properties = {**directory_properties(variant.store, Path("data")), **variant.store_properties, **variant.properties}
+    command = [program.find(), "ycsb", phase, variant.store, "-P", str(variant.workload_file), "--print-spec"]
+    for name, value in properties.items():
+        command += ["-p", f"{name}={value}"]
+    if phase == "run":
+        # A file need not say when to end, as `measure` does here, but the front end insists on an end.
+        command += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
+    command += ["-threads", str(variant.clients)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise failure(done.returncode, done.stderr.splitlines())
+    try:
+        spec: Spec = json.loads(done.stdout)
+    except ValueError as error:
+        raise LoadstoneError(
+            "the engine printed no spec", "use the loadstone and loadstone-engine of one installation"
+        ) from error
+    return spec
+
+
+def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spec:
+    """The spec that loads a variant's data: everything as fast as its clients can."""
+    spec = common(front_end(variant, "load"), variant.loading, directory, seed)
+    return {
+        **spec,
+        "pace": {"mode": "closed"},
+        "until": {"operations": spec["work"]["insert_count"]},
+        "warmup_seconds": 0,
+        # A run on a store that still compacts what was loaded would be charged for it.
+        "settle": settle,
+    }
+
+
+def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
+    """The spec that measures a variant."""
+    spec = common(front_end(variant, "run"), variant, directory, seed)
+    seconds = measure.duration
+    if seconds is not None:
+        per_interval = max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2)))
+        spec = {**spec, "until": {"seconds": seconds}, "interval_ms": int(per_interval)}
+    else:
+        spec = {**spec, "until": {"operations": variant.operations}}
+    # The file's operationcount says how many operations YCSB would do; here `measure` decides.
+    spec["work"] = {**spec["work"], "operations": variant.operations}
+    return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup, "settle": False}
+
+
+def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
+    """What holds for both phases."""
+    properties = {**spec["store"]["properties"], **directory_properties(variant.store, directory)}
+    return {
+        **spec,
+        "store": {**spec["store"], "properties": properties, "durability": variant.durability},
+        "clients": variant.clients,
+        "seed": seed,
+        "sinks": [{"sink": "hdr_ns"}],
+        "interval_ms": INTERVAL_MS,
+        "lease_ms": None,
+    }
+
+
+def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
+    """When operations are sent: at the rate of the file, else as the workload's properties have it."""
+    if variant.rate is None:
+        return given if given["mode"] == "closed" else {**given, "arrival": variant.arrival}
+    piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}
+    return {"mode": "open", "rate": [piece], "arrival": variant.arrival}
+
+
+def facts(spec: Spec) -> dict[str, Scalar]:
+    """The records there are, and how often which operation comes."""
+    work = spec["work"]
+    mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
+    total = sum(share for _, share in mix)
+    shares = [f"{share / total * 100:.3g} % {name.replace('_', '-')}" for name, share in mix if share and total]
+    facts = {"records": work.get("records"), "mix": ", ".join(shares)}
+    return {name: value for name, value in facts.items() if value}
+
+
+def payload(prefix: str, spec: Spec, result: Result) -> Iterator[Value]:
+    """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
+
+    `returned` by reads and scans, `stored` by inserts and updates.
+    """
+    work = spec["work"]
+    if work.get("type") != "records":
+        return
+    field = mean_length(work["field_length"])
+    record = work["field_count"] * field
+    read = record if work["read_all_fields"] else field
+    update = record if work["write_all_fields"] else field
+    scanned = mean_length(work["scan_length"]) * read
+    counts: dict[str, int] = defaultdict(int)
+    for outcome in result.summary.outcomes:
+        if outcome.status in WELL:
+            counts[outcome.operation] += outcome.count
+    # A read-modify-write counts as its read and its update as well.
+    returned = counts["READ"] * read + counts["SCAN"] * scanned
+    stored = counts["INSERT"] * record + counts["UPDATE"] * update
+    yield Value(f"{prefix}returned", returned, "B", counts["READ"] + counts["SCAN"])
+    yield Value(f"{prefix}stored", stored, "B", counts["INSERT"] + counts["UPDATE"])
+
+
+def mean_length(length: dict[str, Any]) -> float:
+    """The mean of a length's distribution."""
+    if "bytes" in length:
+        return float(length["bytes"])
+    if "counts" in length:
+        sizes = [(i + 1) * length["block"] for i in range(len(length["counts"]))]
+        return float(sum(map(operator.mul, sizes, length["counts"])) / max(sum(length["counts"]), 1))
+    if length.get("distribution") == "zipfian":
+        weights = [rank**-ZIPFIAN_THETA for rank in range(1, length["max"] - length["min"] + 2)]
+        return float(sum(map(operator.mul, range(length["min"], length["max"] + 1), weights)) / sum(weights))
+    return float(length["min"] + length["max"]) / 2
