@@ -250,7 +250,7 @@ CASES = [
         experiment(given(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99"))),
     ),
     Case("too-few-samples", "of the load", experiment(given(n=9_999, load__insert__p99__9=5e7))),
-    Case("too-few-samples", "of what is no operation", experiment(given(n=2, cleanup__p99=5e7))),
+    Case("too-few-samples", "of what is not an operation", experiment(given(n=2, cleanup__p99=5e7))),
     Case("too-few-samples", "nobody knows of how many", experiment(given(n=0, read__p99__9=5e7))),
     Case("too-few-samples", "three repeats", experiment(repeats=3), NOTE, "n=3: no interval, no claim possible"),
     Case("too-few-samples", "five repeats", experiment(repeats=5), NOTE, "n=5: no interval, no claim possible"),

@@ -397,7 +397,7 @@ CASES = [
         INVALID,
         "throughput is negative: -5.00 op/s",
     ),
-    Case("between-runs", "in turns", experiment()),
+    Case("between-runs", "interleaved", experiment()),
     Case(
         "between-runs", "one after the other", experiment(interleaved=False), NOTE, "between runs: order not randomised"
     ),

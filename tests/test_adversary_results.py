@@ -183,7 +183,7 @@ def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
         ("a,1,4,throughput,GB/s,1e305,", "throughput is beyond all numbers in B/s (bad.csv:2)"),
         (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients is a whole number from 1 up, got"),
         (f"a,1,4,read.p99,ms,1,{'9' * 30}", "n is a whole number from 0 up, got"),
-        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "a row that is no CSV: field larger than field limit"),
+        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "a row that is not CSV: field larger than field limit"),
     ],
     ids=["value", "clients", "n", "cell"],
 )
@@ -199,7 +199,7 @@ def test_what_is_imported_is_a_file_and_each_but_once(tmp_path: Path) -> None:
     subprocess.run(["mkfifo", tmp_path / "pipe"], check=True)
     for words, said in (
         (["one.csv", "./one.csv"], "one.csv is named twice"),
-        (["pipe"], "pipe is no file"),
+        (["pipe"], "pipe is not a file"),
         (["."], "cannot read .: Is a directory"),
     ):
         assert said in loadstone(tmp_path, "import", *words, code=1, timeout=20).stderr

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Prints what a door would see: its arguments, one to a line, then its standard input.
+# Prints what a front end would see: its arguments, one to a line, then its standard input.
 ECHO = """#!/bin/sh
 printf '%s\\n' "$(basename "$(dirname "$0")")" "$@"
 cat

@@ -138,7 +138,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (("import", "gone.log"), 1, "error: "),
         (("run", "gone.yaml"), 2, "error: cannot read the experiment: No such file"),
         (("export", REGULAR, "-o", "gone/values.csv"), 1, "error: cannot write gone/values.csv"),
-        (("show", "."), 1, "error: . is no result folder: it has no folder.json\n"),
+        (("show", "."), 1, "error: . is not a result folder: it has no folder.json\n"),
     ],
 )
 def test_bad_usage_is_one_error_and_one_hint(

@@ -81,7 +81,7 @@ def test_a_field_that_is_missing_is_named(event: dict[str, Any], lacking: str) -
 
 def test_a_part_that_is_none_is_refused() -> None:
     for event in (summary([], clock="tsc"), interval(0, [], earlier=[7])):
-        with pytest.raises(ValueError, match="is no "):
+        with pytest.raises(ValueError, match="is not "):
             parse(json.dumps(event))
 
 

@@ -68,7 +68,7 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
         ("find: {}\nvary: {clients: [1, 2]}", "`find` searches over clients, and vary.clients varies it"),
         ("find: {}\nrate: 10", "`find` searches over clients, and there is a rate"),
         ("find: {over: rate}\nvary: {rate: [1, 2]}", "`find` searches over rate, and vary.rate varies it"),
-        ("find: {such_that: fast}", 'find.such_that: "fast" is no objective'),
+        ("find: {such_that: fast}", 'find.such_that: "fast" is not an objective'),
         (
             "find: {such_that: p99 > 1s}",
             'find.such_that: "p99 > 1s" is nothing that holds at low loads and fails at high ones',

@@ -54,7 +54,7 @@ def test_writing_them_needs_a_directory(tmp_path: Path, capsys: pytest.CaptureFi
     for path, text in schema.files().items():
         assert (tmp_path / path).read_text() == text
     assert schema.main([str(tmp_path / "none")]) == 2
-    assert "is no directory" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
 
 
 def test_the_schema_is_one_and_describes_every_key() -> None:

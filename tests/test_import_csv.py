@@ -152,8 +152,8 @@ def test_a_cell_without_a_number_is_left_out_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ('a,1,4,throughput,op/s,"1,770.70"\n', 'throughput is no number: "1,770.70" (a.csv:2)'),
-        ("a,1,4,throughput,op/s,1_000\n", 'throughput is no number: "1_000" (a.csv:2)'),
+        ('a,1,4,throughput,op/s,"1,770.70"\n', 'throughput is not a number: "1,770.70" (a.csv:2)'),
+        ("a,1,4,throughput,op/s,1_000\n", 'throughput is not a number: "1_000" (a.csv:2)'),
         ("a,1,four,throughput,op/s,1\n", 'clients is a whole number from 1 up, got "four" (a.csv:2)'),
         ("a,0,4,throughput,op/s,1\n", 'repeat is a whole number from 1 up, got "0" (a.csv:2)'),
         ("a,1,4,throughput,op/s,1,9\n", "a row of 7 cells below 6 columns (a.csv:2)"),

@@ -95,7 +95,7 @@ def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
         (RUN[: RUN.index("[UPDATE], 95th") + 19], 'within its last line: "[UPDATE], 95thPerce" (bench.log:29)'),
         (RUN[: RUN.index("[UPDATE], 99th") + 38], "within its last line"),
         (RUN.rstrip("\n")[:-1], "is cut within the lines of [UPDATE] (bench.log:31)"),
-        (RUN.replace("1339.2857142857142", "13x"), "[OVERALL], Throughput(ops/sec) is no number: 13x (bench.log:2)"),
+        (RUN.replace("1339.2857142857142", "13x"), "[OVERALL], Throughput(ops/sec) is not a number: 13x (bench.log:2)"),
         (RUN.partition("[UPDATE]")[0] + RUN.partition("[CLEANUP]")[0][-60:], "twice"),
         (f"{STATUS}{RUN}{STATUS}", "the last run of the YCSB log has status lines but no report"),
     ],

@@ -49,7 +49,7 @@ def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
         "mode": "randrw",
         "latency": "completion",
     }
-    # iodepth × numjobs is no count of clients unless the engine is asynchronous and keeps its queue full.
+    # iodepth × numjobs is not a count of clients unless the engine is asynchronous and keeps its queue full.
     assert found.result.clients is None
 
 

@@ -123,7 +123,7 @@ def test_failures_are_kept_with_their_latencies() -> None:
 
 
 def test_a_throughput_without_failures_is_told_from_one_with_them(tmp_path: Path) -> None:
-    # What Loadstone's own door prints: 600 ended well, and 50 beside them did not.
+    # What Loadstone's front end prints: 600 ended well, and 50 beside them did not.
     failed = "[READ], Return=NOT_FOUND, 40\n[READ], Return=NOT_YET, 10\n[READ-FAILED], Operations, 50\n" + "".join(
         f"[READ-FAILED], {name}Latency(us), 1000\n" for name in ("Average", "Min", "Max", "95thPercentile")
     )

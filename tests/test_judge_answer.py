@@ -159,7 +159,7 @@ def test_a_sweep_of_clients_names_its_knee() -> None:
 def test_a_curve_that_does_not_bend_has_no_knee() -> None:
     (knee,) = judge(sweep(0)).knees
     assert knee.peak is None
-    assert knee.confidence == "the curve does not bend within what was measured"
+    assert knee.confidence == "the curve has no peak within what was measured"
 
 
 def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:

@@ -119,7 +119,7 @@ def test_a_search_that_nobody_can_search_is_not_passed_over_in_silence() -> None
     find: dict[str, Scalar | None] = {"such_that": "throughput > 10", "over": "clients", "from": 1, "to": 4}
     found = judge(ResultSet("old", [sound()], Question(find=find)))
     assert found.searches == []
-    assert [each.message for each in found.findings] == ["what was searched for is no objective: throughput > 10"]
+    assert [each.message for each in found.findings] == ["what was searched for is not an objective: throughput > 10"]
 
 
 def test_the_table_tells_a_rate_that_is_just_not_done_from_one_that_is() -> None:

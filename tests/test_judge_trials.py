@@ -34,7 +34,7 @@ def means(**given: tuple[float, int]) -> TrialResult:
         # Nobody knows how many of which.
         (means(read=(1, 0), update=(3, 0)), (1.0, 3.0)),
         (means(read=(1, 0)), (1.0, 1.0)),
-        # What is no operation does not count.
+        # What is not an operation does not count.
         (means(read=(1, 900), cleanup=(500, 2)), (1.0, 1.0)),
         (means(cleanup=(500, 2)), None),
         # A tenth failed, and nobody knows how long that took.

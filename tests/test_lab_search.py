@@ -73,7 +73,7 @@ def test_every_probe_is_an_ordinary_trial(home: Path) -> None:
     for clients, count in probes.items():
         assert [each.repeat for each in found if each.config["clients"] == clients] == list(range(1, count + 1))
     assert list(folder.load().planned) == [each.trial for each in found]
-    # No draw decided which load came when, so repeats are no blocks to pair by.
+    # No draw decided which load came when, so repeats are not blocks to pair by.
     assert not folder.load().interleaved
     for each in found:
         assert (folder.path / "trials" / each.trial / "run.hlog").exists()
@@ -266,8 +266,8 @@ def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> 
         ((*YCSB, "--search", "threads"), '--search must be clients or rate, got "threads"'),
         ((*YCSB, "--search"), "--search needs a value"),
         ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, and there is a target"),
-        ((*YCSB, "--search", "clients", "-load"), "-load has no place beside --search"),
-        ((*YCSB, "--search", "clients", "--such-that", "fast"), 'find.such_that: "fast" is no objective'),
+        ((*YCSB, "--search", "clients", "-load"), "-load cannot be combined with --search"),
+        ((*YCSB, "--search", "clients", "--such-that", "fast"), 'find.such_that: "fast" is not an objective'),
         ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
     ],
 )

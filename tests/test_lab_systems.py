@@ -419,6 +419,6 @@ def test_a_server_of_the_users_own_that_nothing_restarts_ends_the_trial(tmp_path
     text = ATTACHED.format(home=tmp_path)
     gone = "\n".join(line for line in text.splitlines() if "restart" not in line)
     (variant,) = variants(tmp_path, f"{gone}\n")
-    with RunServers("test", tmp_path) as servers, pytest.raises(ServersError, match="the server at a does not work"):
+    with RunServers("test", tmp_path) as servers, pytest.raises(ServersError, match="the server at a is not working"):
         servers.prepare(variant, tmp_path / "log", reuse=False)
     assert os.listdir(tmp_path)

@@ -206,7 +206,7 @@ def test_a_read_that_misses_another_segments_insert_is_settled_by_its_ledger(eng
         redis.runs.append("segments")
         events = [word for k in range(2) for word in ("--events", f"events-{k}")]
         verdict = redis.judge(lines[0], "part-0", "part-1", *events)
-        # What the other engine had not begun when a read came early is no failure of the store.
+        # What the other engine had not begun when a read came early is not a failure of the store.
         alone = redis.judge(lines[0], "part-0", "part-1")
     assert len(server.forgotten) > 20
     print(failed, unsettled, verdict.found["misses"])

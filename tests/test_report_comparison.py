@@ -20,7 +20,7 @@ AGAINST = 3
 
 
 def measured(points: Iterable[tuple[str, str]], question: Question, spoil: Spoil) -> View:
-    """Six repeats of each system on each workload, in turns."""
+    """Six repeats of each system on each workload, interleaved."""
     trials = [
         spoil(
             replace(

@@ -91,7 +91,7 @@ def test_what_is_damaged_is_put_aside_and_not_thrown_away(folder: Folder) -> Non
 
 def test_a_line_of_another_kind_is_left_out_with_a_word(folder: Folder) -> None:
     lines.append(folder.path / "values.jsonl", {"trial": "x"})
-    assert folder.load().warnings == ("values.jsonl: a line is no trial and left out ('values')",)
+    assert folder.load().warnings == ("values.jsonl: a line is not a trial and left out ('values')",)
 
 
 def test_a_full_device_leaves_the_table_as_it_was(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_folders_have_the_time_in_their_name_and_never_the_same(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (None, "is no result folder: it has no folder.json"),
+        (None, "is not a result folder: it has no folder.json"),
         ("{", "cannot read"),
         ('{"results": 99}', "has results of version 99, this loadstone reads 1 to 2"),
         ("[]", "has results of version None"),

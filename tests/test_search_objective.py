@@ -27,9 +27,9 @@ def test_objectives_are_read(text: str, terms: list[Term]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", '"" is no objective'),
-        ("fast", '"fast" is no objective'),
-        ("p99 10ms", '"p99 10ms" is no objective'),
+        ("", '"" is not an objective'),
+        ("fast", '"fast" is not an objective'),
+        ("p99 10ms", '"p99 10ms" is not an objective'),
         ("p99 < 10", 'all.p99 cannot be compared with "10"'),
         ("p99 < 10 apples", 'all.p99 cannot be compared with "10 apples"'),
         ("errors < 1ms", 'errors cannot be compared with "1ms"'),
@@ -55,7 +55,7 @@ def test_what_does_not_hold_at_low_loads_and_fail_at_high_ones_is_refused(text: 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "=="])
 def test_throughput_is_no_objective_as_a_search_finds_the_most_of_it(sign: str) -> None:
     said, hint = refused(f"throughput {sign} 1000")
-    assert said.startswith("throughput is no objective")
+    assert said.startswith("throughput is not an objective")
     assert hint == "leave the condition out"
 
 

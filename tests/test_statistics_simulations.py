@@ -36,7 +36,7 @@ def test_intervals_of_a_fixed_number_of_repeats_cover_as_they_say(name: str, n: 
     by_order = covers(order.low, order.high, population.median)
     mean, _ = t_interval(samples)
     by_t = covers(mean.low, mean.high, population.mean)
-    # The interval of a ratio: of logarithms of pairs, whose truth is no difference.
+    # The interval of a ratio: of logarithms of pairs, whose true value is that there is no difference.
     ratio, _ = t_interval(np.log(samples / population.draw(random, samples.shape)))
     by_pairs = covers(ratio.low, ratio.high, 0)
     print(f"{name}, n={n}: median {by_order:.1%} (level {level:.1%}), mean {by_t:.1%}, ratio {by_pairs:.1%}")

@@ -280,7 +280,7 @@ def test_the_table_is_made_with_the_statements_of_the_binding() -> None:
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ("usertable; DROP", {}, "is no name in CQL"),
+        ("usertable; DROP", {}, "is not a valid CQL identifier"),
         ("t", {"splits": "3"}, "no table option splits"),
         ("t", {"replication_factor": "4"}, "needs as many nodes, and there are 3"),
         ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number, got "ten"'),
@@ -304,7 +304,7 @@ def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], 
         ({"commitlog_sync": "batch", "commitlog_sync_period": "5ms"}, "commitlog_sync=batch has no period"),
         ({"authorizer": "CassandraAuthorizer"}, "CassandraAuthorizer needs users"),
         ({"yaml.rpc_address": "0.0.0.0"}, r"yaml\.rpc_address cannot be set so"),
-        ({"yaml.concurrent_reads": "[7"}, r'yaml.concurrent_reads is no YAML: "\[7"'),
+        ({"yaml.concurrent_reads": "[7"}, r'yaml.concurrent_reads is not YAML: "\[7"'),
     ],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str, str], message: str) -> None:

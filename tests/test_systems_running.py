@@ -154,7 +154,7 @@ def test_a_failed_start_of_what_died_leaves_the_others(tiny: Tiny) -> None:
 
 def test_a_server_that_never_serves_has_a_deadline(tiny: Tiny) -> None:
     told = tiny("up", "--nodes", "2", "--set", "manner=never", code=1, TINY_DEADLINE_S="5").stderr
-    assert "error: tiny does not serve after 5 s: tiny-2 is not ready\n" in told
+    assert "error: tiny was not ready within 5 s: tiny-2 is not ready\n" in told
     assert "serving in the manner of never" in told
     assert tiny.nothing_left()
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong, the YCSB door says so in one line, says what to do in another, and leaves nothing half done."""
+"""Whatever is wrong, the YCSB front end says it in one line and what to do in another, and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_a_store_that_cannot_be_opened_so_is_not_begun(engine: Engine, line: str
     assert told.code in (FAILED, USAGE)
     refused(told, told.code)
     assert everything(engine.home) == before, "something was left behind"
-    assert "damaged" not in told.err, "a wrong word is no damage"
+    assert "damaged" not in told.err, "a wrong word is not damage"
 
 
 def test_records_of_another_shape_are_found_by_data_integrity(engine: Engine) -> None:

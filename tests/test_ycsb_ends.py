@@ -1,4 +1,4 @@
-"""How runs of the YCSB door end: by a signal, by a failure, by a kill; and what they leave behind."""
+"""How runs of the YCSB front end end: by a signal, by a failure, by a kill; and what they leave behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The YCSB door prints what YCSB 0.17.0 prints, line for line.
+"""The YCSB front end prints what YCSB 0.17.0 prints, line for line.
 
 tests/fixtures/ycsb holds outputs of the real one (JDK 17). A fixture and our output are compared as skeletons: the same
 lines in the same order, each number replaced by the name of its kind.
@@ -72,7 +72,7 @@ def blocks(text: str) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def plain(text: str) -> set[str]:
-    """The lines that are no part of a report."""
+    """The lines that are not part of a report."""
     return {re.sub(r"\d+(\.\d+)?", "0", line) for line in text.splitlines() if line and not line.startswith("[")}
 
 

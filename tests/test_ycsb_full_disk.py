@@ -1,4 +1,4 @@
-"""Whatever cannot be written any more, the YCSB door says so and keeps what it has."""
+"""Whatever cannot be written any more, the YCSB front end says so and keeps what it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the YCSB door does to a store: the right operations, on the right keys, at the right time, counted right."""
+"""What the YCSB front end does to a store: the right operations and keys, at the right time, counted right."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
     assert all(ended[each.k] <= (each.due or 0) for each in intervals)
     if not summary.in_flight + summary.unsent:
         assert ended == {each.k: each.due for each in intervals}
-    # What is worked off of the warm-up's backlog is no throughput of this window.
+    # What is worked off of the warm-up's backlog is not throughput of this window.
     within = sum(part.completed for part in parts)
     assert summary.completed == min(within, due - summary.failed - summary.not_yet)
     censored = sum(each.count for each in summary.outcomes if each.status == "CENSORED")

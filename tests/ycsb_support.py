@@ -1,4 +1,4 @@
-"""What tests of the YCSB door share: its exit codes, its stores, and how it refuses."""
+"""What tests of the YCSB front end share: its exit codes, its stores, and how it refuses."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command `loadstone`. The doors of older tools become the engine at once; everything else is the lab's.
+"""The command `loadstone`. The front ends of older tools exec the engine at once; every other command is the lab's.
 
-A door starts as fast as Python does: this module imports what only some commands need where they need it.
+A front end starts as fast as Python does: this module imports what only some commands need where they need it.
 """
 
 import sys

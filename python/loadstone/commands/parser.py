@@ -79,7 +79,7 @@ def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
             print(error, file=sys.stderr)
             return error.exit_status
         except BrokenPipeError:
-            # Whoever read our output has seen enough; the interpreter must not try to flush it.
+            # The reader of our output has closed it; the interpreter must not try to flush it.
             sys.stderr.close()
             return 1
         except OSError as error:

@@ -43,7 +43,7 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
 
 
 def finite(part: Any) -> Any:
-    """The same with null for what is no number: a ratio to 0 is none, and JSON knows neither NaN nor Infinity."""
+    """The same with null for what is not a number: a ratio to 0 is none, and JSON knows neither NaN nor Infinity."""
     if isinstance(part, dict):
         return {name: finite(each) for name, each in part.items()}
     if isinstance(part, list):

@@ -26,7 +26,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Runs an experiment; exit status 1 if a trial came to nothing, 130 after Ctrl-C."""
+    """Runs an experiment; exit status 1 if a trial failed, 130 after Ctrl-C."""
     parser = Parser(
         "run",
         "Run an experiment: every variant, several times, in random order; then judge it and write the report.",
@@ -110,7 +110,7 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         new_path(root, name),
         name,
         loaded.experiment.question_for_judge(),
-        # What comes next in a search is not drawn: repeats of two loads are no blocks.
+        # What comes next in a search is not drawn: repeats of two loads are not blocks.
         interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,
         environment=environment(),
@@ -134,8 +134,9 @@ def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     files = folder.header.get("workloads") or {}
     changed += [path for path, digest in digests(planned).items() if files.get(path, digest) != digest]
     if changed:
+        verb = "has" if len(changed) == 1 else "have"
         raise LoadstoneError(
-            f"{folder.path} was run with another {', '.join(changed)}",
+            f"{', '.join(changed)} {verb} changed since {folder.path} was started",
             "give the same files, --scale and --set as then, or leave out --resume to start anew",
         )
     return folder
@@ -150,7 +151,7 @@ def digests(planned: Plan) -> dict[str, str]:
 
 
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:
-    """Runs what is missing; returns whether any trial came to nothing. What is done is kept, however this ends."""
+    """Runs what is missing; returns whether any trial failed. What is done is kept, however this ends."""
     from loadstone.experiment.forecast import estimate, rule_of
     from loadstone.runner.progress import display
     from loadstone.runner.run import Run

@@ -99,7 +99,7 @@ def parsed(arguments: Sequence[str]) -> Line:
                 take(line, word, rest)
             elif word.startswith("-") and word not in ("-h", "--help", "-strict"):
                 hint = "write an experiment file with `find` for what needs it, or leave it out"
-                raise UsageError(f"{word} has no place beside --search", hint)
+                raise UsageError(f"{word} cannot be combined with --search", hint)
     return line
 
 
@@ -254,7 +254,7 @@ def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:
 
 
 def find(options: Mapping[str, str]) -> dict[str, Any]:
-    """What is searched for; bounds that are no numbers are left for the examination to refuse."""
+    """What is searched for; bounds that are not numbers are left for the examination to refuse."""
     found: dict[str, Any] = {"over": options["--search"]}
     for key, option in (("from", "--search-from"), ("to", "--search-to")):
         if option in options:

@@ -33,7 +33,7 @@ def listening(proc: Path) -> dict[int, int]:
 
 
 def holders(wanted: set[int], proc: Path) -> dict[int, tuple[str, int]]:
-    """Name and pid of whoever has these sockets, as far as that may be seen."""
+    """Name and pid of the process that has these sockets, where /proc shows it."""
     found: dict[int, tuple[str, int]] = {}
     for pid in pids(proc):
         if names(proc / str(pid) / "fd"):

@@ -16,7 +16,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Whoever accepts connections at a port; without name and pid where /proc does not tell."""
+    """The process that accepts connections at a port; without name and pid where /proc does not tell."""
 
     port: int
     name: str = ""

@@ -81,7 +81,7 @@ def ports(machine: Machine, _: int) -> Seen:
 
 
 def holder(listener: Listener) -> str:
-    """A port with whoever has it."""
+    """A port, with the process that listens on it."""
     who = f"{listener.name or 'somebody'}{f', pid {listener.pid}' if listener.pid else ''}"
     return f"{listener.port} of {KNOWN_PORTS[listener.port]} by {who}"
 

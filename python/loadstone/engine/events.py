@@ -278,7 +278,7 @@ class Record:
 
 
 def parse(line: str) -> Event:
-    """Reads one line. Raises ValueError when it is no event of this version."""
+    """Reads one line. Raises ValueError when it is not an event of this version."""
     fields = json.loads(line)
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
@@ -308,7 +308,7 @@ def made(kind: type[Made], fields: dict[str, Any]) -> Made:
 def known(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a kind. Raises ValueError when one is missing."""
     if not isinstance(fields, dict):
-        raise ValueError(f"{fields!r:.40} is no {kind.__name__.lower()}")
+        raise ValueError(f"{fields!r:.40} is not a valid {kind.__name__.lower()}")
     wanted = FIELDS[kind]
     for name, needed in wanted.items():
         if needed and name not in fields:

@@ -54,7 +54,7 @@ class Layout:
 
 @dataclass
 class Histogram:
-    """How often which values came, in the unit of whoever recorded them (the engine's are ns)."""
+    """How often which values came, in the unit in which they were recorded (the engine's are ns)."""
 
     layout: Layout = field(default_factory=Layout)
     counts: Counter[int] = field(default_factory=Counter)

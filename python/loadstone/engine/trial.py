@@ -31,7 +31,7 @@ LEASE_MS = 10_000
 # An engine gives its clients 5 s to come home and then closes its store. One that needs longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
-# How often whoever waits for events may do something else.
+# How often `idle` is called while events are waited for.
 IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
@@ -96,7 +96,7 @@ class Trial:
         """The events up to the engine's end; `idle` is called about once a second while it waits for them.
 
         Raises EngineError after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
-        `failed`) is a result and has a summary: that is no exception.
+        `failed`) is a result and has a summary: that is not an exception.
         """
         for _, event in follow(self, idle=idle):
             if isinstance(event, EngineError):
@@ -118,7 +118,7 @@ class Trial:
             raise
 
     def kill(self) -> None:
-        """Ends the engine at once; whoever follows it sees it end without a result. Any thread may."""
+        """Ends the engine at once; its events then end without a result. Any thread may."""
         self._process.kill()
 
     def _kill(self) -> None:
@@ -213,13 +213,13 @@ def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator
 
 
 def failure(status: int, log: list[str]) -> EngineError:
-    """What an engine without a result died of, by its own last words if it had any."""
-    said = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
-    last = f"its last words: {log[-1]}" if log else "it said nothing"
+    """Why an engine ended without a result: its own error message, if it wrote one."""
+    fields = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
+    last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:
         name = signal.Signals(-status).name
         hint = f"{last}; the kernel's log (dmesg) tells of a lack of memory" if name == "SIGKILL" else last
         return EngineError(f"the engine was ended by {name}", hint, status)
-    if "error" in said:
-        return EngineError(said["error"], said.get("hint", "the message above is the engine's"), status)
+    if "error" in fields:
+        return EngineError(fields["error"], fields.get("hint", "the message above comes from the engine"), status)
     return EngineError(f"the engine ended without a result, exit status {status}", last, status)

@@ -31,7 +31,7 @@ def check_systems(context: Context) -> None:
         systems[system] = each.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
             hint = "use letters, digits and . _ + -"
-            context.wrong(path, f'"{system}" is no name for a system', hint)
+            context.wrong(path, f'"{system}" is not a valid name for a system', hint)
         if not context.knows(*path, "store") or not context.knows("systems"):
             continue
         if store not in description().stores:
@@ -55,7 +55,7 @@ def check_load_properties(context: Context) -> None:
         if any(has_property(store, key) for store in stores):
             continue
         if key == "threadcount":
-            context.wrong(path, "threadcount is no property of a store", "write `load: {clients: 32}`")
+            context.wrong(path, "threadcount is not a property of a store", "write `load: {clients: 32}`")
         elif key in description().properties and key not in KEYS and key not in OF_A_COMMAND:
             context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
         elif stores:
@@ -75,7 +75,7 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     elif has_property(store, key):
         return
     elif key in KEYS:
-        context.wrong(path, f"{key} is no property of a store", f"write `{KEYS[key]}`")
+        context.wrong(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
     elif key in description().properties and key not in OF_A_COMMAND:
         return
     elif key.partition(".")[0] in description().stores:
@@ -195,7 +195,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
     bare = metric.removeprefix("load.")
     operation = bare.removesuffix(f".{last}").partition(".")[0]
     if not METRIC.fullmatch(metric):
-        context.wrong(path, f'"{metric}" is no name of a figure', "write throughput, read.p99 or load.insert.mean")
+        context.wrong(path, f'"{metric}" is not the name of a figure', "write throughput, read.p99 or load.insert.mean")
     elif re.fullmatch(r"p[0-9.]+", last):
         if last not in PERCENTILES:
             hint = suggestion(last, list(PERCENTILES), "those kept are")

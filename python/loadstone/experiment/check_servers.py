@@ -138,7 +138,7 @@ def attached(context: Context, path: Keys, system: System) -> System:
         context.wrong((*path, "fresh"), "servers of your own are not made anew", hint)
     if system.fresh == "table" and not attach.fresh:
         hint = "write `attach: {fresh: redis-cli -h {host} flushall}` or the like"
-        context.wrong((*path, "fresh"), "nothing says how to make the table anew", hint)
+        context.wrong((*path, "fresh"), "no `fresh` command is configured", hint)
     if attach.restart and not attach.status:
         hint = "write `status: ssh {host} systemctl is-active …`"
         context.wrong((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)

@@ -51,7 +51,7 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
     """A dimension's name and its values."""
     if not NAME.fullmatch(dimension):
         hint = "use letters, digits and . _ -, with a letter first"
-        context.wrong(path, f'"{dimension}" is no name for a dimension', hint)
+        context.wrong(path, f'"{dimension}" is not a valid name for a dimension', hint)
     elif dimension in AT_RUN_TIME or dimension == "store":
         context.wrong(
             path, f"`{dimension}` is the lab's own name", f'call the dimension otherwise, like "my_{dimension}"'
@@ -140,7 +140,7 @@ def check_exclude(context: Context, vary: Vary) -> None:
             continue
         if not points.matching(vary, point):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
-            hint = "it is no combination of `matrix` and `zip`"
+            hint = "it is not a combination of `matrix` and `zip`"
             if wrong:
                 values = [str(value) for value in dimensions[wrong[0]]]
                 hint = suggestion(str(point[wrong[0]]), values, f"the values of {wrong[0]} are")

@@ -99,7 +99,7 @@ def check_repeats(context: Context) -> None:
         context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
     elif repeats.at_most > repeats.at_least and repeats.until is None and useless(context):
         message = "repeats.at_most has no effect without `until`"
-        context.warn(("repeats", "at_most"), message, "say how narrow the interval shall be: `until: 5%`")
+        context.warn(("repeats", "at_most"), message, "say how narrow the interval must be: `until: 5%`")
     if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
         message = f"{repeats.at_least} repeats allow no claim, whatever they show"
         context.warn(("repeats",), message, f"the least for a claim is {REPEATS_MIN}")

@@ -30,7 +30,7 @@ PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
 )
 
 COMPLETE = """\
-question: Does LMDB or RocksDB hold a mixed load when each write shall survive a power cut?
+question: Does LMDB or RocksDB hold a mixed load when each write must survive a power cut?
 systems:
   rocksdb: {properties: {rocksdb.version: 10.10.1}}
   rocksdb-old: {store: rocksdb, properties: {rocksdb.version: 7.10.2}}

@@ -107,7 +107,7 @@ def main(arguments: list[str]) -> int:
     base = Path(arguments[0] if arguments else ".")
     if not base.is_dir():
         hint = "python -m loadstone.experiment.schema DIRECTORY writes the generated files below it"
-        print(LoadstoneError(f"{base} is no directory", hint), file=sys.stderr)
+        print(LoadstoneError(f"{base} is not a directory", hint), file=sys.stderr)
         return 2
     for path, text in files().items():
         (base / path).parent.mkdir(parents=True, exist_ok=True)

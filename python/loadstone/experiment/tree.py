@@ -78,7 +78,7 @@ class Reader:
         self.mistakes.append(Mistake(place, message, hint))
 
     def compose(self, text: str) -> yaml.Node | None:
-        """PyYAML's node of a text. Raises ExperimentError when it is no YAML."""
+        """PyYAML's node of a text. Raises ExperimentError when it is not YAML."""
         try:
             return yaml.compose(text, Loader)
         except yaml.MarkedYAMLError as error:
@@ -146,7 +146,7 @@ class Reader:
             return Scalar(text, text, place)
         if ambiguity := twofold(text):
             self.wrong(place, *ambiguity)
-            # Its value is not known: whoever looks for mistakes must not stumble over it again.
+            # Its value is not known, and is not to be reported twice.
             return Scalar(Unclear(text), text, place)
         return Scalar(resolved(text), text, place)
 
@@ -193,7 +193,7 @@ PROBLEMS = (
 
 
 def explained(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, str]:
-    """Message and hint for a text that is no YAML."""
+    """Message and hint for a text that is not YAML."""
     said = f"{error.context or ''} {error.problem or ''}"
     lines = text.splitlines()
     # A tab in the indentation shows as all kinds of problems.
@@ -202,7 +202,7 @@ def explained(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, s
     for pattern, message, hint in PROBLEMS:
         if match := re.search(pattern, said):
             return message.format(*match.groups()), hint.format(*match.groups())
-    return f"this is no YAML: {error.problem}", "https://yaml.org/spec/1.1/ tells what is"
+    return f"this is not YAML: {error.problem}", "https://yaml.org/spec/1.1/ tells what is"
 
 
 def read(path: Path) -> tuple[Table, list[Mistake]]:
@@ -232,7 +232,7 @@ def read(path: Path) -> tuple[Table, list[Mistake]]:
 
 
 def read_value(text: str, place: Place) -> tuple[Node, list[Mistake]]:
-    """The tree of a value on the command line. Raises ExperimentError when it is no YAML."""
+    """The tree of a value on the command line. Raises ExperimentError when it is not YAML."""
     reader = Reader(place.source, place)
     node = reader.compose(text)
     return (Scalar(None, "", place) if node is None else reader.tree(node)), reader.mistakes

@@ -1,7 +1,7 @@
 """Merging: the segments of one trial as if one engine had run it. Counts add up, and so do histograms, exactly.
 
 Segments begin at one instant and cut their intervals at the same distances from it, so the intervals of one number are
-of one time. Outcomes of one operation and status are not joined into one: whoever reads them adds them up.
+of one time. Outcomes of one operation and status are not joined into one: readers add them up.
 """
 
 from __future__ import annotations

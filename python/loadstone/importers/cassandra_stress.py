@@ -134,7 +134,7 @@ def run(log: Log, source: Source) -> Run:
 
 
 def known(log: Log, found: Run) -> None:
-    """Clients, rate and facts. Raises ValueError when a rate is no number."""
+    """Clients, rate and facts. Raises ValueError when a rate is not a number."""
     settings = log.settings
     threads = settings.get("Thread Count", settings.get("threads", ""))
     found.clients = log.clients or (int(threads) if threads.isdigit() else None)
@@ -151,7 +151,7 @@ def known(log: Log, found: Run) -> None:
 
 
 def figures(log: Log, found: Run) -> None:
-    """The summary's figures. Raises ValueError when one is no number."""
+    """The summary's figures. Raises ValueError when one is not a number."""
     rows = dict(zip(log.columns[1:], log.rows[-1], strict=True)) if log.rows else {}
     partitions, by_operation = log.summary.get("total partitions", ("nan", {}))
     # Rows count operations; the summary counts partitions, which are as many unless an operation touches several.

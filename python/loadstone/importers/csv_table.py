@@ -113,7 +113,7 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
         try:
             cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
         except csv.Error as error:
-            raise source.error(f"a row that is no CSV: {error}", "look at its quotes", index) from None
+            raise source.error(f"a row that is not CSV: {error}", "look at its quotes", index) from None
         if len(cells) != len(top.columns):
             raise source.error(
                 f"a row of {len(cells)} cells below {len(top.columns)} columns",
@@ -136,7 +136,7 @@ def figure(row: Row, top: Header, source: Source) -> Value:
         value = plain_or_none(row, top)
     except ValueError:
         raise source.error(
-            f'{metric} is no number: "{row.cells["value"][:40]}"',
+            f'{metric} is not a number: "{row.cells["value"][:40]}"',
             "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells",
             row.line,
         ) from None

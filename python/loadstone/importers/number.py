@@ -12,7 +12,7 @@ SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
 def plain(text: str) -> float | None:
-    """A number with a decimal point, None for one that is no number. Raises ValueError when it is something else."""
+    """A number with a decimal point, None for one that is not a number. Raises ValueError when it is something else."""
     text = text.strip()
     if PLAIN.fullmatch(text):
         number = float(text)

@@ -98,7 +98,9 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
     given: set[Path] = set()
     for path in paths:
         if path.resolve() in given:
-            raise LoadstoneError(f"{path} is named twice", "a run that is read twice is no second repeat: name it once")
+            raise LoadstoneError(
+                f"{path} is named twice", "a run that is read twice is not a second repeat: name it once"
+            )
         given.add(path.resolve())
         before = dict(repeats)
         for each in read(path, facts, format):
@@ -220,7 +222,7 @@ def numbered(runs: Sequence[Run], configs: Sequence[Mapping[str, Scalar]], renam
 
 
 def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
-    """The clients: a fact's, else the log's. Raises LoadstoneError when the fact is no count."""
+    """The clients: a fact's, else the log's. Raises LoadstoneError when the fact is not a count."""
     given = facts.get("clients")
     if given is None:
         return run.clients

@@ -19,7 +19,7 @@ ALL = "all"
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # What counts as done well, by the names of YCSB's statuses; its older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
-# Our own door's reads of records whose insert was under way are neither well nor failed; what never ended is neither.
+# Our front end's reads of records whose insert was under way are neither well nor failed; what never ended is neither.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 
 

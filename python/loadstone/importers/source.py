@@ -60,11 +60,11 @@ def tidy(line: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Reads a file as text. Raises LoadstoneError when it cannot be read, is empty or is no text."""
+    """Reads a file as text. Raises LoadstoneError when it cannot be read, is empty or is not text."""
     if path.exists() and not path.is_file() and not path.is_dir():
         # A pipe may never say anything.
         hint = "name a file that holds results; save what comes through a pipe first"
-        raise LoadstoneError(f"{path} is no file", hint)
+        raise LoadstoneError(f"{path} is not a file", hint)
     try:
         data = path.read_bytes()
     except OSError as error:

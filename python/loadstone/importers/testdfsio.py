@@ -48,7 +48,7 @@ def runs(source: Source) -> list[Run]:
             try:
                 blocks[-1][2].setdefault(match[1], comma(match[2]))
             except ValueError:
-                raise source.error(f"{match[1]} is no number: {match[2][:40]}", CUT, index) from None
+                raise source.error(f"{match[1]} is not a number: {match[2][:40]}", CUT, index) from None
     if not blocks:
         raise source.error("the TestDFSIO log is cut: it has no result", CUT)
     return [run(test, index, block, source) for test, index, block in blocks]
@@ -60,7 +60,7 @@ def prefixed(before: str) -> bool:
 
 
 def run(test: str, index: int, block: dict[str, float | None], source: Source) -> Run:
-    """A result's figures; a figure that is no number (no time was measured) is left out."""
+    """A result's figures; a figure that is not a number (no time was measured) is left out."""
     if missing := next((name for name in FIELDS if name not in block), None):
         raise source.error(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
     operation = test.replace(" ", "_")

@@ -65,7 +65,7 @@ def entry_of(text: str, index: int, source: Source) -> Entry | None:
     except ValueError:
         # Prose may look like an entry; a report's own metric with another value is a damaged line.
         if match[1] == OVERALL:
-            raise source.error(f"[{match[1]}], {match[2]} is no number: {match[3][:40]}", CUT, index) from None
+            raise source.error(f"[{match[1]}], {match[2]} is not a number: {match[3][:40]}", CUT, index) from None
         return None
 
 

@@ -1,4 +1,4 @@
-"""Command lines of YCSB, go-ycsb and our own door to them: the clients and the rate that a report does not tell."""
+"""Command lines of YCSB, go-ycsb and our front end: the clients and the rate that a report does not tell."""
 
 from __future__ import annotations
 

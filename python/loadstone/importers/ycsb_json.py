@@ -73,4 +73,4 @@ def entry_of(document: Any, source: Source) -> list[Entry]:
     try:
         return [Entry(metric, str(document.get("measurement")), plain(str(value)))]
     except ValueError:
-        raise source.error(f"{metric} {document.get('measurement')} is no number: {value}", CUT) from None
+        raise source.error(f"{metric} {document.get('measurement')} is not a number: {value}", CUT) from None

@@ -67,8 +67,8 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     seen = measured_operations(operations, found.statuses)
     check(operations, found, done, seen, source, line)
     composed = any(is_composed(name) for name in operations)
-    # Throughput may leave failures out (loads of YCSB's, and Loadstone's door do), and its product with the run time is
-    # not always whole; a composed operation is seen twice.
+    # Throughput may leave failures out (as in loads of YCSB's, and in our front end), and its product with the run time
+    # is not always whole; a composed operation is seen twice.
     total = done if composed or seen < done * WHOLE else seen
     found.add("throughput", throughput, "op/s", total)
     if throughput is None:

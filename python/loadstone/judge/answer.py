@@ -42,7 +42,7 @@ def answer(
         return "; ".join(counted(first))
     if knees:
         names = apart([knee.context for knee in knees]) if len(knees) > 1 else [""]
-        said = map(bend, knees[:CLAUSES_MAX], names)
+        said = map(peak, knees[:CLAUSES_MAX], names)
         return "; ".join([*said, *more(len(knees) - CLAUSES_MAX)])
     return single(cells, metric, worst)
 
@@ -219,7 +219,7 @@ CLAIMS = {
 }
 
 
-def bend(knee: Knee, name: str) -> str:
+def peak(knee: Knee, name: str) -> str:
     """One knee, by what tells it from the others."""
     who = f" of {name}" if name else ""
     if knee.peak is None:

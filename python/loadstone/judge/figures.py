@@ -9,12 +9,12 @@ from loadstone.engine.events import CENSORED, NOT_YET, WELL
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import statistic
 
-# Beside the operations: they are no part of the load.
+# Beside the operations: they are not part of the load.
 BESIDE = frozenset({"cleanup", "verify"})
 # A read-modify-write is reported as its read and its update as well.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
-# More than anybody has: what is beyond it is no number of clients.
+# More than anybody has: what is beyond it is not a number of clients.
 CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 # YCSB before 0.3 prints 0.
@@ -76,7 +76,7 @@ def moved(trial: TrialResult, metric: str) -> float | None:
 
 
 def failed(trial: TrialResult, prefix: str = "") -> float:
-    """Failed operations of a phase; what a system was not ready for yet is no failure."""
+    """Failed operations of a phase; what a system was not ready for yet is not a failure."""
     if (errors := trial.value(f"{prefix}errors")) is not None:
         return errors
     if prefix:

@@ -11,7 +11,7 @@ from loadstone.judge.compare import compare
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
-from loadstone.judge.pairing import Match, Variants, baseline, lonely, matches
+from loadstone.judge.pairing import Match, Variants, baseline, matches, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
 from loadstone.judge.trials import judge_trial
@@ -95,7 +95,7 @@ def whole(
     planned = len({variant(config) for config in results.planned.values()})
     yield from missing_points(missing, variants, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
-    yield from incomplete.counterparts([variant_name(key) for key in lonely(variants, found)], len(variants))
+    yield from incomplete.counterparts([variant_name(key) for key in unpaired(variants, found)], len(variants))
     if results.trials:
         yield from incomplete.metrics(results.question.metrics, results.metrics)
     find = results.question.find

@@ -84,7 +84,7 @@ class Knee:
     lam: float
     sigma: float
     kappa: float
-    # Clients at the peak and its interval; None where the curve does not bend within what was measured.
+    # Clients at the peak and its interval; None where the curve has no peak within what was measured.
     peak: Estimate | None
     # How sure, in words.
     confidence: str

@@ -19,7 +19,7 @@ CONFIDENCE: dict[Confidence, str] = {
     "clear": "clear: peak and interval lie within what was measured",
     "edge": "at the edge: its interval ends a little beyond what was measured",
     "vague": "vague: its interval reaches far beyond what was measured",
-    "beyond": "the curve does not bend within what was measured",
+    "beyond": "the curve has no peak within what was measured",
     "too-few-points": "too few points",
 }
 

@@ -1,4 +1,4 @@
-"""Notes of engine and lab as findings: whoever was there may know what no figure shows."""
+"""Notes of engine and lab as findings: some causes show in no figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import RENAMED
 from loadstone.results.trial_result import TrialResult
 
-# What a note of a check's name weighs. What is not here is no check's, and a note.
+# What a note of a check's name weighs. What is not here is not a check's, and a note.
 SEVERITIES = {
     "littles-law": Severity.SUSPECT,
     "generator-limited": Severity.INVALID,

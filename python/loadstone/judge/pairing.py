@@ -76,7 +76,7 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
     ]
 
 
-def lonely(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
+def unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
     """The variants that nothing is compared with, though others are."""
     there = {key for match in found for key in (match.baseline, match.contender)}
     return [key for key in variants if key not in there] if found else []

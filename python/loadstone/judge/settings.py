@@ -116,7 +116,7 @@ class Own:
 
 
 def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
-    """Every name that is no check, or as `check.threshold` no threshold of its check, with those that there are."""
+    """Every name that is not a check, or as `check.threshold` no threshold of its check, with those that there are."""
     for check, thresholds in checks.items():
         if check not in DEFAULTS:
             yield check, list(DEFAULTS)

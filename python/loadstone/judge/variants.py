@@ -16,7 +16,7 @@ def judge_variant(
     trials: Sequence[TrialResult], headline: Cell | None, missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
     """Findings on a variant, given the cell that the question's interval is about and the planned trials that miss."""
-    # A trial that came to nothing is no repeat.
+    # A trial that failed is not a repeat.
     ended = [trial for trial in trials if trial.values]
     found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings)]
     found += generator_limited.driver(trials, settings)

@@ -14,7 +14,7 @@ from loadstone.observe.kernel_file import PROC, pids, text
 from loadstone.observe.process import Process, bytes_of, stat
 
 Key = tuple[int, int]
-# The parent of all kernel threads. Who does not see it is in a container, or may not see others' processes.
+# The parent of all kernel threads. If it is not visible, we are in a container, or may not see others' processes.
 KERNEL_PARENT = (2, "kthreadd")
 
 

@@ -39,7 +39,7 @@ class ControlGroup:
 
         The tightest of all its ancestors holds.
         """
-        # `max` is no number.
+        # `max` is not a number.
         limits = ((number(path / "pids.max"), path) for path in self.pids)
         return min(((most, path) for most, path in limits if most is not None), key=lambda each: each[0], default=None)
 

@@ -6,7 +6,7 @@
         observer.mark("flush")
         values = observer.summary("measure")
 
-It has no thread: whoever waits for the engine's events calls it, and a look costs 0.5 to 2 ms.
+It has no thread: the loop that waits for the engine's events calls it, and a look costs 0.5 to 2 ms.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Observer:
         self.close()
 
     def watch(self, name: str, pid: int) -> None:
-        """Watches one more process; one that is gone already is no error. A name that is taken gets the new process."""
+        """Watches one more process, which may have ended already. A name that is in use gets the new process."""
         found = stat(pid, self._proc)
         if found is not None:
             self._watched[name] = found.key

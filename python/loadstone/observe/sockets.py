@@ -1,7 +1,7 @@
 """TCP connections of this host with the bytes that they carried, by sock_diag(7): no command, and no rights needed.
 
 The kernel counts no bytes by process. It counts them by connection (tcp_info, since Linux 4.1), says which inode a
-connection is, and tells whoever listens the last counts of one that ends (`ss --events` listens likewise).
+connection is, and sends the last counts of one that ends to its listeners (`ss --events` listens likewise).
 """
 
 from __future__ import annotations

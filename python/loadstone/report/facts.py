@@ -16,7 +16,7 @@ from loadstone.report.view import View
 COLUMNS_MAX = 6
 # Facts that matter most come first; the others follow in their own order.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
-# What the environment tells as well, so that it is worth a row only where it differs; and what is no promise at all.
+# What the environment tells as well, so that it is worth a row only where it differs; and what is not a promise at all.
 ELSEWHERE = frozenset({"hosts", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_PROMISE = frozenset({"directory", "store"})
 # What is observed while the load runs (docs/reference/observation.md); device bytes per operation have a chart.

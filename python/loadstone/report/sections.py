@@ -71,8 +71,8 @@ def searched(view: View) -> Section:
     lead = [f"Searched for {asked(rule)}; each probe has {rule.at_least} to {rule.at_most} trials."]
     if rule.objective is None and view.judgement.knees:
         lead.append(
-            "The knee is where a doubling of the clients stops to pay; the peak of the fitted law, under Scaling, is"
-            " where throughput would be highest."
+            "The knee is the load beyond which doubling the clients no longer pays off; the peak of the fitted law,"
+            " under Scaling, is where throughput would be highest."
         )
     return Section("search", "Search", tuple(lead), tuple(probes.tables(view)))
 
@@ -188,7 +188,7 @@ def gist(view: View) -> list[str]:
         f"{each} {'repeat' if each == '1' else 'repeats'} each",
     ]
     if len(view.variants) > 1:
-        said.append("in turns, in random order" if results.interleaved else "not in random order")
+        said.append("interleaved in random order" if results.interleaved else "not in random order")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         said.append(f"{missing:,} planned but missing")
     return [*said, discovered(view)]

@@ -99,7 +99,7 @@ class Parser:
         try:
             pattern = re.compile(expression)
         except re.error as error:
-            raise self.wrong(f"`/{expression}/` is no regular expression ({error})") from None
+            raise self.wrong(f"`/{expression}/` is not a regular expression ({error})") from None
         return lambda names: pattern.search(text(names.get(key))) is not None
 
     def values(self) -> set[str]:

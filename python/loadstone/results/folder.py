@@ -49,7 +49,7 @@ class Folder:
             header = json.loads((path / "folder.json").read_bytes())
         except FileNotFoundError:
             raise LoadstoneError(
-                f"{path} is no result folder: it has no folder.json", "`loadstone list` shows the folders there are"
+                f"{path} is not a result folder: it has no folder.json", "`loadstone list` shows the folders there are"
             ) from None
         except (OSError, ValueError) as error:
             raise LoadstoneError(f"cannot read {path / 'folder.json'}: {error}", "the folder is damaged") from error
@@ -150,7 +150,7 @@ class Folder:
         return [block for block, _ in self._plan()]
 
     def _plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
-        """Each block's number and its trials with their configs; what is no block is left out."""
+        """Each block's number and its trials with their configs; what is not a block is left out."""
         for document in lines.read(self.path / "plan.jsonl").documents:
             try:
                 trials = {text(each["trial"]): scalars(each["config"]) for each in document["trials"]}
@@ -195,7 +195,7 @@ class Folder:
             try:
                 result = TrialResult.from_json(document)
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                warnings.append(f"values.jsonl: a line is no trial and left out ({error})")
+                warnings.append(f"values.jsonl: a line is not a trial and left out ({error})")
                 continue
             trials[result.trial] = result
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}

@@ -1,4 +1,4 @@
-"""Files of JSON lines that only grow: a line is there whole or, for whoever reads it, not at all.
+"""Files of JSON lines that only grow: a reader sees a line whole or not at all.
 
 A process that is killed while it appends leaves a part of a line; so does a device that is full. Neither may cost a
 line that was there before, nor make the next one unreadable.
@@ -24,7 +24,7 @@ class Lines:
 
 
 def read(path: Path) -> Lines:
-    """Reads every whole line; no file is no lines. Raises LoadstoneError when it cannot be read at all."""
+    """Reads every whole line; a missing file has none. Raises LoadstoneError when it cannot be read at all."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -53,8 +53,8 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def refuse(constant: str) -> float:
-    """NaN and Infinity are no JSON, and no figures."""
-    raise ValueError(f"{constant} is no number")
+    """NaN and Infinity are not JSON, and no figures."""
+    raise ValueError(f"{constant} is not a number")
 
 
 def append(path: Path, document: dict[str, Any]) -> None:

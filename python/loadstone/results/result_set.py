@@ -36,7 +36,7 @@ class Question:
     baseline: Scalar | None = None
     # What is compared; empty: those of DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
-    # Repeats: how many at least and at most, and how narrow the interval of throughput shall be (0.05: ±2.5 %).
+    # Repeats: how many at least and at most, and how narrow the interval of throughput must be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
     until: float | None = None

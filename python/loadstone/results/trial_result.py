@@ -158,28 +158,28 @@ def figure(metric: Any, value: Any, unit: Any, n: Any, bound: Any = None) -> Val
     # In one: there are a million of them in a large experiment.
     kinds = (type(metric), type(unit), type(n)) == (str, str, int) and type(value) in (int, float)
     if not kinds or not math.isfinite(value) or not (bound is None or bound in BOUNDS):
-        raise TypeError(f"{metric!r:.40} is no figure")
+        raise TypeError(f"{metric!r:.40} is not a figure")
     return Value(metric, value, unit, n, bound)
 
 
 def text(value: Any) -> str:
     """A text. Raises TypeError when it is something else."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
+        raise TypeError(f"{value!r:.40} is not text")
     return value
 
 
 def number(value: Any) -> float:
     """A finite number, as it is. Raises TypeError or OverflowError when it is something else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.40} is no number")
+        raise TypeError(f"{value!r:.40} is not a number")
     return value
 
 
 def whole(value: Any) -> int:
     """A whole number. Raises TypeError when it is something else."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r:.40} is no whole number")
+        raise TypeError(f"{value!r:.40} is not a whole number")
     return value
 
 
@@ -191,7 +191,7 @@ def optional(kind: Callable[[Any], Kind], value: Any) -> Kind | None:
 def mapping(value: Any, kind: Callable[[Any], Kind]) -> dict[str, Kind]:
     """A mapping of texts to values of a kind. Raises TypeError or ValueError when it is something else."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r:.40} is no mapping")
+        raise TypeError(f"{value!r:.40} is not a mapping")
     return {name: kind(each) for name, each in value.items()}
 
 
@@ -203,7 +203,7 @@ def scalars(value: Any) -> dict[str, Scalar]:
 def scalar(value: Any) -> Scalar:
     """A single value. Raises TypeError when it is something else."""
     if not isinstance(value, str | int | float | bool):
-        raise TypeError(f"{value!r:.40} is no single value")
+        raise TypeError(f"{value!r:.40} is not a single value")
     return value
 
 

@@ -26,24 +26,24 @@ class Hosts:
         self._table = table
 
     def up(self) -> bool:
-        """Restarts each server that does not work, and waits for it; True if there was one. Raises LoadstoneError."""
+        """Restarts each server whose status is bad, and waits for it; True if there was one. Raises LoadstoneError."""
         broken = self.dead()
         for host in broken:
             if not self.how.restart:
-                raise LoadstoneError(f"the server at {host} does not work", f"its status command: {self.how.status}")
+                raise LoadstoneError(f"the server at {host} is not working", f"its status command: {self.how.status}")
             self._run(self.how.restart, "restart", host)
         until = time.monotonic() + READY_SECONDS
         while left := [host for host in broken if not self._works(host)]:
             if time.monotonic() >= until:
                 raise LoadstoneError(
-                    f"the server at {left[0]} does not work {READY_SECONDS:g} s after its restart",
+                    f"the server at {left[0]} is not working {READY_SECONDS:g} s after its restart",
                     f"its status command: {self.how.status}",
                 )
             time.sleep(POLL_SECONDS)
         return bool(broken)
 
     def dead(self) -> list[str]:
-        """The hosts whose server does not work; none where there is no command to ask."""
+        """The hosts whose server is not working; none where no `status` command is configured."""
         return [host for host in self.how.hosts if not self._works(host)]
 
     def fresh(self) -> None:
@@ -53,7 +53,7 @@ class Hosts:
     def kill(self, host: str) -> None:
         """Ends the server of a host at once. Raises LoadstoneError."""
         if not self.how.kill:
-            raise LoadstoneError("nothing says how to end a server", "write `attach: {kill: ssh {host} …}`")
+            raise LoadstoneError("no `kill` command is configured", "add `attach: {kill: ssh {host} …}`")
         self._run(self.how.kill, "kill", host)
 
     def _works(self, host: str) -> bool:

@@ -88,4 +88,4 @@ def remove(path: Path) -> None:
     """Removes a directory. Raises LoadstoneError when something of it stays: the next trial would find it."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
-        raise LoadstoneError(f"cannot remove {path}", "end whoever still uses it; `fuser -v` shows them")
+        raise LoadstoneError(f"cannot remove {path}", "end the processes that still use it; `fuser -v` shows them")

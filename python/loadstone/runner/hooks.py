@@ -18,7 +18,7 @@ TAIL_BYTES = 4 * WORDS
 
 
 class HookError(LoadstoneError):
-    """A hook failed: the trial that it belongs to has come to nothing."""
+    """A hook failed, and its trial with it."""
 
 
 def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log: Path, timeout: float) -> None:
@@ -69,5 +69,5 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
         if status:
             raise HookError(
                 f"the hook `{command}` ({when}) failed with exit status {status}",
-                f"it said: {said}" if said else f"it said nothing; see {log.name}",
+                f"its output: {said}" if said else f"it wrote nothing; see {log.name}",
             )

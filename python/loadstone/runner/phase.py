@@ -21,7 +21,7 @@ from loadstone.runner.series import Course
 
 
 class Watcher(Protocol):
-    """Whoever looks at the host meanwhile."""
+    """Observes the host meanwhile."""
 
     def watch(self, name: str, pid: int) -> None:
         """The engine has started."""

@@ -70,12 +70,12 @@ class Run:
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
-        """Whoever conducts the trials, with everything that they need, which is tidied up at the end."""
+        """The conductor of the trials; what they needed is tidied up at the end."""
         with DataSpaces(self.folder.identity) as spaces, RunServers(self.folder.identity) as servers:
             yield Conductor(self.experiment, spaces, self.shown, Local(), servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
-        """Runs a trial and writes it down. Raises LoadstoneError when too many in a row came to nothing."""
+        """Runs a trial and writes it down. Raises LoadstoneError after too many consecutive failures."""
         self.shown.trial(planned.trial)
         with self.folder.trial(planned.trial) as files:
             result = conductor.conduct(planned, files)
@@ -89,7 +89,7 @@ class Run:
         last = result.notes[-1] if result.notes else None
         if self.failures >= FAILURES_MAX:
             raise LoadstoneError(
-                f"{self.failures} trials in a row came to nothing, the last: {last.message if last else result.end}",
+                f"{self.failures} consecutive trials failed; last error: {last.message if last else result.end}",
                 (last.hint if last else "see its events") + "; then go on with `loadstone run --resume`",
             )
 

@@ -31,7 +31,7 @@ FIGURES = "server."
 
 
 class ServersError(LoadstoneError):
-    """The servers that a trial wants are not to be had: it has come to nothing."""
+    """The servers that a trial wants cannot be had: the trial has failed."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class At:
             self.after = self.stack.figures()
 
     def died(self) -> Iterator[Note]:
-        """Whoever is not there any more."""
+        """A note for each server that has ended."""
         for who in self.stack.dead() if self.stack else self.hosts.dead() if self.hosts else ():
             how = self.wanted.how
             where = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its own log"
@@ -81,8 +81,8 @@ class At:
 
     def restless(self) -> Iterator[Note]:
         """That they would not settle."""
-        if self.waited is not None and not self.waited.quiet:
-            said = f"the servers were still at work {self.waited.seconds:.0f} s after the load"
+        if self.waited is not None and not self.waited.idle:
+            said = f"the servers were still busy {self.waited.seconds:.0f} s after the load"
             yield Note("not-steady", said, "load fewer records, or warm up for longer")
 
     def values(self) -> Iterator[Value]:

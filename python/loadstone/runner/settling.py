@@ -1,4 +1,4 @@
-"""Quiet servers: what a load has left them to do, flushes and compactions, is done."""
+"""Waits until servers are idle: the flushes and compactions that a load has left are done."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from loadstone.observe.servers import Watched, ticks
 # single compaction uses a processor.
 PROCESSORS = 0.25
 LOOK_S = 1.0
-# Whoever is not quiet by then will hardly be.
+# Servers that are still busy by then are not waited for.
 LONGEST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How long that took, and whether they were quiet in the end."""
+    """How long that took, and whether they were idle in the end."""
 
     seconds: float
-    quiet: bool
+    idle: bool
 
 
 def wait(
@@ -31,7 +31,7 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Waited:
-    """Waits until the servers are quiet; those that are gone are."""
+    """Waits until the servers are idle; those that have ended count as idle."""
     begin = before = clock()
     used = look(servers)
     while before - begin < LONGEST_S:
@@ -39,6 +39,6 @@ def wait(
         now, then = clock(), used
         used = look(servers)
         if used - then < PROCESSORS * TICKS_PER_SECOND * (now - before):
-            return Waited(now - begin, quiet=True)
+            return Waited(now - begin, idle=True)
         before = now
-    return Waited(before - begin, quiet=False)
+    return Waited(before - begin, idle=False)

@@ -77,13 +77,15 @@ def term(text: str) -> Term:
     """
     found = TERM.fullmatch(text)
     if found is None:
-        raise ValueError(f'"{text}" is no objective', HINT)
+        raise ValueError(f'"{text}" is not an objective', HINT)
     metric, sign, value = found[1], found[2].replace("==", "=").replace("=", "=="), found[3]
     sign = {"<==": "<=", ">==": ">="}.get(sign, sign)
     if PERCENTILE.fullmatch(metric) or metric in SHORT:
         metric = f"all.{metric}"
     if metric == THROUGHPUT:
-        raise ValueError("throughput is no objective: a search finds the most of it itself", "leave the condition out")
+        raise ValueError(
+            "throughput is not an objective: a search finds the most of it itself", "leave the condition out"
+        )
     if metric != ERRORS and not LATENCY.fullmatch(metric):
         raise ValueError(f"{metric} is neither a latency nor errors", HINT)
     read = failing(sign, value) if metric == ERRORS else lasting(metric, sign, value)

@@ -11,7 +11,7 @@ from loadstone.search.objective import Objective
 Over = Literal["clients", "rate"]
 
 AT_LEAST, AT_MOST = 3, 6
-# A doubling that brings less is no growth: the brackets of most sweeps are a few percent wide.
+# A doubling that brings less is not growth: the brackets of most sweeps are a few percent wide.
 GAIN = 0.05
 # Ends of a bracket within this ratio are one answer.
 RATIO = 1.1

@@ -72,7 +72,7 @@ def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]
 
 
 def finite(samples: Sequence[float]) -> Floats:
-    """The samples that are numbers: a figure that could not be measured is no repeat."""
+    """The samples that are numbers: a figure that could not be measured is not a repeat."""
     x: Floats = np.asarray(samples, dtype=float)
     return x[np.isfinite(x)].copy()
 

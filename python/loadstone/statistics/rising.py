@@ -35,7 +35,7 @@ class Rise:
 def rise(series: Sequence[float]) -> Rise | None:
     """How a series of equally long intervals rises; None where there are too few of them to say.
 
-    Each batch has the median of its points, so that one slow interval is no trend. The test is Mann's and Kendall's
+    Each batch has the median of its points, so that one slow interval is not a trend. The test is Mann's and Kendall's
     (Mann 1945), exact for so few; the line is Theil's and Sen's (Sen 1968).
     """
     x = finite(series)

@@ -27,7 +27,7 @@ LEVEL = 0.95
 BEYOND = 1.25
 
 # `clear`: the peak and its interval lie within what was measured; `edge`: they end within BEYOND times the most clients
-# measured; `vague`: the interval reaches further, or has no end; `beyond`: the curve does not bend within or near what
+# measured; `vague`: the interval reaches further, or has no end; `beyond`: the curve has no peak within or near what
 # was measured, and no peak is named; `too-few-points`: no fit.
 Confidence = Literal["clear", "edge", "vague", "beyond", "too-few-points"]
 

@@ -115,7 +115,7 @@ def changing(context: Context, point: Point) -> Iterator[str]:
     try:
         given = dict(properties.read(Path(template.render(workload.file, names))))
     except (OSError, KeyError):
-        # Said by whoever looks for the file.
+        # The check of the file reports it.
         return
     given |= {key: template.render(text, names) for key, text in workload.properties.items()}
     for key, default in CHANGING.items():

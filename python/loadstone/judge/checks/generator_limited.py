@@ -65,7 +65,7 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
 def each_ns(trial: TrialResult) -> float | None:
     """The time of one client for one operation, with what lies between two of them, ns.
 
-    Of clients that are more than the processors only as many are at work: the others' wait for their turn is no work
+    Of clients that are more than the processors only as many are at work: the others' wait for their turn is not work
     of the store, and our share would look the smaller the more they are.
     """
     users, runtime, count = clients(trial), trial.value("runtime"), operations(trial)

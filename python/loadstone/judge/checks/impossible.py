@@ -141,7 +141,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
         name, last = family(metric)
         if last == "mean":
             means[name] = value
-        # A bound is no figure that another could contradict.
+        # A bound is not a figure that another could contradict.
         elif value.bound is None and (height := rank(last)) is not None:
             ladders.setdefault(name, []).append((height, value))
     for name, ladder in ladders.items():

@@ -40,10 +40,12 @@ def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, RESUME, tuple(trial.trial for trial in trials))
 
 
-def counterparts(lonely: Sequence[str], variants: int) -> Iterator[Finding]:
+def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
     """Variants without anything to be compared with, by name, though others have: a hole, planned or not."""
-    if lonely:
-        message = f"{len(lonely)} of {variants} variants have no counterpart to compare with: {words.listed(lonely)}"
+    if unpaired:
+        message = (
+            f"{len(unpaired)} of {variants} variants have no counterpart to compare with: {words.listed(unpaired)}"
+        )
         yield Finding(NAME, Severity.NOTE, message, "measure the other side of these points, too")
 
 
@@ -57,7 +59,7 @@ def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding
 
 def search(asked: str) -> Iterator[Finding]:
     """A search for something that nobody can search for, as earlier versions accepted; its trials are there."""
-    message = f"what was searched for is no objective: {asked}"
+    message = f"what was searched for is not an objective: {asked}"
     yield Finding(NAME, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%")
 
 

@@ -12,7 +12,7 @@ from loadstone.results.trial_result import TrialResult
 NAME = "interference"
 SHARES = {
     "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a host of your own"),
-    "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are quiet"),
+    "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are idle"),
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a device of your own"),
 }
 

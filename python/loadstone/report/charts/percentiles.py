@@ -29,7 +29,7 @@ from loadstone.report.charts.figure import (
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
-# Fewer percentiles are no curve; they stand in the tables.
+# Fewer percentiles are not a curve; they stand in the tables.
 POINTS_MIN = 3
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Vega's language: the axis holds -log10(1 - p).

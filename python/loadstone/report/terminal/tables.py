@@ -57,9 +57,9 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
 
 
 def terminal() -> Console:
-    """Standard output; what is no terminal has room for everything."""
+    """Standard output; what is not a terminal has room for everything."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    # What files say is text: [/dev/sda] is no markup and :x: no picture.
+    # What files say is text: [/dev/sda] is not markup and :x: no picture.
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from loadstone.systems.base.system import Process, Server, SystemsError
 
 # In each server's environment: the directory of its system, and its name. So a server that was started and never
-# written down, because whoever started it was killed in between, is found again.
+# written down, because the process that started it was killed in between, is found again.
 SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
 PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
 # After SIGKILL the kernel ends a process soon; one in an uninterruptible wait for its disk may take a while.

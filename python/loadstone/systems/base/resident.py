@@ -17,7 +17,7 @@ ENDING_S = 2.0
 
 
 class ResidentError(Exception):
-    """It ended instead of answering: its last words."""
+    """It ended instead of answering; this is the end of its output."""
 
 
 class SilentError(ResidentError):

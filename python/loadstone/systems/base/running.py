@@ -72,7 +72,7 @@ class Running:
         """Starts the system; of one that was started so already, only the servers that have died.
 
         `owner` is written down, so that others leave it alone.
-        Servers run on when this process ends. When it comes to nothing, exactly what this call started is ended.
+        Servers run on when this process ends. When it fails, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
         plan = plan_of(self.system, nodes, settings or {})

@@ -24,7 +24,7 @@ def silent(_: str) -> None:
 
 
 class Starting:
-    """Starts what is not there, and remembers what it started so that just this can be ended if it comes to nothing."""
+    """Starts what is not there, and remembers what it started so that just this can be ended if a start fails."""
 
     def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
         self._system = system
@@ -35,7 +35,7 @@ class Starting:
         self.ours: list[tuple[Process, Server]] = []
         # Where the logs end that earlier starts have written.
         self._logged: dict[str, int] = {}
-        # Whose end means that it comes to nothing. Those that were dead before may stay so.
+        # If one of these ends, the start has failed. Those that were dead before may stay so.
         self._watched = [each for each in begin.processes if process.alive(each)]
 
     def stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
@@ -99,13 +99,13 @@ class Starting:
 
     def _late(self, servers: Sequence[Server], missing: str) -> SystemsError:
         name, seconds = self._system.name, self._system.deadline_s
-        return SystemsError(f"{name} does not serve after {seconds:g} s: {missing}", self._said(servers[0].name))
+        return SystemsError(f"{name} was not ready within {seconds:g} s: {missing}", self._said(servers[0].name))
 
     def _said(self, server: str) -> str:
         """A hint that ends with what a server said last."""
         log = log_of(self._place, server)
         lines = last_lines(log, LINES, self._logged.get(server, 0))
-        return "\n  ".join([f"{log} ends:", *lines]) if lines else f"it said nothing in {log}"
+        return "\n  ".join([f"{log} ends:", *lines]) if lines else f"{log} is empty"
 
 
 def log_of(place: Place, server: str) -> Path:

@@ -75,7 +75,7 @@ def load(path: Path) -> State | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise damaged(path, "it is no text") from error
+        raise damaged(path, "it is not text") from error
     try:
         document = json.loads(text)
         if document["state"] != VERSION:

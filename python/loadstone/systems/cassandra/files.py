@@ -120,7 +120,7 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All of them: a node that is no seed gives up when it is up before the seed, or alone after a crash.
+        # All of them: a node that is not a seed gives up when it is up before the seed, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
@@ -164,7 +164,7 @@ def more(plan: Plan) -> Mapping[str, Any]:
             try:
                 found[setting.removeprefix(OTHER)] = yaml.safe_load(text)
             except yaml.YAMLError as error:
-                raise SystemsError(f'{setting} is no YAML: "{text}"', "quote it as in cassandra.yaml") from error
+                raise SystemsError(f'{setting} is not YAML: "{text}"', "quote it as in cassandra.yaml") from error
     return found
 
 

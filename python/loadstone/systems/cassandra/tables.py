@@ -83,7 +83,7 @@ def compression(told: str) -> str:
 def identifier(option: str, text: str) -> str:
     """A name that CQL takes without quotes, as the binding writes it; that it folds to small letters is the same."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
-        raise SystemsError(f'{option} "{text}" is no name in CQL', "use letters, digits and _, 48 at most")
+        raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use letters, digits and _, 48 at most")
     return text
 
 

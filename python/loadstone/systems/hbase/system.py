@@ -252,7 +252,7 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
-    """What the servers themselves say is missing, at no cost; None if nothing, or if they were told to keep quiet."""
+    """What the servers themselves say is missing, at no cost; None if nothing, or if they were told to log nothing."""
     port, region_port = info_port(plan, "hbase.master"), info_port(plan, "hbase.regionserver")
     if port is None:
         return None

@@ -244,7 +244,7 @@ def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
         "dfs.blocksize": plan.settings["blocksize"],
         # Blocks are there as soon as data nodes have told of them; there are no more of these to wait for.
         "dfs.namenode.safemode.extension": "0",
-        # Whoever runs a client may write.
+        # Every user of a client may write.
         "dfs.permissions.enabled": "false",
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
         # A dead data node is seen after 14 s, not after ten minutes: trials are shorter than that.

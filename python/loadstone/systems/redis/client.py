@@ -9,7 +9,7 @@ import socket
 from types import TracebackType
 from typing import BinaryIO
 
-# A server that is paused must not hold up whoever asks.
+# A server that is paused must not hold up the caller.
 TIMEOUT_S = 3.0
 
 Reply = str | int | None | list["Reply"]

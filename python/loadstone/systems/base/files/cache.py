@@ -26,7 +26,7 @@ def cache_root() -> Path:
 def entry(path: Path, fill: Callable[[Path], None]) -> Path:
     """The directory `path`; if it is not there, `fill` makes it, in an empty one that becomes it when all is done.
 
-    Whoever finds another at it waits, so that nothing is fetched twice.
+    A second process waits for the first, so that nothing is fetched twice.
     """
     if path.is_dir():
         return path

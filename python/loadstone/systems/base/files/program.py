@@ -1,4 +1,4 @@
-"""Programs of the machine that fetch and unpack: run to their end, their last words told when they fail."""
+"""Programs of the machine that fetch and unpack; when one fails, the end of its output is in the error."""
 
 from __future__ import annotations
 

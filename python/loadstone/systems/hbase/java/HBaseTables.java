@@ -51,7 +51,7 @@ public final class HBaseTables {
     public static void main(String[] none) throws IOException {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream output = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
-        // Whatever a library prints is no answer.
+        // Whatever a library prints is not an answer.
         System.setOut(System.err);
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             output.println(answered(line.split("\t")));

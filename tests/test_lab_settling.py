@@ -60,12 +60,12 @@ class Course:
     ],
 )
 def test_servers_are_quiet_after_the_first_second_in_which_they_do_little(use: list[float], seconds: float) -> None:
-    assert Course(use).waited() == Waited(seconds, quiet=True)
+    assert Course(use).waited() == Waited(seconds, idle=True)
 
 
 def test_servers_that_never_rest_are_not_waited_for_without_end() -> None:
     waited = Course([1.0]).waited()
-    assert waited == Waited(LONGEST_S, quiet=False)
+    assert waited == Waited(LONGEST_S, idle=False)
     wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
     at = At(wanted, None, None, loads=True, waited=waited)
     (note,) = at.restless()
@@ -91,11 +91,11 @@ def test_a_real_process_is_quiet_when_its_work_is_done(worker: subprocess.Popen[
     before = ticks(watched)
     worker.stdin.write("2.0\n")
     worker.stdin.flush()
-    assert wait(watched).quiet
+    assert wait(watched).idle
     # Where others have the processors, it may be found quiet too early; when waiting ends is tested above.
     assert worker.stdout.readline() == "done\n"
     assert ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
     worker.kill()
     worker.wait()
     assert ticks(watched) == 0
-    assert wait(watched).quiet
+    assert wait(watched).idle
