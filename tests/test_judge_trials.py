@@ -98,8 +98,8 @@ def test_thresholds_are_settings() -> None:
 @pytest.mark.parametrize(
     ("checks", "message", "hint"),
     [
-        ({"little-law": {"low": 0.9}}, "there is no threshold or check little-law", "did you mean littles-law?"),
-        ({"littles-law": {"hgih": 1.1}}, "there is no threshold or check littles-law.hgih", "did you mean high?"),
+        ({"little-law": {"low": 0.9}}, "there is no threshold or check little-law", 'did you mean "littles-law"?'),
+        ({"littles-law": {"hgih": 1.1}}, "there is no threshold or check littles-law.hgih", 'did you mean "high"?'),
         ({"noisy": {"x": 1.0}}, "there is no threshold or check noisy.x", "known are none"),
     ],
 )

@@ -69,7 +69,7 @@ def test_servers_that_never_rest_are_not_waited_for_without_end() -> None:
     wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
     at = At(wanted, None, None, loads=True, waited=waited)
     (note,) = at.restless()
-    assert (note.name, note.message) == ("not-steady", "the servers were still at work 300 s after the load")
+    assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
     assert [value.value for value in at.values()] == [LONGEST_S * 1e9]
 
 

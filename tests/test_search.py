@@ -125,7 +125,7 @@ def test_a_dent_in_a_curve_that_goes_on_rising_is_no_knee_and_is_told() -> None:
     found, _ = searched(Rule(most=1024), quiet(dented))
     assert (found.load, found.low, found.high) == (64, 59, 64)
     assert found.notes == (
-        "not monotone: throughput grew by less than 5 % a doubling at 4 clients and by more again at 8 clients; there"
+        "not monotone: throughput grew by less than 5 % a doubling at 4 clients, more again at 8 clients; there"
         " may be more than one answer",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadstone.format import units
-from loadstone.search.words import percent
+from loadstone.format.units import short_percent
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_a_table_shows_of_few_bytes_an_operation_what_a_report_shows(number: flo
 def test_a_share_beside_a_bound_has_as_many_digits_as_tell_it_apart(
     share: float, beside: float | None, expected: str
 ) -> None:
-    assert percent(share, beside) == expected
+    assert short_percent(share, beside) == expected

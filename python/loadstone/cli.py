@@ -76,11 +76,10 @@ def run_command(command: str, arguments: list[str]) -> int:
 
 def unknown(command: str) -> int:
     """Says that there is no such command or option, and which one was probably meant."""
-    import difflib
+    from loadstone.format.suggestion import did_you_mean
 
     kind, known = ("option", ["--help", "--version"]) if command.startswith("-") else ("command", [*commands()])
-    near = difflib.get_close_matches(command, known, n=1)
-    advice = f'did you mean "{near[0]}"? ' if near else ""
+    advice = did_you_mean(command, known)
     return bad_usage(f'unknown {kind} "{command}"', f"{advice}`loadstone --help` lists the {kind}s")
 
 

@@ -8,9 +8,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 
 from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
 from loadstone.systems.base.log import last_lines
-from loadstone.systems.base.plan import meant
 from loadstone.systems.base.running import Running, ServerState, all_running
 from loadstone.systems.base.system import Process, SystemsError
 
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         return status
     if verb not in VERBS:
         raise UsageError(
-            f'there is no verb "{verb}"', f"{meant(verb, VERBS)}`loadstone systems --help` lists what there is"
+            f'there is no verb "{verb}"', f"{did_you_mean(verb, VERBS)}`loadstone systems --help` lists what there is"
         )
     return VERBS[verb][1](parser_of(verb, rest).parse_args(rest))
 

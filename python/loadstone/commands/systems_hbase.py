@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from loadstone.commands.parser import Parser, UsageError
-from loadstone.systems.base.plan import meant
+from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.running import Running
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase.jars import client_class_path
@@ -45,7 +45,8 @@ def main(arguments: list[str]) -> int:
     if verb == "class-path":
         return class_path(rest)
     raise UsageError(
-        f'hbase has no verb "{verb}"', f"{meant(verb, VERBS)}`loadstone systems hbase --help` lists what there is"
+        f'hbase has no verb "{verb}"',
+        f"{did_you_mean(verb, VERBS)}`loadstone systems hbase --help` lists what there is",
     )
 
 

@@ -6,9 +6,9 @@ from loadstone.experiment.check_names import check_metric
 from loadstone.experiment.context import Context
 from loadstone.experiment.known import MOVING_RATES
 from loadstone.experiment.model import Search
+from loadstone.format import units
 from loadstone.search import rule
 from loadstone.search.objective import objective
-from loadstone.search.words import amount
 
 # A search repeats until a decision is sure, so it needs fewer repeats than a comparison, and its own bounds of them.
 FACTOR = rule.AT_MOST // rule.AT_LEAST
@@ -49,8 +49,8 @@ def check_bounds(context: Context, find: Search) -> None:
         if find.over == "clients" and value is not None and not isinstance(value, int):
             context.wrong(("find", key), f"find.{key} is {value} clients", "write a whole number")
     if high < low * 2 and context.knows("find"):
-        message = f"find.to is {amount(high)}, less than twice find.from, {amount(low)}"
-        context.wrong(("find", "to"), message, f"write {amount(low * 2)} or more: a search doubles the load")
+        message = f"find.to is {units.load(high)}, less than twice find.from, {units.load(low)}"
+        context.wrong(("find", "to"), message, f"write {units.load(low * 2)} or more: a search doubles the load")
     bounds = {key: int(value) if value == int(value) else value for key, value in (("from", low), ("to", high))}
     update = {"find": find.model_copy(update=bounds)}
     context.experiment = context.experiment.model_copy(update=update)

@@ -10,9 +10,9 @@ from loadstone.experiment import template
 from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
 from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import KEYS, MOVING_RATES, OF_A_COMMAND
-from loadstone.experiment.mistake import near, suggestion
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import name
+from loadstone.format.suggestion import did_you_mean, near, suggestion
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
@@ -100,9 +100,8 @@ def check_workload_properties(context: Context) -> None:
         elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
             context.wrong(path, f"{key} and `rate` exclude each other", "keep one of them")
         elif key not in description().properties:
-            guess = near(key, description().properties)
-            hint = f'did you mean "{guess}"? ' if guess else ""
-            context.warn(path, f"YCSB has no property {key}", f"{hint}A binding may know it")
+            hint = f"{did_you_mean(key, description().properties)}A binding may know it"
+            context.warn(path, f"YCSB has no property {key}", hint)
 
 
 def check_templates(context: Context) -> set[str]:

@@ -10,8 +10,8 @@ from loadstone.experiment import template
 from loadstone.experiment.context import Context, Template, rendered
 from loadstone.experiment.kind import kind_of
 from loadstone.experiment.known import OVER, SERVED_BY
-from loadstone.experiment.mistake import suggestion
 from loadstone.experiment.system import Over, System
+from loadstone.format.suggestion import suggestion
 from loadstone.systems import registry
 from loadstone.systems.base.system import System as Kind
 

@@ -10,9 +10,9 @@ from loadstone.experiment import points
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
 from loadstone.experiment.kinds import ARRIVALS, DURABILITIES, Scalar, shown
 from loadstone.experiment.known import KEYS
-from loadstone.experiment.mistake import near, suggestion
 from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
+from loadstone.format.suggestion import near, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 # More variants than this are a slip: a second each would take two weeks.

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from loadstone.experiment.mistake import suggestion
 from loadstone.format import quantity
+from loadstone.format.suggestion import suggestion
 
 Scalar = bool | int | float | str
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
 from loadstone.errors import LoadstoneError
-
-# Below this likeness (difflib's ratio) a guess is more of a puzzle than a help.
-LIKENESS = 0.6
-SHOWN_AT_MOST = 24
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,19 +55,3 @@ class ExperimentError(LoadstoneError):
 def refuse(place: Place, message: str, hint: str) -> NoReturn:
     """Raises a single mistake, after which nothing else can be looked at."""
     raise ExperimentError([Mistake(place, message, hint)])
-
-
-def near(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
-    folded = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=LIKENESS)
-    return folded[found[0]] if found else None
-
-
-def suggestion(word: str, known: Sequence[str], what: str) -> str:
-    """A hint: the word that was probably meant, then all there are. `what` is like "the keys are"."""
-    guess = near(word, known)
-    listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
-    if guess is None:
-        return f"{what} {listed}" if listed else "there are none"
-    return f'did you mean "{guess}"?' + (f" {what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else "")

@@ -17,9 +17,10 @@ from loadstone.engine.describe import description
 from loadstone.experiment.forms import LONG, repeats_in_full
 from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import KEYS
-from loadstone.experiment.mistake import Mistake, Place, near, suggestion
+from loadstone.experiment.mistake import Mistake, Place
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
+from loadstone.format.suggestion import near, suggestion
 
 Path = tuple[str | int, ...]
 # Each round removes what the last one found; what is left must fit in the end.

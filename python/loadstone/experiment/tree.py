@@ -16,8 +16,9 @@ from typing import Any
 
 import yaml
 
-from loadstone.experiment.mistake import ExperimentError, Mistake, Place, near, refuse
+from loadstone.experiment.mistake import ExperimentError, Mistake, Place, refuse
 from loadstone.experiment.word import resolved, twofold
+from loadstone.format.suggestion import near
 
 # An alias that repeats an alias that repeats an alias… is a bomb, not an experiment.
 NODES_MAX = 100_000

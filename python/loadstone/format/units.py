@@ -9,6 +9,8 @@ from decimal import Decimal
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 LEVELS = "▁▂▃▄▅▆▇█"
+# Of a share: as few as tell it from the one beside it.
+SHARE_DIGITS = range(2, 8)
 
 
 def count(number: float) -> str:
@@ -32,6 +34,34 @@ def share(number: float) -> str:
     percent = number * 100
     digits = 0 if abs(percent) >= 99.95 or percent == 0 else 1 if abs(percent) >= 9.995 else 2
     return f"{percent:.{digits}f} %"
+
+
+def percent(number: float) -> str:
+    """A share with at most three digits: 0.12 %, 5 %."""
+    return f"{number * 100:.3g} %"
+
+
+def short_percent(number: float, beside: float | None = None) -> str:
+    """A share with two digits: 2.1 %, 0.34 %; with more where it would look like a bound that it is not: 94.85 %."""
+    if abs(number) >= 0.995:
+        return f"{number * 100:,.0f} %"
+    written = [(f"{number * 100:.{n}g}", "" if beside is None else f"{beside * 100:.{n}g}") for n in SHARE_DIGITS]
+    return f"{next((text for text, other in written if beside is not None and text != other), written[0][0])} %"
+
+
+def load(number: float) -> str:
+    """A load without its unit: 37, 12,300."""
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.6g}"
+
+
+def load_over(number: float, over: str) -> str:
+    """A load with its unit: 1 client, 37 clients, 12,300 op/s."""
+    return f"{load(number)} {'op/s' if over == 'rate' else 'client' if number == 1 else 'clients'}"
+
+
+def bandwidth(bytes_per_second: float) -> str:
+    """Megabytes a second, so that figure and limit are in one unit: 1,803.99 MB/s."""
+    return f"{bytes_per_second / 1e6:,.2f}".rstrip("0").rstrip(".") + " MB/s"
 
 
 def duration(ns: float) -> str:
@@ -80,6 +110,22 @@ def times(ratio: float) -> str:
         return "no ratio"
     digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
     return f"{ratio:,.{digits}f}×"
+
+
+def ratio(value: float) -> str:
+    """A ratio without its sign, with three digits: 4.56, 0.0123, 1,234."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def many(number: int, noun: str) -> str:
+    """A count with its noun: 1 trial, 36 trials."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(items: Sequence[str], most: int = 3) -> str:
+    """The first few, and how many more there are."""
+    shown = ", ".join(items[:most])
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
 def together(numbers: Sequence[float], unit: str) -> list[str]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units
-from loadstone.judge import words
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
 from loadstone.judge.finding import Severity, Verdict
@@ -79,12 +78,12 @@ def clause(comparison: Comparison) -> str:
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         return f"{verb} {left} and {right}: {reason(comparison)}"
     if comparison.claim == "none":
-        shown = f"ratio {words.ratio(ratio.value)}, " if math.isfinite(ratio.value) else ""
+        shown = f"ratio {units.ratio(ratio.value)}, " if math.isfinite(ratio.value) else ""
         trust = f"{shown}{interval(ratio)}n={ratio.n}, {verdict}"
         return f"no evidence of a difference in {metric} between {left} and {right} ({trust})"
     if math.isfinite(ratio.value):
         verb = "holds" if metric == THROUGHPUT else "has"
-        relation = f"{left} {verb} {words.ratio(ratio.value)}× the {metric} of {right}"
+        relation = f"{left} {verb} {units.ratio(ratio.value)}× the {metric} of {right}"
     else:
         figures = " against ".join(units.figure(cell.estimate.value, cell.unit) for cell in (ours, theirs))
         relation = f"{metric} of {left} and {right} is {figures}"
@@ -145,8 +144,8 @@ def side_by_side(comparisons: Sequence[Comparison]) -> str:
 def multiple(ratio: Estimate) -> str:
     """`1.75× (1.6–1.9)`."""
     low, high = ratio.low, ratio.high
-    between = "" if low is None or high is None else f" ({words.ratio(low)}–{words.ratio(high)})"
-    return f"{words.ratio(ratio.value)}×{between}"
+    between = "" if low is None or high is None else f" ({units.ratio(low)}–{units.ratio(high)})"
+    return f"{units.ratio(ratio.value)}×{between}"
 
 
 def joined(names: Sequence[str]) -> str:
@@ -178,7 +177,7 @@ def interval(estimate: Estimate) -> str:
     """`95 % interval 2.1–2.5, `, or nothing."""
     if estimate.low is None or estimate.high is None or estimate.level is None:
         return ""
-    return f"{estimate.level * 100:.3g} % interval {words.ratio(estimate.low)}–{words.ratio(estimate.high)}, "
+    return f"{estimate.level * 100:.3g} % interval {units.ratio(estimate.low)}–{units.ratio(estimate.high)}, "
 
 
 def inverse(ratio: Estimate) -> Estimate:
@@ -200,7 +199,7 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
         for claim, name in CLAIMS.items():
             found = [each.ratio.value for each in every if each.claim == claim]
             if found:
-                ends = dict.fromkeys(f"{words.ratio(end)}×" for end in (min(found), max(found)))
+                ends = dict.fromkeys(f"{units.ratio(end)}×" for end in (min(found), max(found)))
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
                 parts.append(f"{name} in {len(found)}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.figures import family, is_latency
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
@@ -85,7 +85,7 @@ def compared(
 def bounded(cell: Cell, by: str) -> str:
     """Why a cell cannot be ranked."""
     name, last = dict(cell.variant).get(by, ""), family(cell.metric)[1]
-    of = f" in {cell.bounded} of {words.repeats(len(cell.samples))}" if cell.bounded < len(cell.samples) else ""
+    of = f" in {cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bounded < len(cell.samples) else ""
     reason = "falls on failed operations" if cell.bound == "failed" else "is only a lower bound"
     return f"{last} of {name} {reason}{of}"
 

@@ -21,11 +21,11 @@ Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (p
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
+from loadstone.format.suggestion import did_you_mean
 from loadstone.results.result_set import AT_LEAST, Question, ResultSet
 
 # By check and threshold. Shares are numbers from 0 to 1; what each means stands in docs/checks/<check>.md.
@@ -79,8 +79,7 @@ class Settings:
         """The defaults with what the question says otherwise. Raises LoadstoneError for names that there are not."""
         checks = {RENAMED.get(check, check): thresholds for check, thresholds in question.checks.items()}
         for name, known in unknown(checks):
-            close = difflib.get_close_matches(name.rpartition(".")[2], known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known) or 'none'}"
+            hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
         return cls(
             {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()},

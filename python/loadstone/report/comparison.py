@@ -39,7 +39,7 @@ def table(view: View, metric: str) -> Table:
             groups.append(Rows(view.title(context), rows))
             methods.update(dict.fromkeys(reading(view, keys, metric)))
     if left_out:
-        methods[f"{wording.many(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
+        methods[f"{units.many(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
     columns = [Column(view.by or "variant", width=18), Column("median", "right", 15), Column("interval", "right", 22)]
     tested = compared and any(entry[4].text for group in groups for entry in group.rows)
     if compared:
@@ -78,7 +78,7 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
 
 def figure(cell: Cell) -> Entry:
     """The median, and how many repeats make it no more than a bound."""
-    of = f"{cell.bounded} of {wording.many(len(cell.samples), 'repeat')}" if cell.bound else ""
+    of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
     return Entry(units.bounded(units.figure(cell.estimate.value, cell.unit), cell.bound), of)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.report import wording
 from loadstone.report.charts.figure import Figure
@@ -173,10 +174,10 @@ def swatch(number: int) -> Markup:
 
 def warned(found: Warnings) -> Markup:
     """A check's findings."""
-    concerned = wording.many(found.trials, "trial") if found.trials else "the whole"
+    concerned = units.many(found.trials, "trial") if found.trials else "the whole"
     messages = [tag("li", *coded(message)) for message in found.messages]
     if found.more:
-        messages.append(tag("li", f"and {wording.many(found.more, 'more message')} of this check", class_="more"))
+        messages.append(tag("li", f"and {units.many(found.more, 'more message')} of this check", class_="more"))
     return tag(
         "article",
         tag(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from loadstone.format import units
 from loadstone.judge.judgement import Judgement
-from loadstone.report import wording
 from loadstone.report.charts.figure import Figure
 from loadstone.report.sections import MEANING, Section, answer, gist, sections
 from loadstone.report.table import Entry, Table
@@ -89,11 +89,11 @@ def pictured(figure: Figure) -> Iterator[str]:
 
 def warned(found: Warnings) -> str:
     """A check's findings as a list."""
-    concerned = f", {wording.many(found.trials, 'trial')}" if found.trials else ""
+    concerned = f", {units.many(found.trials, 'trial')}" if found.trials else ""
     lines = [f"- **{found.label}: {plain(found.check)}**{concerned} (`{found.page}`)"]
     lines += [f"  - {coded(message)}" for message in found.messages]
     if found.more:
-        lines.append(f"  - and {wording.many(found.more, 'more message')} of this check")
+        lines.append(f"  - and {units.many(found.more, 'more message')} of this check")
     lines += [f"  - What to do: {coded(hint)}" for hint in found.hints]
     return "\n".join(lines)
 

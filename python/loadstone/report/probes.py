@@ -13,7 +13,6 @@ from loadstone.search.decision import Decision
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Probe, Sample
 from loadstone.search.sentence import explained, growth, of_probe, short_of_rate
-from loadstone.search.words import amount
 
 DECISION = "decision"
 
@@ -32,7 +31,7 @@ def rows(search: Search) -> list[tuple[str, ...]]:
 
 def row(search: Search, probe: Probe) -> Iterator[str]:
     """One probe: load, medians, trials, decision."""
-    yield amount(probe.load)
+    yield units.load(probe.load)
     yield "" if probe.throughput is None else units.figure(probe.throughput, "op/s")
     for term in () if search.rule.objective is None else search.rule.objective.terms:
         yield "" if probe.figure(term.key) is None else of_probe(term, probe)
@@ -73,7 +72,7 @@ def explanation(search: Search) -> list[str]:
     """How it was searched and why it stopped; sentences without their periods."""
     if isinstance(search.end, Outcome):
         return list(explained(search.end))
-    return [f"The search is not at its end: {search.rule.over} {amount(search.end)} comes next"]
+    return [f"The search is not at its end: {search.rule.over} {units.load(search.end)} comes next"]
 
 
 def tables(view: View) -> list[Table]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from loadstone.format import units
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, probes, reproduce, servers, trials, wording
+from loadstone.report import comparison, facts, probes, reproduce, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts.figure import Figure
 from loadstone.report.reproduce import Recipe
@@ -162,7 +163,7 @@ def again(view: View) -> Section:
 
 def every(view: View) -> Section:
     """All trials."""
-    number = wording.many(len(view.results.trials), "trial")
+    number = units.many(len(view.results.trials), "trial")
     return Section(
         "trials", "Trials", tables=(trials.table(view),), folded=f"All {number}" if number != "1 trial" else number
     )
@@ -183,8 +184,8 @@ def gist(view: View) -> list[str]:
     repeats = sorted({len(found) for found in view.variants.values()})
     each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
     said = [
-        wording.many(len(results.trials), "trial"),
-        wording.many(len(view.variants), "variant"),
+        units.many(len(results.trials), "trial"),
+        units.many(len(view.variants), "variant"),
         f"{each} {'repeat' if each == '1' else 'repeats'} each",
     ]
     if len(view.variants) > 1:

@@ -94,8 +94,3 @@ def fact_value(name: str, value: object) -> str:
 def digits(value: object) -> int | None:
     """A text that is a whole number, as facts from an engine are."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else None
-
-
-def many(number: int, noun: str) -> str:
-    """A count with its noun: 1 trial, 36 trials."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

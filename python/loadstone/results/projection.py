@@ -6,11 +6,11 @@ variant, which is said, since it mixes what the experiment kept apart.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.errors import LoadstoneError
+from loadstone.format.suggestion import did_you_mean, nearest
 from loadstone.results.filter import Filter, parse
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -44,10 +44,9 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     known = [*dimensions, *dict.fromkeys(name for trial in kept.trials for name in trial.facts)]
     for key in (*(asked.table or ()), *(asked.row or ()), *(asked.col or ())):
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
             raise LoadstoneError(
                 f'there is no key "{key}" in {results.name}',
-                (f'did you mean "{near[0]}"? ' if near else "") + f"there are {', '.join(dimensions) or 'none'}",
+                f"{did_you_mean(key, known)}there are {', '.join(dimensions) or 'none'}",
             )
     metrics = wanted_metrics(kept, asked.metrics)
     col = asked.col if asked.col is not None else tuple(default_column(kept))
@@ -146,7 +145,7 @@ def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:
     measured = results.metrics
     for metric in asked:
         if metric not in measured:
-            near = difflib.get_close_matches(metric, measured, n=3)
+            near = nearest(metric, measured, 3)
             raise LoadstoneError(
                 f'there is no metric "{metric}" in {results.name}',
                 f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(measured[:12])}…",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from loadstone.format import units
 from loadstone.search.book import Book, WallError, WantedError
 from loadstone.search.decision import Decision
 from loadstone.search.outcome import Kind, Outcome
 from loadstone.search.probe import Sample
 from loadstone.search.rule import GAIN, RATIO, Rule
-from loadstone.search.words import amount, loads, percent
 
 # So much below the best throughput is less.
 FALL = 0.05
@@ -49,7 +49,7 @@ class Way:
             return self.outcome("nothing", None, "the first load cannot be judged")
         if self.high is None:
             if self.wall is not None:
-                return self.outcome("wall", self.low, f"{loads(self.rule, self.wall.load)} cannot be judged")
+                return self.outcome("wall", self.low, f"{self.rule.amount(self.wall.load)} cannot be judged")
             return self.outcome("beyond", self.low, "the upper bound is reached")
         if self.low is None:
             return self.outcome("below", None if self.rule.objective else self.high, "there is nothing lower to try")
@@ -86,7 +86,7 @@ class Way:
             low, high = (middle, high) if go else (low, middle)
         else:
             near = high - low <= 1 and self.rule.over == "clients"
-            ends = f"{amount(low)} and {amount(high)}"
+            ends = f"{units.load(low)} and {units.load(high)}"
             stopped = f"{ends} are neighbours" if near else f"{ends} are within a ratio of {RATIO:g}"
         return (low if self.rule.objective else high), stopped
 
@@ -114,9 +114,9 @@ class Way:
         for i, early in enumerate(sure):
             late = next((each for each in sure[i + 1 :] if each.go), None)
             if not early.go and late is not None:
-                no, yes = loads(self.rule, early.load), loads(self.rule, late.load)
+                no, yes = self.rule.amount(early.load), self.rule.amount(late.load)
                 what = (
-                    f"throughput grew by less than {percent(GAIN)} a doubling at {no} and by more again at {yes}"
+                    f"throughput grew by less than {units.short_percent(GAIN)} a doubling at {no}, more again at {yes}"
                     if self.rule.objective is None
                     else f"the objective did not hold at {no} and held again at {yes}"
                 )
@@ -130,11 +130,11 @@ class Way:
         at = next((pair for pair in known if pair[1].load == load), None)
         if self.rule.objective is not None and at and at[0] and at[0] < best * (1 - FALL) and peak.load < at[1].load:
             yield (
-                f"throughput is higher at {loads(self.rule, peak.load)}: more clients meet the objective, and do less"
+                f"throughput is higher at {self.rule.amount(peak.load)}: more clients meet the objective, and do less"
             )
         elif last and last[0] and last[0] < best * (1 - FALL):
-            fall = percent(1 - last[0] / best)
-            yield f"throughput falls by {fall} from {amount(peak.load)} to {loads(self.rule, last[1].load)}"
+            fall = units.short_percent(1 - last[0] / best)
+            yield f"throughput falls by {fall} from {units.load(peak.load)} to {self.rule.amount(last[1].load)}"
 
 
 def bounds(decisions: Sequence[Decision], load: float | None, *, knee: bool) -> tuple[float | None, float | None]:
@@ -149,4 +149,4 @@ def bounds(decisions: Sequence[Decision], load: float | None, *, knee: bool) -> 
 
 def words(rule: Rule, wall: WallError) -> str:
     """Why a load cannot be judged."""
-    return f"at {loads(rule, wall.load)} the probe is invalid: {wall.reason}"
+    return f"at {rule.amount(wall.load)} the probe is invalid: {wall.reason}"

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from loadstone.format import units
 from loadstone.search.objective import Objective
 
 Over = Literal["clients", "rate"]
@@ -35,6 +36,10 @@ class Rule:
     # Repeats of a load before anything is decided, and at most.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
+
+    def amount(self, load: float) -> str:
+        """A load with its unit: 37 clients, 12,300 op/s."""
+        return units.load_over(load, self.over)
 
     def ladder(self) -> list[float]:
         """The loads of the way up: doublings, and the upper bound where that is far enough from the last of them."""

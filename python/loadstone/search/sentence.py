@@ -10,7 +10,6 @@ from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Probe
 from loadstone.search.rule import DELIVERED, GAIN, Rule
-from loadstone.search.words import amount, loads, many, percent
 
 
 def sentence(outcome: Outcome) -> str:
@@ -18,8 +17,8 @@ def sentence(outcome: Outcome) -> str:
     said = knee(outcome) if outcome.rule.objective is None else limit(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
         load, reason = outcome.wall
-        said += f"at {loads(outcome.rule, load)} the probe is invalid: {reason}"
-    return f"{said}; {many(len(outcome.probes), 'probe')}, {many(outcome.trials, 'trial')}"
+        said += f"at {outcome.rule.amount(load)} the probe is invalid: {reason}"
+    return f"{said}; {units.many(len(outcome.probes), 'probe')}, {units.many(outcome.trials, 'trial')}"
 
 
 def knee(outcome: Outcome) -> str:
@@ -31,13 +30,13 @@ def knee(outcome: Outcome) -> str:
             return f"knee at {where(outcome)}: {grown}"
         case "below":
             assert outcome.load is not None, "the first load is the answer"
-            return f"knee at {loads(rule, outcome.load)} or below, where the search began: {grown}"
+            return f"knee at {rule.amount(outcome.load)} or below, where the search began: {grown}"
         case "beyond":
-            return f"no knee up to {loads(rule, rule.ladder()[-1])}: {grown}"
+            return f"no knee up to {rule.amount(rule.ladder()[-1])}: {grown}"
         case "wall":
             assert outcome.load is not None, "some load was decided before the wall"
             partner = rule.partner(outcome.load)
-            return f"no knee up to {loads(rule, partner)}: {grown}; "
+            return f"no knee up to {rule.amount(partner)}: {grown}; "
     return "no knee was found: "
 
 
@@ -49,26 +48,26 @@ def limit(outcome: Outcome) -> str:
     match outcome.kind:
         case "found":
             first = next((each.load for each in outcome.decisions if each.load > (outcome.load or 0)), None)
-            beyond = "" if first is None else f", {figures(outcome, first)} at {amount(first)}"
+            beyond = "" if first is None else f", {figures(outcome, first)} at {units.load(first)}"
             return f"{text} holds up to {where(outcome)}: {figures(outcome, outcome.load)} there{beyond}{at(outcome)}"
         case "below":
             first = rule.least
-            return f"{text} does not hold even at {loads(rule, first)}: {figures(outcome, first)}"
+            return f"{text} does not hold even at {rule.amount(first)}: {figures(outcome, first)}"
         case "beyond":
             there = f"{figures(outcome, outcome.load)} there{at(outcome)}"
-            return f"{text} holds up to {loads(rule, rule.most)}, where the search ended: {there}"
+            return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}"
         case "wall":
             assert outcome.load is not None, "some load was decided before the wall"
-            return f"{text} holds at {loads(rule, outcome.load)}: {figures(outcome, outcome.load)}{at(outcome)}; "
+            return f"{text} holds at {rule.amount(outcome.load)}: {figures(outcome, outcome.load)}{at(outcome)}; "
     return f"how far {text} holds was not found: "
 
 
 def where(outcome: Outcome) -> str:
     """The answer with the loads between which it surely lies."""
     assert outcome.load is not None, "something was found"
-    low = "?" if outcome.low is None else amount(outcome.low)
-    high = "?" if outcome.high is None else amount(outcome.high)
-    return f"{loads(outcome.rule, outcome.load)} [{low}, {high}]"
+    low = "?" if outcome.low is None else units.load(outcome.low)
+    high = "?" if outcome.high is None else units.load(outcome.high)
+    return f"{outcome.rule.amount(outcome.load)} [{low}, {high}]"
 
 
 def growth(decision: Decision | None) -> str:
@@ -77,8 +76,8 @@ def growth(decision: Decision | None) -> str:
         return "nothing was compared"
     verb = "grew" if decision.growth >= 0 else "fell"
     still = "still " if decision.go else ""
-    ends = f"from {amount(decision.load)} to {amount(decision.partner)}"
-    return f"throughput {still}{verb} {percent(abs(decision.growth), GAIN)} {ends}"
+    ends = f"from {units.load(decision.load)} to {units.load(decision.partner)}"
+    return f"throughput {still}{verb} {units.short_percent(abs(decision.growth), GAIN)} {ends}"
 
 
 def figures(outcome: Outcome, load: float | None) -> str:
@@ -104,7 +103,7 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
     if rule.over != "rate" or done is None:
         return ""
     if done < DELIVERED * probe.load:
-        return f"{percent(done / probe.load, DELIVERED)} of the rate done"
+        return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate done"
     return f"the rate was not held: {probe.missed}" if probe.missed else ""
 
 
@@ -113,7 +112,7 @@ def shown(term: Term, figure: float | None) -> str:
     if figure is None:
         return "unknown"
     if term.share:
-        return percent(figure, term.bound)
+        return units.short_percent(figure, term.bound)
     return f"{figure:,.0f}" if term.metric == ERRORS else units.figure(figure, "ns")
 
 
@@ -128,19 +127,19 @@ def explained(outcome: Outcome) -> Iterator[str]:
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
     until = (
-        f"a doubling brought less than {percent(GAIN)}"
+        f"a doubling brought less than {units.short_percent(GAIN)}"
         if rule.objective is None
         else f"{rule.objective.text} did not hold"
     )
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
     until += ", twice in a row" if outcome.twice else ""
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
-    yield f"From {loads(rule, rule.least)} on {noun} doubled{climbed}{halved}"
+    yield f"From {rule.amount(rule.least)} on {noun} doubled{climbed}{halved}"
     yield f"It stopped because {outcome.stopped}"
     if outcome.low is not None or outcome.high is not None:
         yield bracket(outcome)
     if outcome.unsure:
-        listed = ", ".join(amount(decision.load) for decision in outcome.unsure)
+        listed = ", ".join(units.load(decision.load) for decision in outcome.unsure)
         yield f"Their repeats disagree, so that the median decided and the bracket does not rest on them: {listed}"
     for note in outcome.notes:
         yield f"{note[:1].upper()}{note[1:]}"
@@ -156,13 +155,13 @@ def bracket(outcome: Outcome) -> str:
     )
     parts = []
     if outcome.low is not None:
-        parts.append(f"at {amount(outcome.low)} {low}")
+        parts.append(f"at {units.load(outcome.low)} {low}")
     if outcome.high is not None:
-        parts.append(f"at {amount(outcome.high)} {high}")
+        parts.append(f"at {units.load(outcome.high)} {high}")
     return f"The bracket: {', '.join(parts)}"
 
 
 def asked(rule: Rule) -> str:
     """What a rule looks for, in words that follow `search for`."""
     what = "the knee" if rule.objective is None else f"the most that holds {rule.objective.text}"
-    return f"{what} over {rule.over} from {amount(rule.least)} to {amount(rule.most)}"
+    return f"{what} over {rule.over} from {units.load(rule.least)} to {units.load(rule.most)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from loadstone.systems.base.plan import meant
+from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemsError
 
 # Each in `system.py` of the folder of its name, the class beside it.
@@ -20,7 +20,9 @@ SYSTEMS = {
 def system(name: str) -> System:
     """A system by its name. Raises SystemsError when there is none."""
     if name not in SYSTEMS:
-        raise SystemsError(f'there is no system "{name}"', f"{meant(name, SYSTEMS)}there are {', '.join(SYSTEMS)}")
+        raise SystemsError(
+            f'there is no system "{name}"', f"{did_you_mean(name, SYSTEMS)}there are {', '.join(SYSTEMS)}"
+        )
     module = importlib.import_module(f"loadstone.systems.{name}.system")
     found: System = getattr(module, SYSTEMS[name])()
     return found

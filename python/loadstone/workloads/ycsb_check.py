@@ -9,8 +9,8 @@ from pathlib import Path
 from loadstone.experiment import template
 from loadstone.experiment.context import Context, Template, rendered
 from loadstone.experiment.known import SHARES, WHOLE_NUMBERS
-from loadstone.experiment.mistake import near
 from loadstone.experiment.points import Point
+from loadstone.format.suggestion import near
 from loadstone.workloads import properties
 
 FILE = ("workload", "file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.figures import share
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -20,7 +20,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         yield Finding(
             NAME,
             Severity.NOTE,
-            f"{words.percent(late)} of the operations waited over 1 ms because all clients were busy",
+            f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy",
             "the response time includes that wait; use more clients to see the store's own limit",
             (trial.trial,),
         )

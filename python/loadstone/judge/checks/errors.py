@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.figures import failed, operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -36,7 +36,7 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
     what = PHASES[prefix]
     message = f"{count:,.0f} of {every:,.0f} {what} failed" if every else f"{count:,.0f} {what} failed"
     if share is not None:
-        message += f" ({words.percent(share)})"
+        message += f" ({units.percent(share)})"
     severity = Severity.INVALID if severe else Severity.NOTE
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     said = first(trial) if prefix == MEASURED else ""

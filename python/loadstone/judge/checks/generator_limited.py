@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.figures import clients, operations, share
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -27,7 +27,7 @@ def reasons(trial: TrialResult, settings: Settings) -> Iterator[tuple[str, str]]
     late = share(trial, "late.generator")
     if late is not None and late > settings.threshold(NAME, "late"):
         yield (
-            f"{words.percent(late)} of the operations went out over 1 ms late though a client was free",
+            f"{units.percent(late)} of the operations went out over 1 ms late though a client was free",
             "run fewer clients per engine, use more engines, or set spin.sleep=true",
         )
     if not networked(trial):
@@ -37,10 +37,10 @@ def reasons(trial: TrialResult, settings: Settings) -> Iterator[tuple[str, str]]
         # One thread at its limit delays its clients, however idle the other processors are.
         if busy > settings.threshold(NAME, "cpu"):
             hint = "use more executors (executors=N), more engines, or a host with more processors"
-            yield f"an executor was busy for {words.percent(busy)} of the time", hint
+            yield f"an executor was busy for {units.percent(busy)} of the time", hint
     elif cpu is not None and cpu > settings.threshold(NAME, "cpu"):
         yield (
-            f"the engine used {words.percent(cpu)} of the processors",
+            f"the engine used {units.percent(cpu)} of the processors",
             "use more engines, or a host with more processors",
         )
 
@@ -57,7 +57,7 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
         return
     cost, each = min(cost for cost, _ in costs), median(each for _, each in costs)
     if cost / each > settings.threshold(NAME, "driver"):
-        message = f"{words.percent(cost / each)} of an operation's time is ours ({cost:.0f} ns of {each:.0f} ns)"
+        message = f"{units.percent(cost / each)} of an operation's time is ours ({cost:.0f} ns of {each:.0f} ns)"
         hint = "compare service times, not throughput, or use larger values"
         yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
 

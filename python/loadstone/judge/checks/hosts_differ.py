@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.pair import Pair
 from loadstone.judge.settings import Settings
@@ -30,14 +30,22 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding]:
         if theirs and ours and not pair.asked(fact) and differ(fact, theirs, ours, settings)
     ]
     if unlike:
-        message = f"{pair.baseline} and {pair.contender} ran on unlike hosts: {words.listed(unlike, len(FACTS))}"
+        message = f"{pair.baseline} and {pair.contender} ran on unlike hosts: {units.listed(unlike, len(FACTS))}"
         hint = "run both on the same hosts; else the difference may be the hosts', not the systems'"
         yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
 
 
 def said(fact: str, values: list[Scalar]) -> str:
     """What a side says."""
-    return " and ".join(words.fact(fact, value) for value in values)
+    return " and ".join(written(fact, value) for value in values)
+
+
+def written(fact: str, value: Scalar) -> str:
+    """A fact's value; sizes, which may be texts of an engine, scaled."""
+    try:
+        return units.size(float(value)) if fact.endswith("_bytes") else str(value)
+    except (ValueError, OverflowError):
+        return str(value)
 
 
 def differ(fact: str, theirs: list[Scalar], ours: list[Scalar], settings: Settings) -> bool:

@@ -8,7 +8,6 @@ from itertools import pairwise
 from statistics import fmean
 
 from loadstone.format import units
-from loadstone.judge import words
 from loadstone.judge.figures import ALL, failed, family, moved, rank, seconds
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -43,7 +42,7 @@ class Speed:
     def finding(self, trials: tuple[str, ...], suffix: str = "") -> Finding:
         """In words."""
         message = (
-            f"{self.verb} at {words.bandwidth(self.found)}, but the {self.what} {words.bandwidth(self.limit)}{suffix}"
+            f"{self.verb} at {units.bandwidth(self.found)}, but the {self.what} {units.bandwidth(self.limit)}{suffix}"
         )
         # Bytes that a device or a link did not move put every figure of the trial in doubt.
         metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
@@ -80,7 +79,7 @@ def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]
         )
         if len(every) > 1 and average.beyond(settings):
             ids = tuple(trial.trial for trial in trials)
-            yield average.finding(ids, f" (mean of {words.repeats(len(every))})")
+            yield average.finding(ids, f" (mean of {units.many(len(every), 'repeat')})")
 
 
 def speeds(trial: TrialResult) -> Iterator[Speed]:
@@ -121,7 +120,7 @@ def bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
     limit, link = max(limits) * share, trial.fact("network_bps")
     hint = MEMORY if operation in READS else WRONG
     if link is not None and value.value > link * share:
-        hint += f"; the link of {words.bandwidth(link * share)} did not carry it either"
+        hint += f"; the link of {units.bandwidth(link * share)} did not carry it either"
     yield Speed(metric, VERBS.get(operation, "moved data"), value.value, limit, "device gives", hint)
 
 

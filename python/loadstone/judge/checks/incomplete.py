@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.notes import said
 from loadstone.judge.settings import Settings
@@ -29,7 +29,7 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
 def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
     """Planned repeats of a variant that are not there; the variant has others."""
     if missing:
-        message = f"{len(missing)} of {words.repeats(len(trials) + len(missing))} planned are missing"
+        message = f"{len(missing)} of {units.many(len(trials) + len(missing), 'repeat')} planned are missing"
         yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
@@ -44,7 +44,7 @@ def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
     """Variants without anything to be compared with, by name, though others have: a hole, planned or not."""
     if unpaired:
         message = (
-            f"{len(unpaired)} of {variants} variants have no counterpart to compare with: {words.listed(unpaired)}"
+            f"{len(unpaired)} of {variants} variants have no counterpart to compare with: {units.listed(unpaired)}"
         )
         yield Finding(NAME, Severity.NOTE, message, "measure the other side of these points, too")
 
@@ -52,7 +52,7 @@ def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
 def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
     """Metrics that the question asks for and no trial has: without a word they would just not be there."""
     if missing := [metric for metric in asked if metric not in measured]:
-        message = f"asked for and not measured: {words.listed(missing)}"
+        message = f"asked for and not measured: {units.listed(missing)}"
         hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
         yield Finding(NAME, Severity.NOTE, message, hint)
 
@@ -67,7 +67,7 @@ def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterato
     """Planned variants of which nothing is there: their trials' ids and configs, and how many variants were planned."""
     if configs:
         names = list(dict.fromkeys(variant_name(config) for config in configs.values()))
-        message = f"{len(names)} of {planned} planned points are missing: {words.listed(names)}"
+        message = f"{len(names)} of {planned} planned points are missing: {units.listed(names)}"
         yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(configs))
 
 

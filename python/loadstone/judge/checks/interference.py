@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -23,4 +23,4 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)
         if share is not None and share > limit:
-            yield Finding(NAME, Severity.SUSPECT, message.format(share=words.percent(share)), hint, (trial.trial,))
+            yield Finding(NAME, Severity.SUSPECT, message.format(share=units.percent(share)), hint, (trial.trial,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.figures import clients
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.pair import Pair
@@ -79,7 +79,7 @@ def kinds(trials: Sequence[TrialResult]) -> dict[str, set[str]]:
 
 def said(values: Sequence[Scalar]) -> str:
     """What a side says, the first few."""
-    return words.listed([each if isinstance(each, str) else f"{each:,.10g}" for each in map(plain, values)])
+    return units.listed([each if isinstance(each, str) else f"{each:,.10g}" for each in map(plain, values)])
 
 
 def plain(value: Scalar) -> Scalar:

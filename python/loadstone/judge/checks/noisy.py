@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -21,8 +21,8 @@ def check(trials: Sequence[TrialResult], estimate: Estimate, metric: str, settin
     yield Finding(
         NAME,
         Severity.SUSPECT,
-        f"the interval of {metric} is {words.percent(width)} of it wide after {words.repeats(estimate.n)}, "
-        f"asked were {words.percent(settings.until)}",
+        f"the interval of {metric} is {units.percent(width)} of it wide after {units.many(estimate.n, 'repeat')}, "
+        f"asked were {units.percent(settings.until)}",
         "allow more repeats, measure longer, or find what disturbs: see the trials' own findings",
         tuple(trial.trial for trial in trials),
         metric,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
@@ -22,12 +22,12 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     parts = []
     if "trend" in found.reasons:
         verb = "rises" if found.trend_share > 0 else "falls"
-        parts.append(f"{verb} by {words.percent(abs(of_start(found.trend_share)))} over the window")
+        parts.append(f"{verb} by {units.percent(abs(of_start(found.trend_share)))} over the window")
     if "change" in found.reasons and found.change_at is not None:
         verb = "rises" if found.change_share > 0 else "falls"
         at = series.start_seconds[found.change_at]
         share = of_before(found.change_share, found.change_at / len(rates))
-        parts.append(f"{verb} by {words.percent(abs(share))} at {at:.3g} s")
+        parts.append(f"{verb} by {units.percent(abs(share))} at {at:.3g} s")
     hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
     yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
 
@@ -57,5 +57,5 @@ def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     """A JVM that still compiles what it runs."""
     share = trial.fact("jvm_compiling")
     if share is not None and share > settings.threshold(NAME, "compiling"):
-        message = f"the JVM still compiled during {words.percent(share)} of the window"
+        message = f"the JVM still compiled during {units.percent(share)} of the window"
         yield Finding(NAME, Severity.SUSPECT, message, "warm up longer", (trial.trial,))

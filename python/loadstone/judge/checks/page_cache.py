@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge import words
 from loadstone.judge.figures import moved
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -34,6 +33,6 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         return
     share = read / returned
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
-        gave = f"the device gave {units.size(read)} ({words.percent(share)})"
+        gave = f"the device gave {units.size(read)} ({units.percent(share)})"
         message = f"reads returned {units.size(returned)}, of which {gave}"
         yield Finding(NAME, severity, message, HINT, here)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
-from loadstone.judge import words
 from loadstone.judge.figures import censored, due
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -23,7 +22,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     count, every = censored(trial), due(trial)
     share = count / every if every else 0.0
     if share > settings.threshold(NAME, "censored"):
-        yield found(trial, f"{words.percent(share)} of the {every:,.0f} operations that were due never ended")
+        yield found(trial, f"{units.percent(share)} of the {every:,.0f} operations that were due never ended")
 
 
 def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:

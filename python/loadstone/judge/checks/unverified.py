@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge import words
+from loadstone.format import units
 from loadstone.judge.figures import SUCCESSES, share
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -26,7 +26,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     early = share(trial, "not_yet")
     if early is not None and early > settings.threshold(NAME, "not_yet"):
-        message = f"{words.percent(early)} of the operations read records whose insert or delete was still under way"
+        message = f"{units.percent(early)} of the operations read records whose insert or delete was still under way"
         hint = "nobody can say whether those reads are right: raise insertlag, or use fewer clients"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 

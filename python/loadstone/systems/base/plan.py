@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import Plan, System, SystemsError
 
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
@@ -19,7 +19,7 @@ def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> P
     for name in settings:
         if name not in known and not any(fnmatchcase(name, each) for each in open_names):
             listed = ", ".join(sorted([*known, *open_names]))
-            raise SystemsError(f'{system.name} has no setting "{name}"', f"{meant(name, known)}it has {listed}")
+            raise SystemsError(f'{system.name} has no setting "{name}"', f"{did_you_mean(name, known)}it has {listed}")
     nodes = system.nodes[0] if nodes is None else nodes
     if nodes not in system.nodes:
         allowed = ", ".join(str(each) for each in system.nodes)
@@ -47,7 +47,7 @@ def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
     """A setting that is one of a few words. Raises SystemsError when it is none of them."""
     text, words = plan.settings[name], [*choices]
     if text not in words:
-        raise SystemsError(f'{name} cannot be "{text}"', f"{meant(text, words)}it can be {', '.join(words)}")
+        raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, words)}it can be {', '.join(words)}")
     return text
 
 
@@ -60,9 +60,3 @@ def differences(old: Plan, new: Plan) -> str:
             # Messages go to terminals and logs.
             found.append(name if "password" in name else f"{name}={before}, not {after}")
     return "; ".join(found)
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the start of a hint."""
-    near = difflib.get_close_matches(name, [*known], n=1)
-    return f'did you mean "{near[0]}"? ' if near else ""

@@ -11,11 +11,12 @@ from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
+from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
 from loadstone.systems.base import port, process, state
 from loadstone.systems.base.files.cache import READABLE, cache_root
 from loadstone.systems.base.lock import locked
-from loadstone.systems.base.plan import differences, meant, plan_of
+from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, silent
 from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
@@ -254,7 +255,7 @@ class Running:
             return names
         if server not in names:
             raise SystemsError(
-                f'{self.name} has no server "{server}"', f"{meant(server, names)}it has {', '.join(names)}"
+                f'{self.name} has no server "{server}"', f"{did_you_mean(server, names)}it has {', '.join(names)}"
             )
         return [server]
 

@@ -1,0 +1,36 @@
+"""Did you mean: the known name that was probably meant by an unknown one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+# Below this likeness (difflib's ratio) a guess helps nobody.
+LIKENESS = 0.6
+SHOWN_AT_MOST = 24
+
+
+def nearest(name: str, known: Iterable[str], most: int) -> list[str]:
+    """The known names that may have been meant, the likeliest first."""
+    folded = {each.lower(): each for each in known}
+    return [folded[each] for each in difflib.get_close_matches(name.lower(), folded, most, LIKENESS)]
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    return next(iter(nearest(name, known, 1)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What was probably meant, as the start of a hint; empty where nothing is near."""
+    guess = near(name, known)
+    return f'did you mean "{guess}"? ' if guess else ""
+
+
+def suggestion(name: str, known: Sequence[str], what: str) -> str:
+    """A hint: the name that was probably meant, then all there are. `what` is like "the keys are"."""
+    guess = near(name, known)
+    listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
+    if guess is None:
+        return f"{what} {listed}" if listed else "there are none"
+    return f'did you mean "{guess}"?' + (f" {what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else "")
