@@ -12,9 +12,9 @@ from loadstone.importers.read import read
 from loadstone.judge.checks.not_steady import check
 from loadstone.judge.judge import judge
 from loadstone.judge.settings import Settings
-from loadstone.judge.within import within
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Series
+from loadstone.statistics.autocorrelation import run_mean
 
 
 def made(rates: list[float], last: float = 1.0) -> Series:
@@ -28,9 +28,8 @@ def test_error_bars_grow_with_autocorrelation() -> None:
     alike = [1000.0]
     for each in noise:
         alike.append(1000 + 0.9 * (alike[-1] - 1000) + each * (1 - 0.81) ** 0.5)
-    independent, correlated = within(made([1000 + each for each in noise])), within(made(alike))
-    assert independent is not None
-    assert correlated is not None
+    independent = run_mean(made([1000 + each for each in noise]).whole_rates)
+    correlated = run_mean(made(alike).whole_rates)
     assert independent.relative_width is not None
     assert correlated.relative_width is not None
     assert correlated.relative_width > 2 * independent.relative_width
@@ -38,11 +37,10 @@ def test_error_bars_grow_with_autocorrelation() -> None:
 
 
 def test_a_short_course_has_none_and_a_remainder_does_not_count() -> None:
-    assert within(None) is None
-    assert within(made([1000.0, 1001.0, 999.0])) is None
+    assert run_mean(made([1000.0, 1001.0, 999.0]).whole_rates).low is None
     draw = random.Random(6)
     rates = [draw.gauss(1000, 10) for _ in range(40)]
-    assert within(made([*rates, 3.0], last=0.2)) == within(made(rates))
+    assert run_mean(made([*rates, 3.0], last=0.2).whole_rates) == run_mean(made(rates).whole_rates)
 
 
 def test_an_imported_run_with_status_lines_has_error_bars_of_its_own() -> None:

@@ -9,17 +9,16 @@ from loadstone.judge.cells import Cells
 from loadstone.judge.checks import incomplete
 from loadstone.judge.compare import compare
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.findings import judge_trial, judge_variant, missing_points, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, matches, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
-from loadstone.judge.trials import judge_trial
-from loadstone.judge.variants import judge_variant, missing_points, missing_trials
-from loadstone.judge.within import within
 from loadstone.results.result_set import ResultSet, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import Estimate
 
 __all__ = ["judge", "judge_trial"]
@@ -41,7 +40,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         # Read once, and not kept: ten thousand courses are more than all figures.
         series = results.series(trial.trial)
         trials[trial.trial] = judge_trial(trial, series, own.of(trial.trial))
-        if run := within(series):
+        # How well one run knows its own throughput, autocorrelation respected: for a single run that is all there is.
+        if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
     missing = missing_trials(results)
     main = THROUGHPUT if THROUGHPUT in results.metrics or not metrics else metrics[0]

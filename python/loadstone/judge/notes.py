@@ -23,7 +23,6 @@ SEVERITIES = {
     "interference": Severity.SUSPECT,
     "unverified": Severity.INVALID,
     "lost-segment": Severity.INVALID,
-    "server-died": Severity.INVALID,
     "incomplete": Severity.SUSPECT,
     "impossible": Severity.INVALID,
 }

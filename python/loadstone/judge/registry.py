@@ -22,6 +22,7 @@ from loadstone.judge.checks import (
     not_steady,
     page_cache,
     rate_not_held,
+    server_died,
     stalled,
     unverified,
 )
@@ -33,6 +34,7 @@ from loadstone.results.trial_result import Series, TrialResult
 # Checks of one trial.
 TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
     lost_segment.check,
+    server_died.check,
     incomplete.check,
     impossible.check,
     littles_law.check,
@@ -54,7 +56,7 @@ SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...]
     stalled.check,
 )
 # Checks of two variants that are compared. too-few-samples, noisy, incomplete and impossible also look at one variant
-# (loadstone.judge.variants).
+# (loadstone.judge.findings).
 PairCheck = Callable[[Pair, Settings], Iterator[Finding]]
 PAIR: tuple[PairCheck, ...] = (hosts_differ.check, load_differs.check, guarantees_differ.check)
 # Those of two that did not take turns.

@@ -15,10 +15,10 @@ from loadstone.experiment import order
 from loadstone.experiment.plan import Builder, PlannedTrial, scalar_of
 from loadstone.experiment.points import dimensions
 from loadstone.judge.finding import Finding
+from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.searches import context_of, searches
 from loadstone.judge.settings import Settings
-from loadstone.judge.trials import judge_trial
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.runner.progress import Whole

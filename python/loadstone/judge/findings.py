@@ -1,15 +1,28 @@
-"""A variant before the judge: what no single trial shows."""
+"""What the checks find: on a trial without any other, and on a variant what no single trial shows."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from loadstone.judge import notes
 from loadstone.judge.checks import generator_limited, impossible, incomplete, noisy, too_few_samples
 from loadstone.judge.finding import Finding
 from loadstone.judge.judgement import Cell, VariantKey
+from loadstone.judge.registry import DECIDED, SERIES, TRIAL
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet, variant
-from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.trial_result import Scalar, Series, TrialResult
+
+
+def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
+    """Every finding on one trial; without its series, those on its course are missing."""
+    found = [finding for check in TRIAL for finding in check(trial, settings)]
+    if series is not None:
+        found += [finding for check in SERIES for finding in check(trial, series, settings)]
+    if trial.notes:
+        decided = {name for name, has in DECIDED.items() if has(trial)}
+        found += list(notes.findings(trial, {finding.check for finding in found}, decided))
+    return tuple(found)
 
 
 def judge_variant(

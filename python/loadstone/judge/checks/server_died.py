@@ -1,0 +1,18 @@
+"""server-died: a server that the trial worked on ended during it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+
+NAME = "server-died"
+
+
+def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+    """One finding for each server that the runner found dead after the trial: only it knows the servers."""
+    for note in trial.notes:
+        if note.name == NAME:
+            yield Finding(NAME, Severity.INVALID, note.message, note.hint, (trial.trial,))
