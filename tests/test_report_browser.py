@@ -99,7 +99,7 @@ def test_hovering_shows_the_figure(browser: Browser, pages: dict[str, Path]) -> 
             return [box.x + box.width / 2, box.y + box.height / 2];
         })()"""
     )
-    browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=point[0], y=point[1])
+    browser.page.mouse.move(*point)
     browser.wait("document.querySelector('#vg-tooltip-element.visible')?.innerText.includes('latency')")
     said = browser.value("document.querySelector('#vg-tooltip-element').innerText").split()
     assert said[:2] == ["name", "rocksdb"]
@@ -115,15 +115,10 @@ def test_names_from_outside_stay_text(browser: Browser, pages: dict[str, Path]) 
 
 def test_the_page_prints_light_and_without_its_links(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["usual"], 794, 1123, dark=True)
-    browser.ask(
-        "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
-    )
-    try:
-        assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"
-        assert browser.value("document.documentElement.scrollWidth") <= 794
-    finally:
-        browser.ask("Emulation.setEmulatedMedia", media="")
+    browser.page.emulate_media(media="print", color_scheme="dark")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert browser.value("document.documentElement.scrollWidth") <= 794
 
 
 def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:
