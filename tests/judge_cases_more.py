@@ -13,6 +13,7 @@ from judge_support import (
     ended,
     experiment,
     facts,
+    failing,
     given,
     rocksdb,
     sound,
@@ -242,6 +243,14 @@ CASES = [
         experiment(told("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
         INVALID,
         "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial",
+    ),
+    Case("retried", "the first attempt", experiment()),
+    Case(
+        "retried",
+        "the second attempt of the slower system",
+        experiment(rocksdb(failing("the engine was ended by SIGKILL"))),
+        SUSPECT,
+        "1 earlier attempt at this trial failed, the last: the engine was ended by SIGKILL",
     ),
     Case("incomplete", "all there", experiment(planned=planned(6, "rocksdb", "lmdb"))),
     Case(

@@ -101,6 +101,11 @@ def ended(how: str, note: str = "", message: str = "") -> Spoil:
     return lambda trial: replace(trial, end=how, notes=notes)
 
 
+def failing(*failures: str) -> Spoil:
+    """Earlier attempts that failed, and why."""
+    return lambda trial: replace(trial, attempt=len(failures) + 1, failures=failures)
+
+
 def both(*spoils: Spoil) -> Spoil:
     """One after the other."""
 

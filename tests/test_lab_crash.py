@@ -56,7 +56,9 @@ def resume(home: Path, undisturbed: Outline) -> None:
     done = [line["trial"] for line in rows(folder) if line["end"] == "done"]
     assert sorted(done) == sorted({name for name, *_ in undisturbed}), "a trial has two results"
     assert folder.load().warnings == ()
-    assert {each.name for each in (folder.path / "trials").iterdir()} == set(done)
+    # Every attempt has its files, those that failed as well.
+    attempts = {line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in rows(folder)}
+    assert {each.name for each in (folder.path / "trials").iterdir()} == attempts
     assert list((home / "data").iterdir()) == []
 
 

@@ -36,6 +36,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--scale", metavar="NAME", help="one of the file's scales: small, full")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the file")
     parser.add_argument("--resume", action="store_true", help="go on with the latest run of this experiment")
+    parser.add_argument(
+        "--retry-failed",
+        action="store_true",
+        help="with --resume: try again what was set aside after 3 failed attempts",
+    )
     parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes; run nothing")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
@@ -46,7 +51,14 @@ def main(arguments: list[str]) -> int:
 
     workloads.register()
     loaded = load(options.file, options.scale, options.set)
-    wishes = Wishes(options.file.stem, options.results, options.resume, options.dry_run, not options.no_report)
+    wishes = Wishes(
+        options.file.stem,
+        options.results,
+        options.resume,
+        options.dry_run,
+        not options.no_report,
+        options.retry_failed,
+    )
     return carry_out(loaded, wishes)
 
 
@@ -60,6 +72,7 @@ class Wishes:
     resume: bool = False
     dry_run: bool = False
     report: bool = True
+    retry_failed: bool = False
 
 
 def carry_out(loaded: Loaded, wishes: Wishes) -> int:
@@ -88,7 +101,7 @@ def carry_out(loaded: Loaded, wishes: Wishes) -> int:
     for each in ENDING:
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, leave)
-    failed = conduct(loaded, planned, folder, talk)
+    failed = conduct(loaded, planned, folder, talk, wishes)
     return int(finish(folder, talk, report=wishes.report) or failed)
 
 
@@ -150,7 +163,7 @@ def digests(planned: Plan) -> dict[str, str]:
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> bool:
+def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, wishes: Wishes) -> bool:
     """Runs what is missing; returns whether any trial failed. What is done is kept, however this ends."""
     from loadstone.experiment.forecast import estimate, rule_of
     from loadstone.runner.progress import display
@@ -166,7 +179,8 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console) -> boo
         try:
             with display(talk) as shown:
                 kind = Run if loaded.experiment.find is None else Find
-                run = kind(loaded.experiment, planned, folder, shown, estimate(planned)[1] / max(trials, 1))
+                seconds = estimate(planned)[1] / max(trials, 1)
+                run = kind(loaded.experiment, planned, folder, shown, seconds, wishes.retry_failed)
                 reason = run.go()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):

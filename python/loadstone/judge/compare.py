@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from loadstone.format import units
+from loadstone.judge.checks import retried
 from loadstone.judge.figures import family, is_latency
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
+from loadstone.judge.pair import Pair
 from loadstone.judge.pairing import Match
 from loadstone.results.value import Direction, direction
 from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, holm
@@ -29,16 +31,38 @@ def compare(
 ) -> list[Comparison]:
     """All comparisons, with Holm's correction over those that were tested; `held` is what speaks against a variant."""
     found = [
-        comparison
+        (match.pair, comparison)
         for metric in metrics
         for match in matches
         for comparison in compared(match, metric, cells, held, interleaved, rank_invalid)
     ]
-    adjusted = holm([comparison.p for comparison in found])
+    adjusted = holm([comparison.p for _, comparison in found])
     return [
-        replace(comparison, p_adjusted=p, claim=claimed(comparison, p))
-        for comparison, p in zip(found, adjusted, strict=True)
+        confirmed(replace(comparison, p_adjusted=p, claim=claimed(comparison, p)), pair, rank_invalid)
+        for (pair, comparison), p in zip(found, adjusted, strict=True)
     ]
+
+
+def confirmed(comparison: Comparison, pair: Pair, rank_invalid: bool) -> Comparison:
+    """The same, refused where its claim falls once failed attempts count as the worst there is."""
+    failures = tuple(sum(len(trial.failures) for trial in side) for side in (pair.baselines, pair.contenders))
+    if comparison.claim not in ("better", "worse") or not any(failures):
+        return comparison
+    sides = [[value for _, value in cell.samples] for cell in (comparison.baseline, comparison.contender)]
+    counts = [failures[0], failures[1]]
+    if comparison.claim == "worse":
+        sides.reverse()
+        counts.reverse()
+    worst = 0.0 if comparison.direction == "higher" else math.inf
+    if not retried.turns(sides[0], sides[1], (counts[0], counts[1]), worst):
+        return comparison
+    message = (
+        f"attempts failed: {failures[0]} of {pair.baseline}, {failures[1]} of {pair.contender};"
+        " counted as the worst, they leave no such difference"
+    )
+    finding = Finding(retried.NAME, Severity.INVALID, message, retried.HINT, pair.trials)
+    claim: Claim = comparison.claim if rank_invalid else "refused"
+    return replace(comparison, claim=claim, findings=(*comparison.findings, finding))
 
 
 def compared(

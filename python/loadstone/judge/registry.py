@@ -22,6 +22,7 @@ from loadstone.judge.checks import (
     not_steady,
     page_cache,
     rate_not_held,
+    retried,
     server_died,
     stalled,
     unverified,
@@ -35,6 +36,7 @@ from loadstone.results.trial_result import Series, TrialResult
 TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
     lost_segment.check,
     server_died.check,
+    retried.check,
     incomplete.check,
     impossible.check,
     littles_law.check,

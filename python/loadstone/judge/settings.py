@@ -49,6 +49,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "unverified": {"not_yet": 0.01},
     "lost-segment": {},
     "server-died": {},
+    "retried": {},
     "incomplete": {},
     "impossible": {"speed": 1, "rounding": 0.01},
     "between-runs": {},

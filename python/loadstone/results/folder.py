@@ -10,7 +10,7 @@
         report.html, report.md
 
 A line of values.jsonl is a whole trial, so a torn line costs one trial and nothing else. A trial that had to be
-repeated has two lines, of which the later counts.
+repeated has a line for each attempt, of which the last counts, and its files in `trials/<trial>.<attempt>/`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -158,10 +158,14 @@ class Folder:
             except (KeyError, TypeError, ValueError):
                 continue
 
+    def files(self, trial: str, attempt: int) -> Path:
+        """Where the files of an attempt at a trial are."""
+        return self.path / "trials" / (trial if attempt == 1 else f"{trial}.{attempt}")
+
     @contextlib.contextmanager
-    def trial(self, trial: str) -> Iterator[Path]:
-        """A directory for a trial's files, which takes its name in `trials/` when the trial has come to its end."""
-        final = self.path / "trials" / trial
+    def trial(self, trial: str, attempt: int = 1) -> Iterator[Path]:
+        """A directory for the files of an attempt, which takes its place in `trials/` when the attempt is over."""
+        final = self.files(trial, attempt)
         part = final.with_name(final.name + UNDER_WAY)
         shutil.rmtree(part, ignore_errors=True)
         try:
@@ -179,25 +183,33 @@ class Folder:
         """Adds a trial; it is on the device when this returns. Raises LoadstoneError when there is no room."""
         lines.append(self.path / "values.jsonl", result.to_json())
 
-    def series(self, trial: str) -> Series | None:
-        """A trial's course over time, None if nobody wrote it down or it is damaged."""
+    def series(self, trial: str, attempt: int = 1) -> Series | None:
+        """A trial's course over time, None if it was not written or is damaged."""
         try:
-            return Series.from_json(json.loads((self.path / "trials" / trial / "series.json").read_bytes()))
+            return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
         except (OSError, TypeError, ValueError, OverflowError):
             return None
 
-    def load(self) -> ResultSet:
-        """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
+    def attempts(self) -> tuple[list[TrialResult], list[str]]:
+        """Every attempt at every trial in the order in which they ended, and what had to be left out."""
         read = lines.read(self.path / "values.jsonl")
         warnings = [f"values.jsonl:{number} is damaged and left out" for number in read.damaged]
-        trials: dict[str, TrialResult] = {}
+        found = []
         for document in read.documents:
             try:
-                result = TrialResult.from_json(document)
+                found.append(TrialResult.from_json(document))
             except (KeyError, TypeError, ValueError, OverflowError) as error:
                 warnings.append(f"values.jsonl: a line is not a trial and left out ({error})")
-                continue
-            trials[result.trial] = result
+        return found, warnings
+
+    def load(self) -> ResultSet:
+        """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
+        attempts, warnings = self.attempts()
+        trials: dict[str, TrialResult] = {}
+        for result in attempts:
+            before = trials.get(result.trial)
+            failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
+            trials[result.trial] = replace(result, failures=failures)
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
             warnings.append(f"{len(strange)} trials are not plan.jsonl's, as {strange[0]}: are they of another run?")
@@ -209,7 +221,7 @@ class Folder:
             interleaved=bool(self.header.get("interleaved")),
             environment=self._json("environment.json"),
             experiment=self._text("experiment.yaml"),
-            series=self.series,
+            series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
             path=self.path,
             warnings=tuple(warnings),
         )

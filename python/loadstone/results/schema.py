@@ -111,20 +111,23 @@ BLOCK = fields(
     },
 )
 TRIAL = fields(
-    "A line of values.jsonl: a trial. Of two lines of one trial the later counts.",
+    "A line of values.jsonl: an attempt at a trial. Of several lines of one trial the last counts.",
     {
-        "trial": text("Its name, and that of its folder in trials/."),
+        "trial": text(
+            "Its name, and that of its folder in trials/; from the second attempt on with `.<attempt>` behind."
+        ),
         "config": scalars("The variant: each dimension's value."),
         "repeat": {"type": "integer", "description": "Which repeat of its variant, from 1; its block."},
         "end": {"enum": ["done", "stopped", "lease", "failed", "lost"], "description": "How it ended."},
         "values": {"type": "array", "items": VALUE},
     },
     {
+        "attempt": {"type": "integer", "description": "Which attempt at this trial, from 1."},
         "order": {"type": ["integer", "null"], "description": "Its place in the order of the run, from 0."},
         "start_unix_ns": {"type": ["integer", "null"]},
         "clients": {"type": ["integer", "null"]},
         "loop": {"enum": ["closed", "open", None]},
-        "facts": scalars("Promises, versions, file system, hosts."),
+        "facts": scalars("Guarantees, versions, file system, hosts."),
         "statuses": {
             "type": "object",
             "additionalProperties": {"type": "object", "additionalProperties": {"type": "integer"}},

@@ -98,6 +98,19 @@ class TrialResult:
     # Where in the experiment's order it was run, from 0; None if unknown.
     order: int | None = None
     start_unix_ns: int | None = None
+    # Which attempt at this trial it is, from 1, and why those before it failed (each has a line of its own).
+    attempt: int = 1
+    failures: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the system, or something around it, failed. What the lab itself ended did not."""
+        return self.end in ("failed", "lost")
+
+    @property
+    def reason(self) -> str:
+        """Why it did not end well: what its last note says, if it has one."""
+        return self.notes[-1].message if self.notes else self.end
 
     def value(self, metric: str) -> float | None:
         """A figure, None if it was not measured."""
@@ -118,6 +131,7 @@ class TrialResult:
             "trial": self.trial,
             "config": dict(self.config),
             "repeat": self.repeat,
+            "attempt": self.attempt,
             "order": self.order,
             "start_unix_ns": self.start_unix_ns,
             "end": self.end,
@@ -150,6 +164,7 @@ class TrialResult:
             ),
             order=optional(whole, line.get("order")),
             start_unix_ns=optional(whole, line.get("start_unix_ns")),
+            attempt=whole(line.get("attempt", 1)),
         )
 
 

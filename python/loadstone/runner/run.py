@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import kind_of
@@ -14,7 +15,7 @@ from loadstone.fleet.local import Local
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.result_set import variant
+from loadstone.results.result_set import variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.runner.datasets import DataSpaces
@@ -23,8 +24,12 @@ from loadstone.runner.servers import RunServers, foreseen
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 
-# Trials that end without a figure, one after the other, before the run gives up: the next would as well.
+# A variant whose last attempts failed so often is set aside: the others are not to wait for it.
+ATTEMPTS_MAX = 3
+# The run gives up after so many consecutive failures, if they are of all variants or of so many of them: then it is not
+# a variant that fails, but what they share.
 FAILURES_MAX = 3
+FAILING_VARIANTS_MAX = 5
 # More variants than this are not all tried on the engine before the first trial.
 CHECKED_MAX = 200
 # Why a run stops, by stopping's reasons.
@@ -44,12 +49,19 @@ class Run:
     folder: Folder
     shown: Display
     seconds_each: float
+    # Whether variants that were set aside are tried again.
+    retry_failed: bool = False
     done: dict[str, TrialResult] = field(default_factory=dict)
-    failures: int = 0
+    # How many attempts there were at each trial.
+    attempts: Counter[str] = field(default_factory=Counter)
+    # How many of a variant's last attempts failed, one after the other.
+    failed: Counter[VariantKey] = field(default_factory=Counter)
+    # The variants of the last trials, as long as all of these failed.
+    failing: list[VariantKey] = field(default_factory=list)
 
     def go(self) -> str:
         """Runs every trial that is missing; returns why it stopped. Raises LoadstoneError when it cannot go on."""
-        self.done = {trial.trial: trial for trial in self.folder.load().trials if trial.end == "done"}
+        self.recall()
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
         whole = Whole(self.folder.name, repeats.at_least * len(self.plan.variants), len(self.done), self.seconds_each)
@@ -63,10 +75,33 @@ class Run:
                     self.folder.plan(number, {each.trial: each.variant.config for each in block})
                 whole.trials = max(whole.trials, number * len(self.plan.variants))
                 for each in block:
-                    if each.trial not in self.done:
+                    if each.trial not in self.done and not self.set_aside(variant(each.variant.config)):
                         self.trial(conductor, each)
                         whole.finish()
         return self.enough() or self.stopped("at-most")
+
+    def recall(self) -> None:
+        """What the folder tells of the attempts so far."""
+        for each in self.folder.attempts()[0]:
+            self.count(each)
+        if self.retry_failed:
+            self.failed.clear()
+        for key in self.failed:
+            if self.set_aside(key):
+                self.shown.say(set_aside(key), bad=True)
+
+    def count(self, result: TrialResult) -> None:
+        """One more attempt."""
+        self.attempts[result.trial] = max(self.attempts[result.trial], result.attempt)
+        if result.end == "done":
+            self.done[result.trial] = result
+            self.failed.pop(variant(result.config), None)
+        elif result.failed:
+            self.failed[variant(result.config)] += 1
+
+    def set_aside(self, key: VariantKey) -> bool:
+        """Whether a variant is not tried any more."""
+        return self.failed[key] >= ATTEMPTS_MAX
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
@@ -77,21 +112,26 @@ class Run:
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs a trial and writes it down. Raises LoadstoneError after too many consecutive failures."""
         self.shown.trial(planned.trial)
-        with self.folder.trial(planned.trial) as files:
-            result = conductor.conduct(planned, files)
+        attempt = self.attempts[planned.trial] + 1
+        with self.folder.trial(planned.trial, attempt) as files:
+            result = replace(conductor.conduct(planned, files), attempt=attempt)
         self.folder.append(result)
         self.shown.say(line(result), bad=result.end != "done")
+        self.count(result)
         if result.end == "done":
-            self.done[result.trial] = result
-            self.failures = 0
+            self.failing.clear()
             return
-        self.failures += 1
-        last = result.notes[-1] if result.notes else None
-        if self.failures >= FAILURES_MAX:
+        key = variant(result.config)
+        self.failing.append(key)
+        failing = len(set(self.failing))
+        if len(self.failing) >= FAILURES_MAX and 1 < failing >= min(len(self.plan.variants), FAILING_VARIANTS_MAX):
+            hint = result.notes[-1].hint if result.notes else "see its events"
             raise LoadstoneError(
-                f"{self.failures} consecutive trials failed; last error: {last.message if last else result.end}",
-                (last.hint if last else "see its events") + "; then go on with `loadstone run --resume`",
+                f"{len(self.failing)} consecutive trials failed; last error: {result.reason}",
+                f"{hint}; then go on with `loadstone run --resume`",
             )
+        if self.set_aside(key):
+            self.shown.say(set_aside(key), bad=True)
 
     def enough(self) -> str | None:
         """Why no more repeats are needed, in words, None if some are."""
@@ -116,6 +156,12 @@ class Run:
             if value is not None:
                 found.setdefault(variant(trial.config), []).append(value)
         return found
+
+
+def set_aside(key: VariantKey) -> str:
+    """That a variant is not tried any more."""
+    again = "`loadstone run --resume --retry-failed` tries it again"
+    return f"{variant_name(key)} is set aside: its last {ATTEMPTS_MAX} attempts failed; {again}"
 
 
 def line(result: TrialResult) -> str:

@@ -47,7 +47,8 @@ class Find(Run):
                 for each in block:
                     self.trial(conductor, each)
                     # A load that nothing can work at is an answer, and each search ends after two of them.
-                    self.failures = 0
+                    self.failing.clear()
+                    self.failed.clear()
                     whole.finish()
                 results = self.folder.load()
                 whole.trials = max(self._expected(results), whole.done)

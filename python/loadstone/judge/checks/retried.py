@@ -1,0 +1,42 @@
+"""retried: a trial succeeded only after earlier attempts at it had failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Literal
+
+from scipy.stats import mannwhitneyu
+
+from loadstone.format import units
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.comparison import ALPHA
+
+NAME = "retried"
+HINT = "find out why it failed: a system that fails one time in two does not hold its load every other time"
+
+
+def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+    """The attempts at a trial that failed before this one."""
+    if trial.failures:
+        attempts = units.many(len(trial.failures), "earlier attempt")
+        message = f"{attempts} at this trial failed, the last: {trial.failures[-1]}"
+        yield Finding(NAME, Severity.SUSPECT, message, HINT, (trial.trial,))
+
+
+def turns(worse: Sequence[float], better: Sequence[float], failures: tuple[int, int], worst: float) -> bool:
+    """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst figure there is.
+
+    `failures` are those of each side, and `worst` is 0 where more is better, else infinity. The claim falls when the
+    medians change places, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
+    infinities, told the sides apart without the failures and does not with them.
+    """
+    with_worse, with_better = [*worse, *[worst] * failures[0]], [*better, *[worst] * failures[1]]
+    more: Literal["greater", "less"] = "greater" if worst == 0 else "less"
+    low, high = median(with_worse), median(with_better)
+    if low == high or (high > low) != (worst == 0):
+        return True
+    apart = mannwhitneyu(better, worse, alternative=more).pvalue < ALPHA / 2
+    return bool(apart and mannwhitneyu(with_better, with_worse, alternative=more).pvalue >= ALPHA / 2)
