@@ -38,6 +38,19 @@ pub struct Borders {
 }
 
 impl Borders {
+    /// Borders without limits: everything is counted, from 0 on, in one interval.
+    pub const UNLIMITED: Self = Self {
+        start_ns: 0,
+        first_ns: 0,
+        end_ns: NEVER,
+        cutoff_ns: NEVER,
+        interval_ns: NEVER,
+        first_index: 0,
+        steps: NEVER,
+        counted: NEVER,
+        following_ns: 0,
+    };
+
     /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
     pub fn plan(spec: &TrialSpec, pace: Option<&Pace>, operations: Option<u64>) -> Result<Self, EngineError> {
         let beyond = || EngineError::usage("the warm-up and the measured time together are too long");
@@ -165,10 +178,7 @@ mod tests {
         end_ns: 2_500,
         cutoff_ns: 2_600,
         interval_ns: 300,
-        first_index: 0,
-        steps: NEVER,
-        counted: NEVER,
-        following_ns: 0,
+        ..Borders::UNLIMITED
     };
 
     #[test]

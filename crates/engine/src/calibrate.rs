@@ -32,17 +32,7 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let threads = threads.clamp(1, processors);
     let operations = workload.operations().unwrap_or(u64::MAX).clamp(1, OPERATIONS * threads);
-    let borders = Borders {
-        start_ns: 0,
-        first_ns: 0,
-        end_ns: NEVER,
-        cutoff_ns: NEVER,
-        interval_ns: NEVER,
-        first_index: 0,
-        steps: operations,
-        counted: NEVER,
-        following_ns: 0,
-    };
+    let borders = Borders { steps: operations, ..Borders::UNLIMITED };
     let shape = Shape {
         steps: workload.steps().len(),
         sinks: vec![Sink::HdrNs],

@@ -152,7 +152,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             End::Done => Ending::Count,
             _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
         };
-        let held_ns = self.threads(&pulse, &used).iter().map(|thread| thread.held_ns).max().unwrap_or_default();
+        let held_ns = self.held_ns(&pulse, &used);
         let (censored, due) = self.censored(&borders, ending, now, held_ns);
         let carried = self.carried(&borders, now);
         let window = window(&borders, ending, &totals(self.workers.recorders()), due);
@@ -348,19 +348,29 @@ impl<'a, W: Work> Conductor<'a, W> {
     }
 
     fn used(&self, pulse: &Pulse) -> Used {
-        let pulses = self.workers.pulses().iter().map(|pulse| &**pulse).chain([pulse]);
         Used {
             cpu_ns: usage::cpu_ns(),
             device_bytes: usage::device_bytes(),
-            threads_ns: pulses.map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
+            threads_ns: self.pulses(pulse).map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
             at_ns: Monotonic.now_ns(),
         }
     }
 
+    /// The pulses of the executors, and the conductor's.
+    fn pulses<'p>(&'p self, conductor: &'p Pulse) -> impl Iterator<Item = &'p Pulse> {
+        self.workers.pulses().iter().map(|pulse| &**pulse).chain([conductor])
+    }
+
+    /// For how long one of the engine's threads could not run, at most, ns.
+    fn held_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
+        let now = Monotonic.now_ns();
+        let threads = self.pulses(pulse).zip(&before.threads_ns);
+        threads.map(|(pulse, earlier)| pulse.held_ns(now).saturating_sub(earlier[1])).max().unwrap_or_default()
+    }
+
     fn threads(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
         let wall_ns = Monotonic.now_ns().saturating_sub(before.at_ns);
-        let pulses = self.workers.pulses().iter().map(|pulse| &**pulse).chain([pulse]);
-        pulses
+        self.pulses(pulse)
             .zip(&before.threads_ns)
             .map(|(pulse, earlier)| ThreadUse {
                 name: pulse.name.clone(),

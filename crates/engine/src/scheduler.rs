@@ -139,17 +139,7 @@ mod tests {
     use super::*;
 
     fn borders(steps: u64, counted: u64) -> Borders {
-        Borders {
-            start_ns: 0,
-            first_ns: 0,
-            end_ns: NEVER,
-            cutoff_ns: NEVER,
-            interval_ns: 1,
-            first_index: 0,
-            steps,
-            counted,
-            following_ns: 0,
-        }
+        Borders { steps, counted, ..Borders::UNLIMITED }
     }
 
     #[test]

@@ -29,7 +29,9 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// Notes how the session's last operation ended, if it was a write.
     #[inline]
     fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
-        self.note_as(state(self.session, status), index, status, watch, times);
+        if self.notes.is_some() {
+            self.note_as(state(self.session, status), index, status, watch, times);
+        }
     }
 
     /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last.
@@ -63,7 +65,9 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         if let Some((log, number)) = known {
             log.end(number, outcome.status, outcome.done_ns);
         }
-        self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
+        if let Some(state) = state {
+            self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
+        }
         outcome
     }
 

@@ -206,9 +206,9 @@ impl Observer for Printer<'_> {
     fn end(&mut self, closed: &Closed<'_>) {
         let mut metrics = metrics(closed.moment.recorders, self.reporting);
         add_censored(&mut metrics, &closed.censored, self.reporting);
-        self.totals = closed.moment.totals;
-        self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
         let totals = closed.moment.totals;
+        self.totals = totals;
+        self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
         let asked = closed.moment.operations != Some(0) && closed.due != Some(0);
         self.nothing = asked && closed.window.completed + totals.failed() + totals.not_yet == 0;
         self.keep_failures(&metrics, closed);
