@@ -4,7 +4,7 @@ use loadstone_load::Segment;
 use loadstone_load::pace::{Cursor, Pace};
 
 use crate::error::EngineError;
-use crate::recorder::Totals;
+use crate::recorder::reader::Totals;
 use crate::spec::TrialSpec;
 
 /// An instant that is never reached.
@@ -114,6 +114,27 @@ impl Borders {
             segment.share(index).min(self.steps)
         };
         before(to_ns).saturating_sub(before(from_ns))
+    }
+}
+
+/// Which intervals an instant lies in, remembered from the last one asked for: a division only when that changes.
+#[derive(Debug, Default)]
+pub struct IntervalCursor {
+    from: u64,
+    to: u64,
+    interval: u64,
+}
+
+impl IntervalCursor {
+    /// The interval of an instant from `borders.first_ns` on.
+    #[inline]
+    pub fn at(&mut self, borders: &Borders, ns: u64) -> u64 {
+        if ns < self.from || ns >= self.to {
+            self.interval = borders.interval(ns);
+            self.from = borders.first_ns.saturating_add(self.interval.saturating_mul(borders.interval_ns));
+            self.to = self.from.saturating_add(borders.interval_ns);
+        }
+        self.interval
     }
 }
 

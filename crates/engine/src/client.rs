@@ -6,10 +6,10 @@
 use loadstone_load::pace::Cursor;
 
 use crate::actor::{Actor, Lateness, Stopwatch, Task, Work};
-use crate::borders::Borders;
+use crate::borders::{Borders, IntervalCursor};
 use crate::clock::Timer;
 use crate::pulse::Pulse;
-use crate::recorder::{Ended, IntervalCursor, Recorder, Step};
+use crate::recorder::{Ended, Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
 use loadstone_stores::Session;

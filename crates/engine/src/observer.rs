@@ -11,7 +11,8 @@ use crate::borders::{Borders, Window};
 use crate::control::End;
 use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
-use crate::recorder::{Additions, Latencies, Readings, Recorder, Totals};
+use crate::recorder::Recorder;
+use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
 use crate::spec::TrialSpec;
 use crate::tsc::Agreement;
 

@@ -18,7 +18,8 @@ use crate::error::EngineError;
 use crate::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
 use crate::notes;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
-use crate::recorder::{Additions, Totals, Waits};
+use crate::recorder::Waits;
+use crate::recorder::reader::{Additions, Totals};
 use crate::spec::TrialSpec;
 use crate::usage;
 

@@ -18,7 +18,7 @@ use crate::failures::Failures;
 use crate::notes;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
-use crate::recorder::Totals;
+use crate::recorder::reader::Totals;
 use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
 
