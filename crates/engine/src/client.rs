@@ -16,7 +16,7 @@ use loadstone_stores::Session;
 
 /// Where one client records: its worker's recorder, and its number there.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct ClientContext<'a> {
     /// The recorder.
     pub recorder: &'a Recorder,
     /// The client's number among those of the recorder.
@@ -54,7 +54,7 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
     borders: &Borders,
     timer: &T,
     session: &mut S,
-    Place { recorder, client, worker, pulse }: Place<'_>,
+    ClientContext { recorder, client, worker, pulse }: ClientContext<'_>,
 ) {
     let flight = &recorder.flights[client];
     let mut actor = W::actor(task, session, worker);

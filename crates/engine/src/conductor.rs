@@ -3,6 +3,8 @@
 //! Clients know the borders and keep to them by themselves. The conductor's thread wakes every millisecond, reads the
 //! recorders once an interval, and hands what it finds to an observer (the events of `trial`, or the printer of a front end).
 
+mod unfinished;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -14,16 +16,13 @@ use crate::actor::{Task, Work};
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End};
-use crate::event::Carried;
 use crate::ledger;
-use crate::observer::{Censored, Closed, Interval, Moment, Observer, ThreadUse};
+use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::{Pulse, TICK_NS};
-use crate::recorder::LATE_NS;
-use crate::recorder::flight::Unfinished;
 use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::spec::TrialSpec;
 use crate::usage;
-use crate::workers::Workers;
+use crate::worker_threads::WorkerThreads;
 
 /// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
@@ -42,7 +41,7 @@ pub struct Conductor<'a, W> {
     /// Operations of this segment, if their number is a limit.
     operations: Option<u64>,
     task: &'a Task<W>,
-    workers: Workers,
+    workers: WorkerThreads,
     reader: Reader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
@@ -73,7 +72,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         spec: &'a TrialSpec,
         operations: Option<u64>,
         task: &'a Task<W>,
-        workers: Workers,
+        workers: WorkerThreads,
         driver_ns: f64,
     ) -> Self {
         Self {
@@ -383,74 +382,6 @@ impl<'a, W: Work> Conductor<'a, W> {
                 held_ns: pulse.held_ns(Monotonic.now_ns()).saturating_sub(earlier[1]),
             })
             .collect()
-    }
-
-    /// What was due and is in no histogram of latencies, and how much was due in all. `held_ns`: for how long the engine was
-    /// held up.
-    fn censored(&self, borders: &Borders, ending: Ending, now: u64, held_ns: u64) -> (Censored, Option<u64>) {
-        let mut censored = Censored::default();
-        // Who is stopped early is not blamed for what he had only just become late for.
-        let horizon_ns = match ending {
-            Ending::Time => borders.end_ns,
-            Ending::Count => NEVER,
-            Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
-        };
-        let mut add = |index: u64, due_ns: u64, sent: bool| {
-            // An answer was waited for until now. What is not sent by the cut-off, or by a stop, never is.
-            let until_ns = match ending {
-                _ if sent => now,
-                Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
-                _ => borders.cutoff_ns.min(now),
-            };
-            let bounds = censored.bounds.entry(self.task.workload.step_of(index)).or_default();
-            let bound = until_ns.saturating_sub(due_ns);
-            bounds[1].record(bound);
-            bounds[2].record(bound.saturating_sub(held_ns));
-            if sent {
-                censored.unanswered += 1;
-                bounds[0].record(bound);
-            } else {
-                censored.unsent += 1;
-            }
-        };
-        for one in self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished()) {
-            let Unfinished { index, due_ns, sent, counted } = one;
-            if counted && (sent || due_ns < horizon_ns) {
-                add(index, due_ns, sent);
-            }
-        }
-        let Some(pace) = &self.task.pace else { return (censored, None) };
-        let (segment, mut cursor) = (self.spec.segment, loadstone_load::pace::Cursor::default());
-        if ending != Ending::Count {
-            let mut step = self.task.scheduler.claimed().max(segment.share(borders.first_index));
-            while step < borders.steps {
-                let index = segment.index(step);
-                let due_ns = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
-                if due_ns >= horizon_ns {
-                    break;
-                }
-                add(index, due_ns, false);
-                step += 1;
-            }
-        }
-        let answered = totals(self.workers.recorders()).operations;
-        let due = match ending {
-            Ending::Time => borders.due(pace, segment, borders.first_ns, borders.end_ns),
-            _ => answered + censored.unanswered + censored.unsent,
-        };
-        (censored, Some(due))
-    }
-
-    /// What of the warm-up lasted into the window; nothing was waited for any longer than until `last_ns`.
-    fn carried(&self, borders: &Borders, last_ns: u64) -> Carried {
-        let all = totals(self.workers.recorders());
-        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished());
-        let (sent, unsent): (Vec<_>, Vec<_>) = left.filter(|one| !one.counted).partition(|one| one.sent);
-        let claimed = self.task.scheduler.claimed();
-        let unclaimed = self.spec.segment.share(borders.first_index).saturating_sub(claimed);
-        let (unanswered, unsent) = (sent.len() as u64, unsent.len() as u64 + unclaimed);
-        let still = if unanswered + unsent > 0 { last_ns.saturating_sub(borders.first_ns) } else { 0 };
-        Carried { ended: all.carried, unanswered, unsent, ns_max: all.carried_ns.max(still) }
     }
 }
 

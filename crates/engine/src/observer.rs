@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
-use loadstone_stores::{Collections, Promise};
+use loadstone_stores::{Collections, Guarantee};
 
 use crate::borders::{Borders, Window};
 use crate::control::End;
@@ -54,7 +54,7 @@ pub struct Opened<'a> {
     /// The spec.
     pub spec: &'a TrialSpec,
     /// What the store guarantees.
-    pub promise: &'a Promise,
+    pub guarantee: &'a Guarantee,
     /// Names of the steps.
     pub steps: &'static [&'static str],
     /// Clients of this segment.

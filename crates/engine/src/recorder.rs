@@ -17,7 +17,7 @@ use loadstone_load::{Status, StepId};
 
 use crate::client::Wait;
 use crate::clock::elapsed_ns;
-use crate::sink::{Sink, Times, YcsbTape};
+use crate::sink::{Sink, Times, YcsbMeasurements};
 use flight::{Flight, Unfinished};
 use reader::Additions;
 
@@ -153,7 +153,7 @@ pub struct Recorder {
     /// Waits; with a rate only.
     pub waits: Option<Waits>,
     /// What YCSB's formats need to be exact.
-    pub ycsb: Vec<YcsbTape>,
+    pub ycsb: Vec<YcsbMeasurements>,
     /// One for each client.
     pub flights: Box<[Flight]>,
     deadline_ns: u64,
@@ -206,7 +206,7 @@ impl Recorder {
             ycsb: shape
                 .sinks
                 .iter()
-                .filter_map(|sink| YcsbTape::new(sink, shape.steps, shape.open, shape.to_unix_ns))
+                .filter_map(|sink| YcsbMeasurements::new(sink, shape.steps, shape.open, shape.to_unix_ns))
                 .collect(),
             flights: (0..clients).map(|_| Flight::default()).collect(),
             deadline_ns: shape.deadline_ns,
@@ -256,8 +256,8 @@ impl Recorder {
     #[inline]
     pub fn step(&self, step: Step) {
         let Step { id, status, times, generator_ns, interval } = step;
-        for tape in &self.ycsb {
-            tape.record(id, status, times);
+        for measurements in &self.ycsb {
+            measurements.record(id, status, times);
         }
         let service = elapsed_ns(times.sent, times.done);
         let response = times.done.saturating_sub(times.due);
@@ -282,8 +282,8 @@ impl Recorder {
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
         add(&self.retried, 1);
-        for tape in &self.ycsb {
-            tape.record(id, status, times);
+        for measurements in &self.ycsb {
+            measurements.record(id, status, times);
         }
     }
 

@@ -47,7 +47,7 @@ pub enum Sink {
 /// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, with a rate, by response time
 /// (its *intended* interval).
 #[derive(Debug)]
-pub struct YcsbTape {
+pub struct YcsbMeasurements {
     /// done − sent.
     pub op: YcsbTable,
     /// done − due; with a rate only.
@@ -68,8 +68,8 @@ pub enum YcsbTable {
     Raw(Table<Raw>),
 }
 
-impl YcsbTape {
-    /// A tape for a sink of YCSB's; `None` for ours.
+impl YcsbMeasurements {
+    /// Measurements for a sink of YCSB's; `None` for ours.
     pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
         let op = YcsbTable::new(sink, steps)?;
         let intended = if open { YcsbTable::new(sink, steps) } else { None };

@@ -108,7 +108,7 @@ pub struct StoreSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DurabilitySpec {
-    /// Nothing is promised.
+    /// Nothing is guaranteed.
     None,
     /// The end of the process.
     #[default]

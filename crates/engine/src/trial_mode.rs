@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use crate::borders::NEVER;
 use crate::control::{Control, End};
+use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
-use crate::notes;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::recorder::Waits;
 use crate::recorder::reader::{Additions, Totals};
@@ -134,16 +134,16 @@ impl Drop for EventPrinter {
 
 impl Observer for EventPrinter {
     fn ready(&mut self, opened: &Opened<'_>) {
-        let promise = opened.promise;
+        let guarantee = opened.guarantee;
         self.steps = opened.steps;
         self.print(&Event::Ready(Ready {
             events: 2,
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             store: opened.spec.store.name.clone(),
-            durability: promise.durability.name().to_owned(),
-            how: promise.how.clone(),
-            facts: promise.facts.iter().cloned().collect(),
+            durability: guarantee.durability.name().to_owned(),
+            how: guarantee.how.clone(),
+            facts: guarantee.facts.iter().cloned().collect(),
             clients: opened.clients,
             driver_ns: opened.driver_ns,
             connect_seconds: opened.connect.as_secs_f64(),
@@ -178,7 +178,7 @@ impl Observer for EventPrinter {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        for note in notes::of(closed) {
+        for note in diagnostics::notes(closed) {
             self.print(&Event::Note(note));
         }
         let summary = summary(closed, self.steps);

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::deal::{self, Deal};
 use crate::java;
 use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+use crate::kind_sequence::{KindSequence, Position};
 use crate::ledger::Writes;
 pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
@@ -231,7 +231,7 @@ impl RecordWorkload for CoreLoad {
 #[derive(Debug)]
 pub struct CoreRun {
     shape: Shape,
-    deal: Deal,
+    kinds: KindSequence,
     chooser: Chooser,
     scan_length: Lengths,
 }
@@ -242,40 +242,40 @@ impl CoreRun {
         let mix = spec.mix;
         let weights = mix.weights();
         let counted: &[Kind] = if spec.versions { &writes::KINDS } else { &[Kind::Insert, Kind::Delete] };
-        let deal = Deal::new(seed, &weights, counted)?;
+        let kinds = KindSequence::new(seed, &weights, counted)?;
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);
         let range = Range { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };
         let chooser = Chooser::new(&spec.keys, range, spec.records);
         let scan_length = Lengths::new(&spec.scan_length);
-        Some(Self { shape: Shape::new(spec, seed, Phase::Run), deal, chooser, scan_length })
+        Some(Self { shape: Shape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
     }
 
     /// The records that surely exist when the operation at a place is sent: those loaded, plus the inserts before it
     /// less the lag, less the records deleted from the low end (with the same lag ahead).
     #[inline]
-    fn existing(&self, at: deal::Place) -> Existing {
+    fn existing(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
-        let inserted = self.deal.before_at(Kind::Insert, at).saturating_sub(spec.insert_lag);
+        let inserted = self.kinds.before_at(Kind::Insert, at).saturating_sub(spec.insert_lag);
         let last = (spec.records + inserted).saturating_sub(1);
-        if !self.deal.deals(Kind::Delete) {
+        if !self.kinds.includes(Kind::Delete) {
             return Existing { first: spec.insert_start.min(last), last };
         }
-        let deleted = self.deal.before_at(Kind::Delete, at) + spec.insert_lag;
+        let deleted = self.kinds.before_at(Kind::Delete, at) + spec.insert_lag;
         Existing { first: (spec.insert_start + deleted).min(last), last }
     }
 
     #[inline]
-    fn choose(&self, index: u64, at: deal::Place, draws: &mut Draws) -> u64 {
-        let turn = index - self.deal.before_at(Kind::Insert, at);
+    fn choose(&self, index: u64, at: Position, draws: &mut Draws) -> u64 {
+        let turn = index - self.kinds.before_at(Kind::Insert, at);
         self.chooser.choose(turn, self.existing(at), draws)
     }
 
     #[inline]
-    fn record(&self, kind: Kind, index: u64, at: deal::Place, draws: &mut Draws) -> u64 {
+    fn record(&self, kind: Kind, index: u64, at: Position, draws: &mut Draws) -> u64 {
         match kind {
-            Kind::Insert => self.shape.spec.records + self.deal.before_at(Kind::Insert, at),
-            Kind::Delete => self.shape.spec.insert_start + self.deal.before_at(Kind::Delete, at),
+            Kind::Insert => self.shape.spec.records + self.kinds.before_at(Kind::Insert, at),
+            Kind::Delete => self.shape.spec.insert_start + self.kinds.before_at(Kind::Delete, at),
             _ => self.choose(index, at, draws),
         }
     }
@@ -299,8 +299,8 @@ impl Workload for CoreRun {
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
-        let at = self.deal.place_near(index, &mut operation.dealt);
-        let kind = self.deal.kind_at(at);
+        let at = self.kinds.position_near(index, &mut operation.cursor);
+        let kind = self.kinds.kind_at(at);
         operation.index = index;
         operation.kind = kind;
         let mut draws = self.shape.keys.at(index);
@@ -325,7 +325,7 @@ impl Workload for CoreRun {
     }
 
     fn step_of(&self, index: u64) -> StepId {
-        self.deal.kind(index).step()
+        self.kinds.kind(index).step()
     }
 
     fn operations(&self) -> Option<u64> {
@@ -333,7 +333,7 @@ impl Workload for CoreRun {
     }
 
     fn any_order(&self) -> bool {
-        !self.deal.deals(Kind::Insert) && !self.deal.deals(Kind::Delete)
+        !self.kinds.includes(Kind::Insert) && !self.kinds.includes(Kind::Delete)
     }
 }
 
@@ -388,11 +388,11 @@ impl RecordWorkload for CoreRun {
     }
 
     fn insert_number(&self, record: u64) -> Option<u64> {
-        record.checked_sub(self.shape.spec.records).filter(|_| self.deal.deals(Kind::Insert))
+        record.checked_sub(self.shape.spec.records).filter(|_| self.kinds.includes(Kind::Insert))
     }
 
     fn index_of_insert(&self, number: u64) -> Option<u64> {
-        self.deal.index_of(Kind::Insert, number)
+        self.kinds.index_of(Kind::Insert, number)
     }
 
     #[inline]
@@ -401,7 +401,7 @@ impl RecordWorkload for CoreRun {
     }
 
     fn index_of_delete(&self, record: u64) -> Option<u64> {
-        self.deal.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
+        self.kinds.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
     }
 }
 

@@ -10,7 +10,7 @@
 #[repr(u64)]
 pub enum Purpose {
     /// Which kind of operation stands at a place of the deck.
-    Deal = 0x6465_616c,
+    KindSequence = 0x6465_616c,
     /// Which record an operation touches, and how many a scan reads.
     Key = 0x6b65_7973,
     /// Value bytes and field choice.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::about::{About, setting};
-use loadstone_stores::{Drive, Durability, Options, Promise, Rows, Session, Store, StoreError};
+use loadstone_stores::{Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
@@ -55,8 +55,8 @@ impl Store for Memcached {
         Ok(Self { address })
     }
 
-    fn promise(&self) -> Promise {
-        Promise::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
     }
 
     // Called on the executor that will use the session. It connects when it is told to.

@@ -16,9 +16,9 @@ use loadstone_load::Status;
 use crate::about::{About, directory, setting};
 use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
 /// The version of fjall.
 pub const VERSION: &str = "3.1.13";
@@ -132,13 +132,13 @@ impl KeyValue for FjallEngine {
         Ok(Self { database, table, durability: options.durability, space: Space::of(&directory), directory })
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let how = match self.durability {
             Durability::None => "journal, written when its buffer of 8 KiB is full",
             Durability::Os => "journal, written at each write, not synced",
             Durability::Device => "journal, synced at each write",
         };
-        Promise::new(self.durability, how)
+        Guarantee::new(self.durability, how)
             .fact("version", VERSION)
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.database.cache_capacity().to_string())

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::jvm::session::JvmSession;
 use crate::jvm::{Hosted, class_path, told};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::session::{Collections, Drive, Store};
 
 /// HBase's own names of durability.
@@ -85,14 +85,14 @@ impl Store for HBase {
         let hosted =
             Hosted::open(&options, "hbase", class_path, &[("durability", level)])?.map_err(|words| refusal(&words))?;
         let facts = hosted.facts()?;
-        let (durability, how) = promised(level, &facts, buffered);
+        let (durability, how) = guaranteed(level, &facts, buffered);
         Ok(Self { hosted, durability, how, facts })
     }
 
-    fn promise(&self) -> Promise {
-        let mut promise = Promise::new(self.durability, &self.how);
-        promise.facts.clone_from(&self.facts);
-        promise
+    fn guarantee(&self) -> Guarantee {
+        let mut guarantee = Guarantee::new(self.durability, &self.how);
+        guarantee.facts.clone_from(&self.facts);
+        guarantee
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
@@ -138,8 +138,8 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
     }
 }
 
-/// What a level promises; the table's own counts where a write says nothing.
-fn promised(level: &str, facts: &[(String, String)], buffered: bool) -> (Durability, String) {
+/// What a level guarantees; the table's own counts where a write says nothing.
+fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> (Durability, String) {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
     let (durability, how) = match effective {
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn what_is_promised_is_never_more_than_the_table_does() {
         let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
-        assert_eq!(promised("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
-        assert_eq!(promised("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);
-        assert_eq!(promised("FSYNC_WAL", &table("SKIP_WAL"), false).0, Durability::Device);
-        assert_eq!(promised("FSYNC_WAL", &table("SKIP_WAL"), true).0, Durability::None);
+        assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
+        assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);
+        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), false).0, Durability::Device);
+        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), true).0, Durability::None);
     }
 }

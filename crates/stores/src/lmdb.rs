@@ -22,9 +22,9 @@ use loadstone_load::Status;
 use crate::about::{About, directory, setting};
 use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
 /// The version of the crate that brings LMDB.
 pub const HEED: &str = "0.22.1";
@@ -210,15 +210,15 @@ impl KeyValue for LmdbEngine {
         Ok(Self { env, table, durability: options.durability, directory, space, map_size, blocks })
     }
 
-    fn promise(&self) -> Promise {
-        // What LMDB calls asynchronous still survives the process: there is no weaker level to promise.
+    fn guarantee(&self) -> Guarantee {
+        // What LMDB calls asynchronous still survives the process: there is no weaker level to guarantee.
         let (durability, how) = match self.durability {
             Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
             Durability::Os => (Durability::Os, "pages written at each commit, not synced"),
             Durability::Device => (Durability::Device, "pages written and synced at each commit"),
         };
         let lmdb = ::heed::lmdb_version();
-        Promise::new(durability, how)
+        Guarantee::new(durability, how)
             .fact("version", format!("{}.{}.{} (heed {HEED})", lmdb.major, lmdb.minor, lmdb.patch))
             .fact("directory", self.directory.display().to_string())
             // All its memory is the kernel's page cache.

@@ -16,9 +16,9 @@ use ::redb::{BackendError, Builder, Database, Error, ReadableDatabase, StorageBa
 use crate::about::{About, directory, setting};
 use crate::embedded::{Engine, Space};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
 /// The version of redb.
 pub const VERSION: &str = "4.5.0";
@@ -189,13 +189,13 @@ impl KeyValue for RedbEngine {
         Ok(engine)
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let how = match self.durability {
             Durability::None => "commits kept in memory until the store settles or closes",
             Durability::Os => "pages written at each commit, not synced",
             Durability::Device => "pages written and synced at each commit",
         };
-        Promise::new(self.durability, how)
+        Guarantee::new(self.durability, how)
             .fact("version", VERSION)
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.cache_bytes.to_string())

@@ -6,8 +6,8 @@ use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::promise::Promise;
 
 /// Who drives a store's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// Opens it. Called once per trial.
     fn open(options: &Options) -> Result<Self, StoreError>;
 
-    /// What it promises.
-    fn promise(&self) -> Promise;
+    /// What it guarantees.
+    fn guarantee(&self) -> Guarantee;
 
     /// A session, made on the thread that will use it (on an executor: within its runtime). It connects when it is told
     /// to.

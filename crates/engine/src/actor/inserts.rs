@@ -9,7 +9,7 @@ use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::{Kind, Row, Status};
 use loadstone_stores::Session;
 
-use super::notes::state;
+use super::ledger_writer::state;
 use super::{Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 

@@ -4,8 +4,8 @@
 //! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
 
 pub mod inserts;
+mod ledger_writer;
 pub mod misses;
-mod notes;
 pub mod records;
 pub mod series;
 

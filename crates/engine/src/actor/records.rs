@@ -5,7 +5,7 @@ use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId
 use loadstone_stores::{Rows, Session};
 
 use super::inserts::{Inserted, insert};
-use super::notes::{Notes, state};
+use super::ledger_writer::{LedgerWriter, state};
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
@@ -16,20 +16,20 @@ pub struct Records<'a, S, W> {
     session: &'a mut S,
     row: Row,
     rows: Rows,
-    notes: Option<Notes<'a>>,
+    writer: Option<LedgerWriter<'a>>,
 }
 
 impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// A client with this session.
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
-        let notes = task.ledger.as_ref().map(|ledger| Notes { ledger, pen: ledger.pen(worker) });
-        Self { task, session, row: Row::default(), rows: Rows::default(), notes }
+        let writer = task.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
+        Self { task, session, row: Row::default(), rows: Rows::default(), writer }
     }
 
     /// Notes how the session's last operation ended, if it was a write.
     #[inline]
     fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
-        if self.notes.is_some() {
+        if self.writer.is_some() {
             self.note_as(state(self.session, status), index, status, watch, times);
         }
     }
@@ -44,10 +44,10 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         watch: &Stopwatch<'_, T>,
         (sent, done): (u64, u64),
     ) {
-        if let Some(notes) = &self.notes
+        if let Some(writer) = &self.writer
             && let Some(number) = self.task.workload.write_number(index)
         {
-            notes.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
+            writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
         }
     }
 
@@ -177,7 +177,7 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
                 (status, self.rows.len() as u64, 0)
             }
             Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
-            // Not dealt: they are steps, not operations.
+            // Not in any mix: they are steps, not operations.
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();

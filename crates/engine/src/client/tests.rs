@@ -23,10 +23,10 @@ use crate::allocations;
 use crate::borders::{Ending, NEVER, window};
 use crate::clock::{Clock, ThreadTimer};
 use crate::control::End;
+use crate::diagnostics;
 use crate::event::{Carried, Note, Unsettled};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
-use crate::notes;
 use crate::observer::{Censored, Closed, Moment};
 use crate::pulse::Pulse;
 use crate::recorder::Shape;
@@ -34,7 +34,7 @@ use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::scheduler::Scheduler;
 use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
-use crate::workers::block_on;
+use crate::worker_threads::block_on;
 use crate::workload::RecordsOf;
 
 const MS: u64 = 1_000_000;
@@ -193,8 +193,8 @@ fn run_in<W: RecordWorkload + 'static>(
         .iter_mut()
         .zip(&recorders)
         .map(|(session, recorder)| {
-            let place = Place { recorder, client: 0, worker: 0, pulse: &pulse };
-            Box::pin(drive(&task, &borders, &clock, session, place)) as crate::simulation::Client<'_>
+            let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
+            Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
         })
         .collect();
     // As the conductor does.
@@ -264,7 +264,7 @@ impl<W> Simulated<W> {
             totals: self.totals(),
             operations: None,
         };
-        let notes: Vec<Note> = notes::of(&Closed {
+        let notes: Vec<Note> = diagnostics::notes(&Closed {
             moment,
             end: End::Done,
             start_unix_ns: 0,

@@ -1,4 +1,4 @@
-//! The YCSB door: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
+//! The YCSB front end: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
 
 mod args;
 mod bindings;
@@ -14,7 +14,6 @@ mod measure;
 mod number;
 mod printer;
 mod properties;
-mod props;
 mod rate;
 mod report;
 mod shell;
@@ -27,7 +26,7 @@ use std::sync::mpsc::Receiver;
 use args::{Args, Command, USAGE};
 use export::Export;
 use printer::Printer;
-use props::Props;
+use properties::Properties;
 
 use crate::control::Control;
 use crate::dispatch;
@@ -41,13 +40,13 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
         return Ok(if words.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(words)?;
-    let mut props = Props::gather(&args)?;
+    let mut properties = Properties::gather(&args)?;
     if args.command == Command::Shell {
         // The shell does what is typed; how many records there are does not matter.
-        props.default_to("recordcount", "1");
-        props.default_to("operationcount", "1");
+        properties.default_to("recordcount", "1");
+        properties.default_to("operationcount", "1");
     }
-    let translated = translate::translate(&args, &props)?;
+    let translated = translate::translate(&args, &properties)?;
     for warning in &translated.warnings {
         err(&format!("warning: {warning}\n"));
     }

@@ -13,9 +13,9 @@ use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use crate::clock::unix_ns;
 use crate::control::End;
+use crate::diagnostics;
 use crate::error::EngineError;
 use crate::failures::Failures;
-use crate::notes;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
 use crate::recorder::reader::Totals;
@@ -178,19 +178,19 @@ fn shown(words: &[String]) -> String {
 
 impl Observer for Printer<'_> {
     fn ready(&mut self, opened: &Opened<'_>) {
-        let promise = opened.promise;
+        let guarantee = opened.guarantee;
         let mut line = format!("Store: {}", opened.spec.store.name);
-        for (name, value) in &promise.facts {
+        for (name, value) in &guarantee.facts {
             let _ = write!(line, ", {name} {value}");
         }
         err(&format!("{line}\n"));
         let asked = loadstone_stores::Durability::from(opened.spec.store.durability);
-        let other = match promise.durability.cmp(&asked) {
+        let other = match guarantee.durability.cmp(&asked) {
             std::cmp::Ordering::Equal => String::new(),
             std::cmp::Ordering::Greater => format!(" (asked for {}: this store has nothing between)", asked.name()),
             std::cmp::Ordering::Less => format!(" (asked for {}: the server is not set up for it)", asked.name()),
         };
-        err(&format!("Writes survive: {}{other}: {}\n", survives(promise.durability), promise.how));
+        err(&format!("Writes survive: {}{other}: {}\n", survives(guarantee.durability), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
         err("Starting test.\n");
     }
@@ -228,7 +228,7 @@ impl Observer for Printer<'_> {
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
         self.trouble = self.export.report(&text).err().or(self.trouble.take());
-        for note in notes::of(closed) {
+        for note in diagnostics::notes(closed) {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }

@@ -117,7 +117,7 @@ impl Poisson {
         let chunk = self.sums.chunk(block / CHUNK, |block| self.length(block));
         let at = (block % CHUNK) as usize;
         let from = at.checked_sub(1).map_or(0, |last| chunk.sums[last]);
-        let pattern = Draws::at(!self.seed, block, Purpose::Deal).below(PATTERNS) * BLOCK;
+        let pattern = Draws::at(!self.seed, block, Purpose::KindSequence).below(PATTERNS) * BLOCK;
         Block { before: chunk.before + u128::from(from), length: chunk.sums[at] - from, pattern }
     }
 

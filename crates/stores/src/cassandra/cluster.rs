@@ -1,4 +1,4 @@
-//! What there is to know of a cluster before the first operation: its nodes, the table, what it promises.
+//! What there is to know of a cluster before the first operation: its nodes, the table, what it guarantees.
 
 use std::net::{IpAddr, SocketAddr};
 

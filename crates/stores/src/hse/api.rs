@@ -88,7 +88,7 @@ impl Api {
         // named.
         let library = unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_LOCAL) }?;
         let api = Self::resolve(&library)?;
-        // It stays for as long as the process: nothing promises that no thread of HSE's is still on its way out when
+        // It stays for as long as the process: nothing guarantees that no thread of HSE's is still on its way out when
         // hse_fini returns, and unmapping the code below one is a crash.
         std::mem::forget(library);
         Ok(api)

@@ -28,9 +28,9 @@ use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use api::{Api, Fault, Ptr};
 use kvdb::{Kvdb, cannot};
 use settings::Settings;
@@ -62,7 +62,7 @@ pub struct HseEngine {
     /// `hse_kvdb_sync` may wait for ever, because the thread that would answer has ended (`wal_sync_notifier`).
     broken: OnceLock<Fault>,
     home: PathBuf,
-    promise: Promise,
+    guarantee: Guarantee,
 }
 
 // SAFETY: hse.h calls put, get, delete, cursor_create and sync thread safe; a cursor stays on its thread; create, open
@@ -225,7 +225,7 @@ impl KeyValue for HseEngine {
         let kvdb = Kvdb::open(subsystem, &settings, &home)?;
         let opening = start.elapsed();
         let kvs = kvdb.table(&settings, options, &home)?;
-        let promise = facts::promise(&kvdb, kvs, options, &settings, &home, opening);
+        let guarantee = facts::guarantee(&kvdb, kvs, options, &settings, &home, opening);
         Ok(Self {
             api,
             kvs,
@@ -233,12 +233,12 @@ impl KeyValue for HseEngine {
             sync: options.durability != Durability::None,
             broken: OnceLock::new(),
             home,
-            promise,
+            guarantee,
         })
     }
 
-    fn promise(&self) -> Promise {
-        self.promise.clone()
+    fn guarantee(&self) -> Guarantee {
+        self.guarantee.clone()
     }
 
     #[inline]

@@ -27,7 +27,7 @@ pub extern "C" fn hook(status: i32) {
 
 const HINT: &str = "a binding must throw an exception where it cannot go on; see what it printed above";
 
-/// Whether the JVM has ended, without a promise to look again.
+/// Whether the JVM has ended, without a guarantee to look again.
 pub fn has_ended() -> bool {
     ENDED.load(Ordering::Relaxed) != 0
 }

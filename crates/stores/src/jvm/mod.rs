@@ -20,8 +20,8 @@ use jni_sys::jobject;
 use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::session::{Collections, Drive, Store};
 use machine::Machine;
 use session::JvmSession;
@@ -152,11 +152,11 @@ impl Store for Jvm {
         Ok(Self { hosted, class: class.to_owned() })
     }
 
-    fn promise(&self) -> Promise {
-        let mut promise = Promise::new(Durability::None, "whatever the binding does: nothing is known of it")
+    fn guarantee(&self) -> Guarantee {
+        let mut guarantee = Guarantee::new(Durability::None, "whatever the binding does: nothing is known of it")
             .fact("binding", &self.class);
-        promise.facts.extend(self.hosted.facts().unwrap_or_default());
-        promise
+        guarantee.facts.extend(self.hosted.facts().unwrap_or_default());
+        guarantee
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {

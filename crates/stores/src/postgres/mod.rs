@@ -19,8 +19,8 @@ use settings::Settings;
 
 use crate::about::{About, secret, setting};
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::remote::asking;
 use crate::session::{Drive, Store};
 
@@ -97,11 +97,11 @@ impl<const JSON: bool> Store for Sql<JSON> {
         Ok(Self { plan: Arc::new(Plan { settings, told }), clients: options.clients })
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let Plan { settings, told } = &*self.plan;
         let (durability, how) = told.durability();
         let limit = |limit: std::time::Duration| limit.as_millis().to_string();
-        Promise::new(durability, how)
+        Guarantee::new(durability, how)
             .fact("version", format!("PostgreSQL {}", told.setting("server_version")))
             .fact("address", settings.server.to_string())
             .fact("client", LIBRARY)

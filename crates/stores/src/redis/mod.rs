@@ -19,8 +19,8 @@ use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::remote::asking;
 use crate::session::{Drive, Store};
 
@@ -65,10 +65,10 @@ impl Store for Redis {
         Ok(Self { settings: Arc::new(settings), told, clients: options.clients })
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let (durability, how) = self.told.durability();
         let setting = |name: &str| self.told.get(name).unwrap_or("unknown").to_owned();
-        Promise::new(durability, how)
+        Guarantee::new(durability, how)
             .fact("version", self.told.version())
             .fact("address", self.settings.server.to_string())
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", RESP 2"))

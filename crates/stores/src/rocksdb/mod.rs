@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use crate::about::{About, directory, setting};
 use crate::embedded::Engine;
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use api::{Api, Ptr, c_text};
 pub use library::{NEWEST, YCSB};
 use settings::Settings;
@@ -195,13 +195,13 @@ impl KeyValue for RocksDbEngine {
         Ok(engine)
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let how = match self.durability {
             Durability::None => "no write-ahead log",
             Durability::Os => "write-ahead log, not synced",
             Durability::Device => "write-ahead log, synced at each write",
         };
-        Promise::new(self.durability, how)
+        Guarantee::new(self.durability, how)
             .fact("version", self.version.as_str())
             .fact("directory", self.directory.display().to_string())
             // Versions before 5.17 do not tell.

@@ -88,7 +88,7 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         let (status, found) = session.list(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "what is left is whole");
         // What it says it kept, it must have kept: LMDB keeps more than `none` asks for, and says so.
-        if store.promise().durability > Durability::None {
+        if store.guarantee().durability > Durability::None {
             assert!(found.len() >= acknowledged);
             for n in 0..acknowledged {
                 let read = session.get(&key(n), Wanted::All);

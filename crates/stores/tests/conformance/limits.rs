@@ -121,7 +121,7 @@ fn a_run_with_a_misspelt_table_is_refused() {
 fn caches_are_as_large_as_asked() {
     let cached = |facts: Vec<(String, String)>| facts.into_iter().find(|(name, _)| name == "cache_bytes").unwrap().1;
     let place = with(FJALL.place(), "fjall.cachesize", "3M");
-    assert_eq!(cached(open::<FjallEngine>(&place.options).promise().facts), "3145728");
+    assert_eq!(cached(open::<FjallEngine>(&place.options).guarantee().facts), "3145728");
     let place = with(REDB.place(), "redb.cachesize", "3M");
-    assert_eq!(cached(open::<RedbEngine>(&place.options).promise().facts), "3145728");
+    assert_eq!(cached(open::<RedbEngine>(&place.options).guarantee().facts), "3145728");
 }

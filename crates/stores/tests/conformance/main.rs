@@ -69,7 +69,7 @@ conformance! {
     hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 
-/// The versions that promises print are written by hand; a dependency that moves on must not leave them behind.
+/// The versions that guarantees print are written by hand; a dependency that moves on must not leave them behind.
 #[test]
 fn versions_are_those_of_the_lock_file() {
     let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();

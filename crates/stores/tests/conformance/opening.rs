@@ -145,13 +145,13 @@ pub fn the_promise_is_no_weaker_than_asked<K: KeyValue>(subject: &Subject) {
         let mut place = subject.place();
         place.options.durability = durability;
         let store = open::<K>(&place.options);
-        let promise = store.promise();
-        assert!(promise.durability >= durability, "{promise:?}");
-        assert!(!promise.how.is_empty());
-        let fact = |name: &str| promise.facts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        let guarantee = store.guarantee();
+        assert!(guarantee.durability >= durability, "{guarantee:?}");
+        assert!(!guarantee.how.is_empty());
+        let fact = |name: &str| guarantee.facts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
         assert_eq!(fact("directory"), Some(&*subject.directory(&place.options).display().to_string()));
         for name in ["version", "cache_bytes", "compression"] {
-            assert!(!fact(name).unwrap_or_default().is_empty(), "{name}: {promise:?}");
+            assert!(!fact(name).unwrap_or_default().is_empty(), "{name}: {guarantee:?}");
         }
         store.close().expect("a clean close");
     }

@@ -206,7 +206,7 @@ fn clients_work_side_by_side() {
 
 #[test]
 fn only_with_durability_each_write_is_synced() {
-    for (asked, promised, how, syncs) in [
+    for (asked, guaranteed, how, syncs) in [
         (Durability::None, Durability::None, "journal written within 100 ms, not waited for", false),
         (
             Durability::Os,
@@ -218,7 +218,7 @@ fn only_with_durability_each_write_is_synced() {
     ] {
         let bench = Bench::new().lasting(asked);
         let store = bench.open();
-        assert_eq!((store.promise().durability, store.promise().how.as_str()), (promised, how));
+        assert_eq!((store.guarantee().durability, store.guarantee().how.as_str()), (guaranteed, how));
         let mut session = store.session().unwrap();
         let mut read = Row::default();
         now(session.insert(b"user1", &row(&[("field0", b"a")])));
@@ -288,7 +288,7 @@ fn many_records_come_back() {
              settle {settled_s:.2} s, close {closed_s:.2} s, open {opened_s:.2} s, {gets_again_per_s:.0} gets/s",
             durability.name(),
         );
-        println!("{:?}", store.promise());
+        println!("{:?}", store.guarantee());
         store.close().unwrap();
     }
 }

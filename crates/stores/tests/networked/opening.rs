@@ -7,9 +7,9 @@ use crate::subject::{Subject, Sync, row};
 
 pub fn the_promise_says_what_it_is<S: Store>(subject: &Subject, case: &str) {
     let opened = subject.open::<S>(case);
-    let promise = opened.store.promise();
-    assert!(!promise.how.is_empty());
-    assert!(promise.facts.iter().any(|(name, value)| name == "version" && !value.is_empty()), "{promise:?}");
+    let guarantee = opened.store.guarantee();
+    assert!(!guarantee.how.is_empty());
+    assert!(guarantee.facts.iter().any(|(name, value)| name == "version" && !value.is_empty()), "{guarantee:?}");
     assert!(opened.store.networked());
     opened.store.settle().expect("it settles");
     opened.close();

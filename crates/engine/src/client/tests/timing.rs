@@ -167,7 +167,7 @@ fn a_backlog_of_the_warm_up_is_told_and_adds_nothing_to_throughput() {
 /// Everything that was due is exactly one of answered, failed and censored; latencies equal brute force.
 #[test]
 fn everything_due_is_answered_failed_or_censored_in_any_trial() {
-    let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::Deal);
+    let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
     for case in 0..300 {
         let per_second = 20.0 + draws.below(2_000) as f64;
         let pace = rate(per_second);
@@ -239,8 +239,8 @@ fn the_loop_does_not_allocate_per_operation() {
             let recorder = Recorder::new(&shape, 1);
             let before = allocations::on_this_thread();
             let pulse = Pulse::new("conductor".to_owned(), 0);
-            let place = Place { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
-            block_on(drive(&task, &borders, &ThreadTimer::default(), &mut NullSession, place));
+            let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
+            block_on(drive(&task, &borders, &ThreadTimer::default(), &mut NullSession, context));
             allocations::on_this_thread() - before
         };
         let (few, many) = (count(1_000), count(100_000));

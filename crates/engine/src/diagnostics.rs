@@ -19,7 +19,7 @@ const CARRIED_SHARE: f64 = 0.1;
 const HELD_SHARE: f64 = 0.05;
 
 /// The notes of a trial.
-pub fn of(closed: &Closed<'_>) -> Vec<Note> {
+pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(generator_limited(closed));
     notes.extend(client_limited(closed));

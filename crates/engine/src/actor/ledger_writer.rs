@@ -8,14 +8,14 @@ use crate::mapping::Mapping;
 
 /// One client's way to the ledger.
 #[derive(Debug)]
-pub struct Notes<'a> {
+pub struct LedgerWriter<'a> {
     /// The ledger.
     pub ledger: &'a Ledger<Mapping>,
     /// The pen of the client's worker.
     pub pen: Pen<'a>,
 }
 
-impl Notes<'_> {
+impl LedgerWriter<'_> {
     /// Notes the write of this number after its last attempt; it was claimed no earlier than `ready_ns`.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {

@@ -10,7 +10,7 @@ use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
-use loadstone_stores::{About, Durability, Options, Promise, Rows, Session};
+use loadstone_stores::{About, Durability, Guarantee, Options, Rows, Session};
 
 use super::*;
 use crate::control::End;
@@ -37,8 +37,8 @@ impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
     fn open(options: &Options) -> Result<Self, StoreError> {
         Ok(Self(options.table.clone()))
     }
-    fn promise(&self) -> Promise {
-        Promise::new(Durability::None, "hashes")
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "hashes")
     }
     fn session(&self) -> Result<HashingSession, StoreError> {
         Ok(HashingSession(self.0.clone()))
@@ -175,8 +175,8 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
     fn open(_: &Options) -> Result<Self, StoreError> {
         Ok(Self)
     }
-    fn promise(&self) -> Promise {
-        Promise::new(Durability::None, "breaks")
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "breaks")
     }
     fn session(&self) -> Result<BrokenSession, StoreError> {
         Ok(BrokenSession { hangs: HANGS })
