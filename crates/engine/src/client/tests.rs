@@ -24,7 +24,7 @@ use crate::borders::{Ending, NEVER, window};
 use crate::clock::{Clock, ThreadTimer};
 use crate::control::End;
 use crate::diagnostics;
-use crate::event::{Carried, Note, Unsettled};
+use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::observer::{Censored, Closed, Moment};
@@ -264,7 +264,8 @@ impl<W> Simulated<W> {
             totals: self.totals(),
             operations: None,
         };
-        let notes: Vec<Note> = diagnostics::notes(&Closed {
+        let all = self.all();
+        let closed = Closed {
             moment,
             end: End::Done,
             start_unix_ns: 0,
@@ -273,7 +274,7 @@ impl<W> Simulated<W> {
             censored: Censored::default(),
             carried: Carried::default(),
             unsettled: Unsettled::default(),
-            latencies: &self.all(),
+            latencies: &all,
             cpu_ns: [0, 0],
             device_bytes: [0, 0],
             threads: Vec::new(),
@@ -283,7 +284,9 @@ impl<W> Simulated<W> {
             embedded: true,
             collections: Vec::new(),
             open: true,
-        });
+        };
+        let mut notes = diagnostics::notes(&closed);
+        notes.extend(diagnostics::generator_limited(&closed));
         notes.iter().any(|note| note.name == name)
     }
 }

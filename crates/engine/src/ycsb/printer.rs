@@ -228,7 +228,7 @@ impl Observer for Printer<'_> {
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
         self.trouble = self.export.report(&text).err().or(self.trouble.take());
-        for note in diagnostics::notes(closed) {
+        for note in diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed)) {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }
