@@ -14,7 +14,7 @@ use ::fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch,
 use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Engine, Space};
+use crate::embedded::{Cause, Engine, Space};
 use crate::error::{Failure, StoreError};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
@@ -52,7 +52,7 @@ impl fmt::Debug for FjallEngine {
 }
 
 /// fjall shows its errors as Rust data; the innermost is the one that says what happened.
-fn words(error: &Error) -> String {
+fn message(error: &Error) -> String {
     match error {
         Error::Locked => return "it is locked".to_owned(),
         Error::Poisoned => return "fjall refuses writes since one of them failed".to_owned(),
@@ -67,6 +67,20 @@ fn words(error: &Error) -> String {
     inner.to_string()
 }
 
+/// What an error is due to: the operating system's error is the innermost.
+fn cause(error: &Error) -> Cause {
+    match error {
+        Error::Locked => return Cause::Locked,
+        Error::Poisoned => return Cause::Earlier,
+        _ => {}
+    }
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.downcast_ref().map_or(Cause::Other, Cause::of_io)
+}
+
 fn key_fits(key: &[u8]) -> Result<(), Failure> {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         let message = format!("fjall takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
@@ -77,7 +91,7 @@ fn key_fits(key: &[u8]) -> Result<(), Failure> {
 
 impl FjallEngine {
     fn failure(&self, error: &Error) -> Failure {
-        self.space.failure(words(error), matches!(error, Error::Poisoned))
+        self.space.failure(message(error), cause(error))
     }
 
     fn written(&self, key: &[u8], fill: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), Failure> {
@@ -119,7 +133,7 @@ impl KeyValue for FjallEngine {
         }
         let cache = options.get("fjall.cachesize").map(|_| options.bytes("fjall.cachesize", 0)).transpose()?;
         let directory = ENGINE.directory(options)?;
-        let failed = |error: Error| ENGINE.cannot_open(&directory, &words(&error));
+        let failed = |error: Error| ENGINE.cannot_open(&directory, &message(&error), cause(&error));
         let mut builder = Database::builder(&directory);
         if let Some(bytes) = cache {
             builder = builder.cache_size(bytes);

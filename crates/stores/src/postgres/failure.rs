@@ -5,7 +5,7 @@ use std::error::Error as _;
 use loadstone_load::Status;
 use tokio_postgres::error::{Severity, SqlState};
 
-use crate::error::Failure;
+use crate::error::{ConnectError, Failure};
 use crate::remote::Server;
 
 /// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
@@ -39,6 +39,19 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
         None => (Status::Error, false),
     };
     (Failure::new(status, format!("{words} ({server})")), usable)
+}
+
+/// Why a connection could not be made.
+pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
+    let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    match (error.code(), io) {
+        (Some(&SqlState::INVALID_CATALOG_NAME), _) => ConnectError::NoDatabase,
+        (Some(&SqlState::TOO_MANY_CONNECTIONS), _) => ConnectError::ClientsExhausted,
+        (_, Some(io)) => ConnectError::of(io),
+        // The library keeps the kinds of its errors to itself.
+        _ if words(error).contains("password missing") => ConnectError::NoPassword,
+        _ => ConnectError::Other,
+    }
 }
 
 /// Whether an error of this SQLSTATE that leaves the session alive says that a statement of its own transaction was rolled

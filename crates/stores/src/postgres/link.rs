@@ -6,7 +6,7 @@ use loadstone_load::Status;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, Statement};
 
-use super::failure::of_error;
+use super::failure::{connect_error, of_error};
 use super::layout::Verb;
 use super::settings::Settings;
 use crate::deadline::Deadline;
@@ -43,7 +43,7 @@ impl Link {
             Ok(Err(error)) => {
                 let (failure, _) = of_error(&error, server);
                 let message = format!("cannot connect to {server}: {}", failure.message);
-                Err(Failure { message, ..failure })
+                Err(Failure { message, ..failure }.connecting(connect_error(&error)))
             }
             Err(late) => Err(Failure::new(Status::Timeout, format!("cannot connect to {server}: {late}"))),
         }

@@ -10,7 +10,7 @@ use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
 use super::settings::Settings;
 use crate::deadline::Deadline;
-use crate::error::{Failure, StoreError};
+use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
@@ -133,13 +133,17 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
         Status::Timeout => {
             "is it paused or overloaded? postgres.timeout and postgres.connecttimeout are the limits, ms".into()
         }
-        _ if words.contains("3D000") => format!("make it with createdb, or name another in {}", layout.url()),
-        _ if words.contains("53300") => "raise the server's max_connections: each client has a connection".into(),
-        _ if words.contains("password missing") => format!("set {}", layout.credentials()),
-        _ => {
-            let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
-            connect_hint(words, &start)
-        }
+        _ => match failure.connect {
+            Some(ConnectError::NoDatabase) => format!("make it with createdb, or name another in {}", layout.url()),
+            Some(ConnectError::ClientsExhausted) => {
+                "raise the server's max_connections: each client has a connection".into()
+            }
+            Some(ConnectError::NoPassword) => format!("set {}", layout.credentials()),
+            _ => {
+                let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
+                connect_hint(failure, &start)
+            }
+        },
     };
     StoreError::failed(message).hint(hint)
 }

@@ -3,7 +3,7 @@
 use loadstone_load::Status;
 
 use super::reply::{Malformed, Reply};
-use crate::error::Failure;
+use crate::error::{ConnectError, Failure};
 
 /// The failure in an error reply. Redis's first word says which it is.
 pub fn of_error(words: &[u8]) -> Failure {
@@ -16,13 +16,30 @@ pub fn of_error(words: &[u8]) -> Failure {
             Status::ServiceUnavailable
         }
         "WRONGTYPE" => Status::UnexpectedState,
-        _ if text.contains("max number of clients") => Status::ServiceUnavailable,
+        _ if text.contains(CLIENTS_EXHAUSTED) => Status::ServiceUnavailable,
         _ if text.contains("wrong number of arguments") || text.contains("Protocol error") => Status::BadRequest,
         _ => Status::Error,
     };
-    let failure = Failure::new(status, format!("redis answers: {text}"));
+    let mut failure = Failure::new(status, format!("redis answers: {text}"));
+    if text.contains(CLIENTS_EXHAUSTED) {
+        failure = failure.connecting(ConnectError::ClientsExhausted);
+    }
     if is_refusal(&text) { failure.refusal() } else { failure }
 }
+
+/// The failure in an error reply to AUTH. Since 6.0 Redis has a code for a refused one; before, and where no password is set,
+/// only the sentence tells.
+pub fn of_refused_login(reply: &[u8]) -> Failure {
+    let failure = of_error(reply);
+    let text = String::from_utf8_lossy(reply);
+    if text.contains("password") || text.contains("AUTH") {
+        return Failure { status: Status::Forbidden, ..failure };
+    }
+    failure
+}
+
+/// What a server answers that has as many clients as it takes: under the code `ERR`, which most errors have.
+const CLIENTS_EXHAUSTED: &str = "max number of clients";
 
 /// Whether an error reply says that its command, one that writes, changed nothing.
 ///

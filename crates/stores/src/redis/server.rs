@@ -10,7 +10,7 @@ use super::reply::{Replies, Reply};
 use super::request::Request;
 use super::settings::Settings;
 use crate::deadline::Deadline;
-use crate::error::{Failure, StoreError};
+use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
@@ -143,11 +143,11 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
         Status::Forbidden if settings.credentials.is_empty() => "set redis.password".to_owned(),
         Status::Forbidden => "check redis.password, or redis.cusername and redis.cpassword".to_owned(),
         Status::Timeout => "is it paused or overloaded? redis.timeout sets the limit, ms".to_owned(),
-        _ if words.contains("max number of clients") => {
+        _ if failure.connect == Some(ConnectError::ClientsExhausted) => {
             "raise the server's maxclients (redis-cli CONFIG SET maxclients …) and its open-file limit".to_owned()
         }
         Status::UnexpectedState => "check redis.port: something else than Redis answers, or it wants TLS".to_owned(),
-        _ => connect_hint(words, "start it (loadstone systems up redis), or set redis.host and redis.port"),
+        _ => connect_hint(failure, "start it (loadstone systems up redis), or set redis.host and redis.port"),
     };
     StoreError::failed(message).hint(hint)
 }

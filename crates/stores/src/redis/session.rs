@@ -308,7 +308,7 @@ impl Session for RedisSession {
     }
 
     fn last_error(&mut self) -> Option<String> {
-        self.last.words()
+        self.last.message()
     }
 
     fn refused(&self, status: Status) -> bool {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::about::{About, directory, setting};
-use crate::embedded::Engine;
-use crate::error::{Failure, StoreError};
+use crate::embedded::{Cause, Engine};
+use crate::error::{FULL_DEVICE, Failure, StoreError};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -112,14 +112,24 @@ impl RocksDbEngine {
 
 const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
+/// What an error of RocksDB's is due to. Its C API has nothing but the text, which ends in the operating system's message.
+fn cause(text: &str) -> Cause {
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
+        return Cause::Forbidden;
+    }
+    if has(&["/LOCK: "]) {
+        return Cause::Locked;
+    }
+    if has(&FULL_DEVICE) { Cause::Full } else { Cause::Other }
+}
+
 fn cannot_open(directory: &Path, text: &str) -> StoreError {
     if text.contains("VersionEdit") || text.contains("unknown") {
         return StoreError::failed(format!("RocksDB cannot open {}: {text}", directory.display()))
             .hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
     }
-    // RocksDB speaks of a lock that is held as of a file that cannot be locked.
-    let words = if text.contains("lock") { format!("{text} (locked)") } else { text.to_owned() };
-    ENGINE.cannot_open(directory, &words)
+    ENGINE.cannot_open(directory, text, cause(text))
 }
 
 impl KeyValue for RocksDbEngine {
