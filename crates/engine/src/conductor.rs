@@ -15,7 +15,7 @@ use loadstone_stores::{Collections, Store};
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
-use crate::control::{Control, End};
+use crate::control::{Control, End, TrialFailure};
 use crate::ledger;
 use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::{Pulse, TICK_NS};
@@ -143,10 +143,12 @@ impl<'a, W: Work> Conductor<'a, W> {
             ledger.close(self.task.scheduler.claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
-        let end = match (self.task.scheduler.reason(), self.workers.panic(), end) {
-            (Some(reason), ..) => End::Failed(reason.to_owned()),
-            (None, Some(message), _) => End::Failed(format!("internal error: a client thread panicked: {message}")),
-            (None, None, end) => store.lost().map(End::Failed).or(end).unwrap_or(End::Done),
+        let end = match (self.task.scheduler.failure(), self.workers.panic(), end) {
+            (Some(failure), ..) => End::Failed(failure.clone()),
+            (None, Some(message), _) => End::Failed(TrialFailure::ClientPanicked(message.to_owned())),
+            (None, None, end) => {
+                store.lost().map(|why| End::Failed(TrialFailure::StoreLost(why))).or(end).unwrap_or(End::Done)
+            }
         };
         let ending = match &end {
             End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
@@ -219,12 +221,10 @@ impl<'a, W: Work> Conductor<'a, W> {
             Ok(Control::StartAt(unix)) => {
                 let (now, unix_now) = (Monotonic.now_ns(), unix_ns());
                 let ahead = unix.checked_sub(unix_now);
-                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(|| {
-                    let ms = (unix_now - unix) as f64 / 1e6;
-                    End::Failed(format!("start_at is {ms:.3} ms in the past: give engines more time to start together"))
-                })
+                let late = || End::Failed(TrialFailure::LateStart { late_ns: unix_now - unix });
+                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(late)
             }
-            Ok(Control::Stop(why)) => Err(End::Stopped(why)),
+            Ok(Control::Stop(who)) => Err(End::Stopped(who)),
             Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
             Err(_) => Ok(soon()),
         }
@@ -245,7 +245,7 @@ impl<'a, W: Work> Conductor<'a, W> {
                 return None;
             }
             if let Some(why) = store.lost() {
-                return Some(End::Failed(why));
+                return Some(End::Failed(TrialFailure::StoreLost(why)));
             }
             if now >= self.compare_at_ns {
                 self.compare_at_ns = now + COMPARE_NS;
@@ -258,7 +258,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             // Asked and slept, not waited for: a channel spins and yields before it sleeps, a thousand times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
-                Ok(Control::Stop(why)) => return Some(End::Stopped(why)),
+                Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
                 Ok(Control::StartAt(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {

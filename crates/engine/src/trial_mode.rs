@@ -12,7 +12,7 @@ use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
 use crate::borders::NEVER;
-use crate::control::{Control, End};
+use crate::control::{Control, End, Stop};
 use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;
@@ -61,7 +61,7 @@ fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
             let _ = alive.as_ref().map(|alive| alive.send(()));
             let control = match serde_json::from_str::<ControlLine>(&line) {
                 Ok(ControlLine::StartAt(ns)) => Control::StartAt(ns),
-                Ok(ControlLine::Stop) => Control::Stop("control line".to_owned()),
+                Ok(ControlLine::Stop) => Control::Stop(Stop::ControlLine),
                 Ok(ControlLine::Heartbeat) | Err(_) => continue,
             };
             let _ = controls.send(control);
@@ -212,9 +212,9 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     };
     let (end, reason) = match &closed.end {
         End::Done => ("done", None),
-        End::Stopped(why) => ("stopped", Some(why.clone())),
+        End::Stopped(who) => ("stopped", Some(who.reason().to_owned())),
         End::Lease(why) => ("lease", Some(why.clone())),
-        End::Failed(why) => ("failed", Some(why.clone())),
+        End::Failed(why) => ("failed", Some(why.to_string())),
     };
     let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
     let mut all = outcomes(closed.latencies, steps, true);

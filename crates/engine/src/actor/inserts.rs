@@ -12,6 +12,7 @@ use loadstone_stores::Session;
 use super::ledger_writer::state;
 use super::{Outcome, Stopwatch, Task};
 use crate::clock::Timer;
+use crate::control::TrialFailure;
 
 /// What a failed insert leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,9 +80,8 @@ async fn again<T: Timer, S: Session, W>(
     }
     if task.insert_policy.stop {
         task.scheduler.halt_because(|| {
-            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message");
-            let key = String::from_utf8_lossy(key);
-            format!("insert of {key} failed with {}: {message}", status.name())
+            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
+            TrialFailure::Insert { key: String::from_utf8_lossy(key).into_owned(), status, message }
         });
     }
     (status, sent, done)

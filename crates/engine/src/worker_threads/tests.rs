@@ -13,7 +13,7 @@ use loadstone_load::{Row, Segment, Status, Wanted};
 use loadstone_stores::{About, Durability, Guarantee, Options, Rows, Session};
 
 use super::*;
-use crate::control::End;
+use crate::control::{End, TrialFailure};
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::sink::Sink;
 use crate::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, Until, WorkSpec};
@@ -238,8 +238,8 @@ fn end_of<S: Store>(until: Until) -> (End, Measured) {
 fn a_client_that_dies_fails_the_trial_whoever_drives_it() {
     let until = Until { operations: Some(OPERATIONS), seconds: None };
     for (end, _) in [end_of::<Broken<true, false>>(until), end_of::<Broken<false, false>>(until)] {
-        let End::Failed(why) = end else { panic!("{end:?}") };
-        assert!(why.ends_with("broken for the test"), "{why}");
+        let End::Failed(TrialFailure::ClientPanicked(message)) = end else { panic!("{end:?}") };
+        assert!(message.ends_with("broken for the test"), "{message}");
     }
 }
 

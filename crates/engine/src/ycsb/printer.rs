@@ -12,7 +12,7 @@ use super::report::{self, Overall};
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use crate::clock::unix_ns;
-use crate::control::End;
+use crate::control::{End, TrialFailure};
 use crate::diagnostics;
 use crate::error::EngineError;
 use crate::failures::Failures;
@@ -115,18 +115,21 @@ impl<'a> Printer<'a> {
             End::Failed(why) => {
                 let left = self.spec.until.operations.unwrap_or(0);
                 let loaded = self.totals.succeeded;
-                let hint = if why.contains(Status::NoSpace.name()) {
-                    "make room on the device, or choose another"
-                } else if !why.starts_with("insert of ") {
-                    "the report has what came before; see what was printed above"
-                } else {
-                    "set core_workload_insertion_retry_limit to try again, or \
-                     core_workload_insertion_keep_going_on_error=true to go on"
+                let hint = match why {
+                    TrialFailure::Insert { status: Status::NoSpace, .. } => {
+                        "make room on the device, or choose another"
+                    }
+                    TrialFailure::Insert { .. } => {
+                        "set core_workload_insertion_retry_limit to try again, or \
+                         core_workload_insertion_keep_going_on_error=true to go on"
+                    }
+                    _ => "the report has what came before; see what was printed above",
                 };
                 let message = format!("the {what} stopped after {loaded} of {left}: {why}");
                 return Err(EngineError::failed(message).hint(hint));
             }
-            End::Stopped(why) | End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
+            End::Stopped(who) => err(&format!("the {what} was stopped: {}\n", who.reason())),
+            End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
             End::Done => {}
         }
         let hung = self.unanswered;
