@@ -1,4 +1,4 @@
-//! The borders of a trial: one value, made before any client starts, which nobody moves later.
+//! The borders of a trial: one value, made before any client starts and never changed.
 
 use loadstone_load::Segment;
 use loadstone_load::pace::{Cursor, Pace};
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_of_the_warm_up_is_no_throughput_of_the_window() {
+    fn a_backlog_of_the_warm_up_does_not_count_in_the_window() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
         // As many come over from the warm-up as are left over at the end.

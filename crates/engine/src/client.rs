@@ -1,4 +1,4 @@
-//! The timing loop. There is exactly one.
+//! The timing loop: the only one.
 //!
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
 //! counts it. Nothing in it allocates or locks; the store may.
@@ -23,7 +23,7 @@ pub struct ClientContext<'a> {
     pub client: usize,
     /// The worker's number.
     pub worker: usize,
-    /// What tells when the client's thread was held up: its executor's, or the conductor's.
+    /// Says when the client's thread was paused: its executor's, or the conductor's.
     pub pulse: &'a Pulse,
 }
 

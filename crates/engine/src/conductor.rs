@@ -27,7 +27,7 @@ use crate::worker_threads::WorkerThreads;
 /// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same where nobody waits for the end and a server may be slow: longer than the time limits of most stores, so that
+/// The same at the end of a trial with a server, which may be slow: longer than the time limits of most stores, so that
 /// what is under way ends as `TIMEOUT`, in a histogram, and not as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
@@ -47,7 +47,7 @@ pub struct Conductor<'a, W> {
     driver_ns: f64,
     /// When the clock is compared with the kernel's again, ns.
     compare_at_ns: u64,
-    /// When the ledger is told the time again, ns.
+    /// When the next tick of the ledger is due, ns.
     ledger_at_ns: u64,
     /// How often it was.
     ledger_ticks: u64,
@@ -166,7 +166,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         let cpu_ns = minus(usage::cpu_ns(), used.cpu_ns);
         let device_bytes = minus(usage::device_bytes(), used.device_bytes);
         drop(beating);
-        // Only a trial that came to its end is worth waiting for; after a stop somebody waits for us.
+        // Only after a complete trial: after a stop, the user is waiting.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
             // A store that cannot become idle says so when it is closed or opened next; the results stand.
@@ -312,7 +312,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         }
     }
 
-    /// Reports interval `number`, which ends at `until_ns`, and what came to earlier ones.
+    /// Reports interval `number`, which ends at `until_ns`, and what was added to earlier ones.
     fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
         let later = self.pending.split_off(&(number + 1));
         let additions = self.pending.remove(&number).unwrap_or_default();

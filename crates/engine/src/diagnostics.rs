@@ -133,7 +133,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-/// That the engine itself was held up, if it was: then the rate may not be to blame.
+/// Whether the engine itself was paused: then the rate may not be the reason.
 fn held(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {

@@ -21,7 +21,7 @@ use crate::tsc::Agreement;
 pub struct Moment<'a> {
     /// The recorders of all workers.
     pub recorders: &'a [Arc<Recorder>],
-    /// What the system said of its failures.
+    /// Messages of failures.
     pub failures: &'a Failures,
     /// The borders, on the monotonic clock.
     pub borders: Borders,
@@ -44,7 +44,7 @@ pub struct Interval<'a> {
     pub due: Option<u64>,
     /// What is known of it so far.
     pub additions: &'a Additions,
-    /// What came to earlier ones, by their numbers.
+    /// What was added to earlier ones, by their numbers.
     pub earlier: &'a [(u64, Additions)],
 }
 

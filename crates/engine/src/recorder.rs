@@ -2,7 +2,7 @@
 //!
 //! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes those of
 //! one interval into a slot; when it comes to the next interval it leaves the slot to the reader, who adds it up, empties it
-//! and gives it back. So an interval is exact whenever it is read, and nobody waits for anybody. An operation that ends when
+//! and gives it back. So an interval is exact whenever it is read, and neither side waits for the other. An operation that ends when
 //! its interval's slot has been left goes to the stragglers, behind a lock that its one writer finds free.
 
 pub mod flight;
@@ -102,7 +102,7 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// What one interval came to, until it is read.
+/// What was recorded in one interval, until it is read.
 #[derive(Debug)]
 struct Slot {
     state: AtomicU8,

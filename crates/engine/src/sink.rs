@@ -1,6 +1,6 @@
 //! What is recorded beside our own histograms, so that YCSB's formats are exact.
 //!
-//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so a door asks
+//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so a front end asks
 //! for a sink of its own, which sees every latency as YCSB does: truncated to µs.
 
 use std::sync::Mutex;

@@ -97,7 +97,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
     let (end, all_ended) = conductor.conduct(borders, controls, observer, &*keep);
     if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
-        // What stopped a trial is told, not what closing the store then ran into.
+        // What stopped the trial is reported, not an error of closing the store afterwards.
         if !matches!(end, End::Failed(_)) {
             closed?;
         }

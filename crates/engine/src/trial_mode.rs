@@ -31,7 +31,7 @@ pub enum ControlLine {
     StartAt(u64),
     /// End it now.
     Stop,
-    /// Nothing but a sign of life; any line is one.
+    /// A heartbeat; any other line counts as one, too.
     Heartbeat,
 }
 
@@ -78,7 +78,7 @@ fn watch_lease(lease: Duration, controls: Sender<Control>) {
         loop {
             let lost = match signs.recv_timeout(lease) {
                 Ok(()) => continue,
-                Err(RecvTimeoutError::Timeout) => format!("no sign of life for {} ms", lease.as_millis()),
+                Err(RecvTimeoutError::Timeout) => format!("no heartbeat for {} ms", lease.as_millis()),
                 Err(RecvTimeoutError::Disconnected) => "stdin closed".to_owned(),
             };
             let _ = controls.send(Control::LeaseLost(lost));

@@ -83,7 +83,7 @@ enum GateState {
     Shut,
     /// The trial has these borders.
     Open(Borders),
-    /// There is no trial after all.
+    /// The trial does not take place.
     Cancelled,
 }
 

@@ -112,7 +112,7 @@ impl RecordWorkload for RecordsOf {
         }
     }
 
-    // A load reads nothing, deletes nothing, and its inserts are nobody's to wait for.
+    // A load reads nothing, deletes nothing, and no operation waits for its inserts.
 
     #[inline]
     fn verifies(&self) -> bool {

@@ -21,7 +21,7 @@ use loadstone_load::{Kind, Operation, Workload};
 const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
-/// The median of some repeats; the spread tells how quiet the machine was.
+/// The median of some repeats; the spread shows how idle the machine was.
 fn part(name: &str, mut each: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {

@@ -364,7 +364,7 @@ impl RecordWorkload for CoreRun {
             seen += 1;
             let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if let Some(stamp) = stamp {
-                // Which version is right nobody knows while writes are under way; that it is one of this field's is sure.
+                // While writes are under way the right version is unknown; that it is one of this field's is certain.
                 if length || stamp.read(value, name).is_none() {
                     return Some(Check::Wrong);
                 }

@@ -1,6 +1,6 @@
 //! Which kind of operation stands at which index: taken from seeded shuffles with exact quotas.
 //!
-//! YCSB draws each kind at random, so two runs of one workload do not do the same number of inserts, and nobody can say
+//! YCSB draws each kind at random, so two runs of one workload do not do the same number of inserts, and nothing says
 //! how many inserts come before operation i without counting them. Here every `deck` consecutive operations hold each
 //! kind exactly in proportion, in shuffled order, and "inserts before i" is a division and a table look-up.
 
@@ -182,7 +182,7 @@ impl KindSequence {
 }
 
 /// Whole numbers that sum to `deck` and stray least from `shares` (Hamilton's largest remainders), but that no positive
-/// share comes to nothing.
+/// share is rounded to nothing.
 fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
     let mut out: Vec<(Kind, usize)> =
         shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();

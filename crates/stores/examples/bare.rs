@@ -1,4 +1,4 @@
-//! The bare loop: what a store does with exactly our keys and values when nobody measures.
+//! The bare loop: what a store does with exactly our keys and values when nothing is measured.
 //!
 //! `bare STORE PHASE SPEC-FILE THREADS`: reads a TrialSpec, performs its operations on the store with no clock, no
 //! histogram and no pace, and prints the processor time of that, ns. `make bench` holds the engine against it.

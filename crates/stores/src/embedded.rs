@@ -1,4 +1,4 @@
-//! What the compiled-in engines share: their directory, the error of a failed opening, and the memory of a full device.
+//! What the compiled-in engines share: their directory, the error of a failed opening, and whether the device was full.
 
 use std::ffi::CString;
 use std::fs;
@@ -119,7 +119,7 @@ impl Engine {
             return error.hint("make room on the device, or choose another");
         }
         error.hint(format!(
-            "it holds what is no whole {} database of a version read here; an empty one is a fresh start",
+            "it does not hold a complete {} database of a supported version; an empty directory is a fresh start",
             self.name
         ))
     }
@@ -195,7 +195,7 @@ impl Space {
 /// Bytes that may still be written below a directory.
 fn room(directory: &Path) -> Option<u64> {
     let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
-    // SAFETY: the path ends in a zero byte, and the struct is ours.
+    // SAFETY: the path ends in a zero byte, and the struct is a local one.
     let told = unsafe {
         let mut told = std::mem::zeroed::<libc::statvfs>();
         (libc::statvfs(path.as_ptr(), &raw mut told) == 0).then_some(told)
@@ -263,7 +263,7 @@ mod tests {
             (system(libc::ENOSPC), "make room"),
             (system(libc::EDQUOT), "make room"),
             (Cause::Locked, "another process"),
-            (Cause::Other, "no whole Toy database"),
+            (Cause::Other, "not hold a complete Toy database"),
         ] {
             assert!(hint(ENGINE.cannot_open(Path::new("/"), "why", cause)).contains(hinted), "{cause:?}");
         }

@@ -2,7 +2,7 @@
 //!
 //! A table is a keyspace. Every write is a batch of one, because a batch states its own durability in one step under
 //! one lock; measured, it costs what `Keyspace::insert` costs. That keeps the level out of the files, too: fjall stores
-//! `manual_journal_persist` with a keyspace, so one that was made for `none` would quietly stay so in an `os` run.
+//! `manual_journal_persist` with a keyspace, so one that was made for `none` would stay so, without an error, in an `os` run.
 
 use std::error::Error as _;
 use std::fmt;

@@ -124,7 +124,7 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
     match own {
         None => Ok(match options.durability {
             Durability::None => "SKIP_WAL",
-            // Nobody asked: the table decides, as with YCSB.
+            // Not set: the table decides, as with YCSB.
             Durability::Os => "USE_DEFAULT",
             Durability::Device => "FSYNC_WAL",
         }),
@@ -157,7 +157,7 @@ fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> (Durab
 /// The jars of the client: those that were named, those of the class path, or those in the cache.
 fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
     if let Some(text) = options.get("hbase.lib") {
-        // A directory stands for the jars in it: nobody has classes there.
+        // A directory stands for the jars in it, not for classes.
         let text = if Path::new(text).is_dir() { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
         return class_path::entries(&text, "hbase.lib");
     }
@@ -196,7 +196,7 @@ fn refusal(words: &str) -> StoreError {
     if words.contains('\n') {
         return told(words);
     }
-    StoreError::failed(format!("HBase cannot be used: {words}")).hint("see that its properties are right")
+    StoreError::failed(format!("HBase cannot be used: {words}")).hint("check its properties")
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn durability_is_hbases_word_or_ours() {
+    fn durability_is_hbases_level_or_ours() {
         assert_eq!(level(&options(Durability::Os, None)), Ok("USE_DEFAULT"));
         assert_eq!(level(&options(Durability::Device, None)), Ok("FSYNC_WAL"));
         assert_eq!(level(&options(Durability::Os, Some("os"))), Ok("SYNC_WAL"));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_is_never_more_than_the_table_does() {
+    fn the_guarantee_is_never_more_than_the_table_does() {
         let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
         assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
         assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);

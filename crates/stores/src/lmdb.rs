@@ -221,7 +221,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // What LMDB calls asynchronous still survives the process: there is no weaker level to guarantee.
+        // What LMDB calls asynchronous still survives the process: it has no weaker level.
         let (durability, how) = match self.durability {
             Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
             Durability::Os => (Durability::Os, "pages written at each commit, not synced"),

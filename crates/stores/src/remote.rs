@@ -130,7 +130,7 @@ pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Durat
     match text.parse() {
         Ok(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
         _ => Err(StoreError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
-            .hint(format!("the default is {default}; there is no wait without an end"))),
+            .hint(format!("the default is {default}; a wait without a limit is not possible"))),
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_failure_tells_whether_it_was_a_refusal() {
+    fn a_refusal_is_that_of_the_last_failure() {
         let mut last = LastFailure::default();
         let failure = || Failure::new(Status::Error, "message");
         for (failure, refused) in

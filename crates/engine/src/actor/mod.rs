@@ -33,7 +33,7 @@ pub struct Task<W> {
     pub scheduler: Scheduler,
     /// When it is due; `None`: closed loop.
     pub pace: Option<Pace>,
-    /// What the system said of its failures.
+    /// Messages of failures.
     pub failures: Failures,
     /// Inserts of the run phase; `None` if there are none.
     pub inserts: Option<InsertLog>,
@@ -49,7 +49,7 @@ pub struct Task<W> {
 
 /// A workload that the engine can run.
 pub trait Work: Workload + Sized + 'static {
-    /// Who performs its operations.
+    /// What performs its operations.
     type Actor<'a, S: Session + 'a>: Actor<Operation = Self::Operation>
     where
         Self: 'a;
@@ -92,7 +92,7 @@ pub trait Actor {
 pub struct Lateness<'a> {
     /// How much too late it sent the operation, ns.
     pub sent_ns: u64,
-    /// What tells when the client's thread was held up.
+    /// Says when the client's thread was paused.
     pub pulse: &'a Pulse,
     /// For how long it had been paused when the operation was sent, ns.
     pub held_ns: u64,

@@ -143,7 +143,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// Compares what was read with what must stand there.
     #[inline]
     fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
-        // There is nothing to check in a record that is still being inserted.
+        // A record that is still being inserted cannot be checked.
         if !self.task.workload.verifies() || read == Status::NotYet {
             return Status::Ok;
         }

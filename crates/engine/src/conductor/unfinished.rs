@@ -22,7 +22,7 @@ impl<W: Work> Conductor<'_, W> {
         held_ns: u64,
     ) -> (Censored, Option<u64>) {
         let mut censored = Censored::default();
-        // Who is stopped early is not blamed for what he had only just become late for.
+        // An operation that had only just become late at an early stop does not count as unsent.
         let horizon_ns = match ending {
             Ending::Time => borders.end_ns,
             Ending::Count => NEVER,

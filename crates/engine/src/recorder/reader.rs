@@ -89,7 +89,7 @@ pub type Latencies = [Reading; 3];
 /// Latencies by step and status.
 pub type Readings = BTreeMap<(StepId, Status), Latencies>;
 
-/// What came to an interval since it was last looked at.
+/// What was recorded in an interval since the last reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Additions {
     /// Operations due in it: good, late, failed, not yet.
@@ -149,7 +149,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of recorders that nobody else reads.
+    /// The only reader of these recorders.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let each = recorders.len();
         Self {
@@ -159,8 +159,8 @@ impl Reader {
         }
     }
 
-    /// Adds to `all`, by interval, what came since the last time. `now` is the interval that it is, and `last` that nobody
-    /// writes any more.
+    /// Adds to `all`, by interval, what was recorded since the last reading. `now` is the current interval; `last` means that
+    /// no recorder is written any more.
     pub fn read(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, Additions>) {
         let copies = last || self.recorders.len() <= COPIED_MAX;
         for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
@@ -196,7 +196,7 @@ impl Reader {
     }
 }
 
-/// Adds what came to a slot since `copied`; the latencies only if they are wanted.
+/// Adds what was recorded in a slot since `copied`; the latencies only if they are wanted.
 fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
     let counts = slot.counts.get();
     for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {

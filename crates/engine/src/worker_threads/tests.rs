@@ -1,4 +1,4 @@
-//! Real threads and executors: whoever performs the operations, they are the same.
+//! Real threads and executors perform the same operations.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -160,7 +160,7 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
     assert_eq!(hash_of::<Hashing<false>>("seven segments on executors", 14, 7), alone);
 }
 
-/// A store whose first scan is a defect: it panics, or never returns.
+/// A store whose first scan panics, or never returns.
 struct Broken<const BY_THREAD: bool, const HANGS: bool>;
 
 struct BrokenSession {
@@ -235,7 +235,7 @@ fn end_of<S: Store>(until: Until) -> (End, Measured) {
 }
 
 #[test]
-fn a_client_that_dies_fails_the_trial_whoever_drives_it() {
+fn a_client_that_panics_fails_the_trial_on_a_thread_and_on_an_executor() {
     let until = Until { operations: Some(OPERATIONS), seconds: None };
     for (end, _) in [end_of::<Broken<true, false>>(until), end_of::<Broken<false, false>>(until)] {
         let End::Failed(TrialFailure::ClientPanicked(message)) = end else { panic!("{end:?}") };
@@ -245,7 +245,7 @@ fn a_client_that_dies_fails_the_trial_whoever_drives_it() {
 
 /// All clients hang within milliseconds: what they did until then is what they did in the whole second.
 #[test]
-fn a_store_that_hangs_is_not_the_faster_for_it() {
+fn a_store_that_hangs_does_not_look_faster() {
     let (end, Measured(measured_ns, in_flight)) =
         end_of::<Broken<true, true>>(Until { operations: None, seconds: Some(1.0) });
     assert_eq!((end, in_flight), (End::Done, 3));

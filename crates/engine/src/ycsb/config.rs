@@ -86,7 +86,7 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
         .map(|text| text.trim().parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p)))
         .collect();
     let percentiles = parsed.unwrap_or_else(|| {
-        warnings.push(format!("hdrhistogram.percentiles \"{percentiles}\" are no percentiles; 50,95,99 are used"));
+        warnings.push(format!("hdrhistogram.percentiles \"{percentiles}\" are not percentiles; 50,95,99 are used"));
         vec![50.0, 95.0, 99.0]
     });
     let exporter = properties.text("exporter", "text");

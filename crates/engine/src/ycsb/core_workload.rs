@@ -62,7 +62,7 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
         }
     }
     if counts.iter().sum::<u64>() == 0 {
-        return Err(EngineError::usage(format!("{file} counts nothing (fieldlengthhistogram)"))
+        return Err(EngineError::usage(format!("{file} has no counts above 0 (fieldlengthhistogram)"))
             .hint("at least one count must be above 0"));
     }
     Ok(Length::Histogram { block, counts })

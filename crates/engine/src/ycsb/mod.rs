@@ -33,7 +33,7 @@ use crate::dispatch;
 use crate::error::EngineError;
 use crate::output::{err, out};
 
-/// Runs the door. Returns the exit code.
+/// Runs the front end. Returns the exit code.
 pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     if words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) || words.is_empty() {
         out(USAGE);
@@ -59,7 +59,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     if args.command == Command::Shell {
         return shell::main(&translated.spec);
     }
-    // Wherever the report goes must be writable before hours of load are put on a system.
+    // The file of the report must be writable before hours of load are put on a system.
     let export = Export::prepare(&translated.reporting)?;
     let mut printer = Printer::new(&translated, words, export);
     let end = dispatch::run(&translated.spec, controls, &mut printer)?;

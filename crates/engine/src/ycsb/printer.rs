@@ -148,7 +148,7 @@ impl<'a> Printer<'a> {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
                 .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
         }
-        // A store that buffers has said OK to writes that it sends only now.
+        // A store that buffers sends only now what it has answered with OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!(
                 "{} client{} of this {what} did not close: what was still held there may be lost",
@@ -156,7 +156,7 @@ impl<'a> Printer<'a> {
                 if self.unclosed == 1 { "" } else { "s" }
             ))
             .hint(
-                "the warning above has the words of the store; failures.tolerated=SHARE sets how many still exit 0",
+                "see the message of the store in the warning above; failures.tolerated=SHARE sets how many still exit 0",
             ));
         }
         Ok(end.code())
@@ -190,7 +190,7 @@ impl Observer for Printer<'_> {
         let asked = loadstone_stores::Durability::from(opened.spec.store.durability);
         let other = match guarantee.durability.cmp(&asked) {
             std::cmp::Ordering::Equal => String::new(),
-            std::cmp::Ordering::Greater => format!(" (asked for {}: this store has nothing between)", asked.name()),
+            std::cmp::Ordering::Greater => format!(" (asked for {}: this store has no level between)", asked.name()),
             std::cmp::Ordering::Less => format!(" (asked for {}: the server is not set up for it)", asked.name()),
         };
         err(&format!("Writes survive: {}{other}: {}\n", survives(guarantee.durability), guarantee.how));
@@ -237,7 +237,7 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// What a durability level survives, in words.
+/// What a durability level survives.
 fn survives(durability: loadstone_stores::Durability) -> &'static str {
     use loadstone_stores::Durability;
     match durability {

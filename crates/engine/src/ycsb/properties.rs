@@ -52,7 +52,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Sets a property that nobody set.
+    /// Sets a property that is not set.
     pub fn default_to(&mut self, name: &str, value: &str) {
         let setting = Setting { value: value.to_owned(), origin: "the default".to_owned() };
         self.settings.entry(name.to_owned()).or_insert(setting);

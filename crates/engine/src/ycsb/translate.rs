@@ -71,7 +71,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         ));
     }
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
-        warnings.push(format!("threadcount {clients} is more than there are operations: {operations} clients run"));
+        warnings.push(format!("threadcount {clients} is above the number of operations: {operations} clients run"));
         clients = operations;
     }
     let seconds = properties.at_most("maxexecutiontime", SECONDS_MAX)?.filter(|&s| s > 0).map(|s| s as f64);
@@ -136,7 +136,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// Everything goes to the store but what the door itself understands. Stores in a JVM have more.
+/// Everything goes to the store but what the front end itself understands. Stores in a JVM have more.
 fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = properties.all();
     if hosted::is_hosted(store) {

@@ -42,7 +42,7 @@ pub trait Writes {
 pub struct Span {
     /// It was not sent before.
     pub begun: u64,
-    /// It was answered or given up by then; `u64::MAX`: nobody knows.
+    /// It was answered or abandoned by then; `u64::MAX`: unknown.
     pub done: u64,
 }
 

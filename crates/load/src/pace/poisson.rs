@@ -140,7 +140,7 @@ mod tests {
 
     /// However many ask, in whatever order, a block lies where the sum of those before it ends.
     #[test]
-    fn blocks_follow_each_other_whoever_asks_first() {
+    fn blocks_follow_each_other_in_any_order_of_queries() {
         let blocks = CHUNK * 9 + 5;
         let poisson = Poisson::new(3);
         std::thread::scope(|scope| {

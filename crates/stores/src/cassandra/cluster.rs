@@ -22,7 +22,7 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// The data centre whose nodes are asked.
     pub local_dc: String,
-    /// Who has which keys.
+    /// Which node has which keys.
     pub ring: Ring,
     /// How the keyspace is replicated.
     pub replication: Replication,
@@ -149,7 +149,10 @@ pub fn unreachable(failure: &Failure) -> StoreError {
 
 fn refused(contact: SocketAddr, refusal: Refusal) -> StoreError {
     let failure = refusal.failure();
-    unreachable(&Failure::new(failure.status, format!("{contact} does not tell about itself: {}", failure.message)))
+    unreachable(&Failure::new(
+        failure.status,
+        format!("{contact} does not answer a query of its system tables: {}", failure.message),
+    ))
 }
 
 fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Result<(), StoreError> {

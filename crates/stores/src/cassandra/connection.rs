@@ -26,7 +26,7 @@ const STREAMS_MAX: usize = 1 << 15;
 pub const SWEEPS: u32 = 16;
 
 struct Entry {
-    /// `None` once nobody waits any more. The stream is not used again before its answer has come.
+    /// `None` once no request waits any more. The stream is not used again before its answer has come.
     slot: Option<Rc<Slot>>,
     serial: u32,
     sent: u32,
@@ -235,7 +235,7 @@ struct Task {
 }
 
 impl Task {
-    /// Ends with the words for why.
+    /// Ends with the reason.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
         let mut task = self.shared.task.borrow_mut();
         if !task.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -262,7 +262,7 @@ impl Task {
             let len = buffer.filled().len();
             let address = self.shared.address;
             if let Err(error) = read {
-                return Poll::Ready(format!("{address} broke off: {error}"));
+                return Poll::Ready(format!("{address}: the connection was lost: {error}"));
             }
             if len == 0 {
                 return Poll::Ready(format!("{address} closed the connection"));
@@ -285,7 +285,7 @@ impl Task {
                 break;
             }
             let body = &self.inbox[self.from + HEADER..self.from + wanted];
-            // Streams below 0 are events, for which nobody asked.
+            // Streams below 0 are events, which were not requested.
             if let Ok(stream) = u16::try_from(header.stream)
                 && let Some(Entry { slot: Some(slot), serial, .. }) = self.shared.streams.borrow_mut().give_back(stream)
             {

@@ -95,7 +95,8 @@ impl Store for Cassandra {
                 })
                 .join()
         });
-        let cluster = discovered.map_err(|_| StoreError::failed("looking at the cluster failed: a defect"))??;
+        let cluster = discovered
+            .map_err(|_| StoreError::failed("internal error: the thread that reads the cluster panicked"))??;
         let store = Self { cluster: Arc::new(cluster) };
         let (durability, how) = store.durability();
         if options.durability == Durability::Device && durability != Durability::Device {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_promised_than_a_killed_node_keeps() {
+    fn no_more_is_guaranteed_than_a_killed_node_keeps() {
         for (sync, durable_writes, kept) in [
             (Some("batch"), true, Durability::Device),
             (Some("group"), true, Durability::Device),

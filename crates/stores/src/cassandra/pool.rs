@@ -16,7 +16,7 @@ use super::murmur3;
 use super::statements::Statements;
 use crate::error::{Failure, StoreError};
 
-/// Before an attempt that failed is told of, and the next is made: so long a dead node is left alone.
+/// How long after a failed attempt its error is returned at once, before the next attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A place for a connection to a node.
@@ -138,7 +138,7 @@ impl Pool {
         })
     }
 
-    /// Begins to connect, if nobody is at it.
+    /// Begins to connect, unless that is under way.
     #[cold]
     fn revive(self: &Rc<Self>, line: usize) {
         if !self.lines[line].opening.replace(true) {
@@ -170,7 +170,7 @@ impl Line {
     }
 }
 
-/// Connects until it succeeds, or until nobody needs it any more.
+/// Connects until it succeeds, or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, number: usize) {
     loop {
         let Some(address) = pool.upgrade().map(|pool| pool.lines[number].address) else { return };

@@ -20,7 +20,7 @@ type Params = *const *const c_char;
 pub struct Fault {
     /// As in errno(3).
     pub errno: c_int,
-    /// HSE's own words: its source line and the errno's text.
+    /// HSE's message: its source line and the errno's text.
     pub words: String,
 }
 
@@ -131,7 +131,7 @@ impl Api {
     #[cold]
     fn fault(&self, error: Error) -> Fault {
         let mut words = [0 as c_char; 256];
-        // SAFETY: the buffer is as long as it is said to be, and HSE ends what it writes with a NUL.
+        // SAFETY: the buffer has the length that is passed, and HSE ends what it writes with a NUL.
         unsafe {
             (self.strerror)(error, words.as_mut_ptr(), words.len());
             Fault {
@@ -175,7 +175,7 @@ pub unsafe fn parameter(
 ) -> Option<String> {
     let mut text = [0 as c_char; 128];
     let mut needed = 0usize;
-    // SAFETY: as required of the caller; the buffer is as long as it is said to be, and longer values are cut.
+    // SAFETY: as required of the caller; the buffer has the length that is passed, and longer values are cut.
     unsafe {
         if getter?(handle, name.as_ptr(), text.as_mut_ptr(), text.len() - 1, &raw mut needed) != 0 {
             return None;

@@ -10,7 +10,7 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// An opening that takes longer in a virtual machine is told about. Without the trap it takes 0.1 s.
+/// An opening that takes longer in a virtual machine is reported. Without the trap it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
 /// What is guaranteed, in HSE's own terms and as HSE itself reports it: a `kvdb.conf` in the home wins over everything.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slow_opening_in_a_virtual_machine_is_told_about() {
+    fn only_a_slow_opening_in_a_virtual_machine_is_reported() {
         assert_eq!(slow_open(Duration::from_millis(100), true), None);
         assert_eq!(slow_open(Duration::from_secs(12), false), None);
         let words = slow_open(Duration::from_millis(12_140), true).unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// So many quiet looks in a row mean that it is idle; its own timers are shorter.
+/// So many samples without activity in a row mean that it is idle; its timers are shorter.
 const QUIET_LOOKS: usize = 4;
 /// Of one processor. Without anything to do, its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;

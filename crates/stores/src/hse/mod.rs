@@ -3,7 +3,7 @@
 //! A table is a KVS of the one KVDB; a record's value is in YCSB's stored form. Scans use a cursor over the whole KVS:
 //! the bindings for HSE 1 and 2 walked from prefix to prefix, which fits no keys but `user<digits>`.
 //!
-//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. There is no level between that
+//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. It has no level between that
 //! and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): what the operating system has,
 //! the device has too. `hse_kvdb_sync` without flags puts the journal's end on the device before it returns: it notes
 //! how far the buffers are filled, our put included, wakes the journal's thread, and waits until what is written
@@ -245,7 +245,7 @@ impl KeyValue for HseEngine {
     fn get(&self, Buffer(buffer): &mut Buffer, key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
         loop {
             let (mut exists, mut len) = (false, 0usize);
-            // SAFETY: the KVS is open; the buffer is as long as it is said to be.
+            // SAFETY: the KVS is open; the buffer has the length that is passed.
             let got = unsafe {
                 (self.api.kvs_get)(
                     self.kvs,

@@ -37,7 +37,7 @@ impl Subsystem {
             let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.words);
             let error = if fault.errno == libc::EINVAL { StoreError::usage } else { StoreError::failed };
             error(message)
-                .hint("hse.gparams takes HSE's global parameters; HSE's own words on standard error name the wrong one")
+                .hint("hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one")
         })?;
         initialised.push(api.identity());
         Ok(Self { api })

@@ -45,7 +45,7 @@ unsafe impl Send for Hosted {}
 unsafe impl Sync for Hosted {}
 
 impl Hosted {
-    /// Starts the JVM with this class path (the host's jar follows) and opens a store in it; `Err` holds Java's words.
+    /// Starts the JVM with this class path (the host's jar follows) and opens a store in it; `Err` holds Java's message.
     pub fn open(
         options: &Options,
         kind: &str,
@@ -163,7 +163,7 @@ impl Store for Jvm {
         JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |words| {
             (
                 words,
-                "these are the binding's own words; it gets every property, see its README for those it needs"
+                "the message comes from the binding, which gets every property: see its README for those it needs"
                     .to_owned(),
             )
         })
@@ -203,7 +203,7 @@ fn unusable(class: &str, words: &str) -> StoreError {
         return StoreError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
     }
     if words.contains("ClassCastException") {
-        return StoreError::usage(format!("{class} is no binding: it does not extend site.ycsb.DB"))
+        return StoreError::usage(format!("{class} is not a binding: it does not extend site.ycsb.DB"))
             .hint("-db names a class like site.ycsb.db.RedisClient");
     }
     StoreError::failed(format!("{class} cannot be used: {words}")).hint(PATH)

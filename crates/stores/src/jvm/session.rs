@@ -36,8 +36,8 @@ pub struct JvmSession {
 }
 
 impl JvmSession {
-    /// A client of a store, attached and not yet connected. `explain` makes of the words of a client that does not
-    /// connect the words for the user, and a hint.
+    /// A client of a store, attached and not yet connected. `explain` turns the message of a client that does not
+    /// connect into one for the user, with a hint.
     pub fn new(
         machine: &'static Machine,
         store: jobject,
@@ -45,7 +45,7 @@ impl JvmSession {
         explain: fn(&str) -> (&str, String),
     ) -> Result<Self, StoreError> {
         let env = machine.env()?;
-        let failed = |words: String| StoreError::failed(format!("{name} makes no client: {words}"));
+        let failed = |words: String| StoreError::failed(format!("{name} cannot create a client: {words}"));
         let client = machine.host.client(env, store).map_err(failed)?;
         let memory = Memory::new(MEMORY_BYTES);
         let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), explain };
@@ -61,7 +61,7 @@ impl JvmSession {
     /// Makes the memory larger; what is in it is lost.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), String> {
-        // The old memory goes when the client knows the new; a client that was not told writes into the old one.
+        // The old memory is freed when the client knows the new; until then it writes into the old one.
         let old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
         let shared = self.share();
         if shared.is_err() {
@@ -120,7 +120,7 @@ impl JvmSession {
 
     #[cold]
     fn malformed(&mut self) -> Status {
-        self.error = Some("the host's answer is no record".to_owned());
+        self.error = Some("the JVM host's answer is not a record".to_owned());
         Status::UnexpectedState
     }
 }

@@ -11,7 +11,7 @@ use crate::remote::Server;
 /// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
 const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
 
-/// A failure with the server's words, or the client library's; and whether the connection can be used on.
+/// A failure with the server's message, or the client library's; and whether the connection can be used on.
 pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
     if let Some(told) = error.as_db_error() {
         let (code, message) = (told.code(), told.message());
@@ -64,7 +64,7 @@ fn rolls_back(code: &str) -> bool {
     code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
 
-/// The library's words with their causes.
+/// The library's message with its cause.
 fn words(error: &tokio_postgres::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_whose_outcome_is_unknown_was_not_surely_rolled_back() {
+    fn an_unknown_outcome_is_not_a_rollback() {
         for code in ["23505", "22001", "25006", "40001", "40P01", "42501", "42P01", "53100", "53300", "57014", "58030"]
         {
             assert!(rolls_back(code), "{code}");

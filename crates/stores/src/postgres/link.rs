@@ -34,7 +34,7 @@ impl Link {
         let server = &settings.server;
         match Deadline::new(settings.connect_timeout).keep(settings.config.connect(NoTls)).await {
             Ok(Ok((client, connection))) => {
-                // How a connection ended is told to whoever waits for an answer on it.
+                // The request that waits for an answer gets the error of its connection.
                 let driver = tokio::task::spawn_local(async move {
                     let _ = connection.await;
                 });
@@ -62,7 +62,7 @@ impl Link {
 
     /// Says goodbye; a server that does not answer is left after `limit`.
     pub async fn close(mut self, limit: Duration) {
-        // The task ends when nobody holds a client any more; what remains of this one asks nothing.
+        // The task ends when the last client is dropped; what remains of this one sends nothing.
         let driver = std::mem::replace(&mut self.driver, tokio::task::spawn_local(async {}));
         drop(self);
         let _ = Deadline::new(limit).keep(driver).await;

@@ -24,7 +24,7 @@ const COLUMNS: &str = "SELECT attname::text, format_type(atttypid, NULL), coales
     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 const COLLATION: &str = "SELECT datcollate::text FROM pg_database WHERE datname = current_database()";
 
-/// A server's own words.
+/// A server's settings.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     settings: BTreeMap<String, String>,
@@ -98,7 +98,7 @@ impl Told {
         }
     }
 
-    /// Who else has a write when it is acknowledged.
+    /// Where else a write is when it is acknowledged.
     pub fn acknowledged(&self) -> String {
         let standbys = self.setting("synchronous_standby_names");
         let waits = !matches!(self.setting("synchronous_commit"), "off" | "local");

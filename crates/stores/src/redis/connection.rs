@@ -106,7 +106,7 @@ impl Connection {
             loop {
                 match replies.skip() {
                     Ok(true) if left > 0 => left -= 1,
-                    // More replies than commands: whose they are, nobody knows.
+                    // More replies than commands: they cannot be matched.
                     Ok(true) => return Ok(Err(failure::unexpected(None))),
                     Ok(false) => break,
                     Err(malformed) => return Ok(Err(malformed.into())),

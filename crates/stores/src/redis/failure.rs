@@ -45,7 +45,7 @@ const CLIENTS_EXHAUSTED: &str = "max number of clients";
 ///
 /// `processCommand` in Redis's `server.c` answers with these, through `rejectCommand`, before it calls the command: see the
 /// commands' `rejected_calls` in INFO. The key's type is looked at by HMSET, ZADD, DEL and ZREM before they change anything.
-/// A server with too many clients reads no command of a new one (`networking.c`). Other words may be a proxy's, which does
+/// A server with too many clients reads no command of a new one (`networking.c`). Other messages may be a proxy's, which does
 /// not know what became of a command that it has sent on.
 fn is_refusal(text: &str) -> bool {
     match text.split(' ').next().unwrap_or_default() {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_known_by_its_words() {
+    fn a_refusal_is_known_by_its_code() {
         for (words, refused) in [
             ("OOM command not allowed when used memory > 'maxmemory'.", true),
             ("READONLY You can't write against a read only replica.", true),

@@ -18,7 +18,7 @@ use crate::remote::connect_hint;
 const CONFIGURED: [&str; 6] =
     ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads"];
 
-/// A server's own words, by name; what it does not tell is missing.
+/// A server's settings, by name; those that it does not give are missing.
 #[derive(Clone, Debug, Default)]
 pub struct Told(BTreeMap<String, String>);
 
@@ -117,7 +117,7 @@ impl Told {
         }
     }
 
-    /// Who else has the writes.
+    /// Where else the writes are.
     pub fn replication(&self) -> String {
         match (self.get("role"), self.get("connected_slaves")) {
             (Some("slave"), _) => "this server is a replica".to_owned(),

@@ -35,7 +35,7 @@ impl RedisSession {
         Self { settings, deadline, connection: None, request, keys, key_ends, last: LastFailure::default() }
     }
 
-    /// Sends the request and hands out its replies. Connects if there is no connection, and drops one that failed: an
+    /// Sends the request and hands out its replies. Connects if necessary, and drops one that failed: an
     /// answer that comes late must not be read as the next one's.
     #[inline]
     async fn ask(&mut self) -> Result<Replies<'_>, Failure> {

@@ -149,7 +149,7 @@ impl KeyValue for RocksDbEngine {
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {
-        // Whatever can be wrong with the words is found before anything is made.
+        // Errors in the properties are found before anything is created.
         let found = library::find(options)?;
         let api = Api::load(&found.path)?;
         let settings = Settings::new(&api, options)?;

@@ -57,7 +57,7 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
     let mut next = start;
     // Lines go on for a while after the kill: what the victim wrote to the pipe before it died.
     for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
-        // The harness puts its own words before the first line, and a line may be cut by the kill.
+        // The test harness prints before the first line, and a line may be cut by the kill.
         if let Some((_, n)) = line.split_once(ACKNOWLEDGED)
             && n.parse() == Ok(next)
         {

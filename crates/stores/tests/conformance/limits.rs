@@ -1,4 +1,4 @@
-//! What single stores refuse, and with which words.
+//! What single stores refuse, and with which messages.
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::fjall::FjallEngine;
@@ -23,7 +23,7 @@ fn with(mut place: Place, property: &str, value: &str) -> Place {
 }
 
 #[test]
-fn a_full_map_of_lmdb_is_no_space_and_says_what_to_set() {
+fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = with(LMDB.place(), "lmdb.mapsize", "1M");
         place.options.durability = durability;

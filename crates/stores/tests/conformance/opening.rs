@@ -77,7 +77,7 @@ pub fn settling_leaves_every_record<K: KeyValue>(subject: &Subject) {
 
 pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     let place = subject.place();
-    // Opened once through the door of the other tests, so that what the store needs is there.
+    // Opened once as in the other tests, so that what the store needs is there.
     open::<K>(&place.options).close().expect("a clean close");
     let engine = K::open(&place.options).expect("the engine below the store");
     engine.put(&mut K::Client::default(), b"foreign", b"not a row").expect("a raw put");
@@ -100,7 +100,7 @@ pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     assert_eq!(session.list(b"a", 10).0, Status::Ok);
 }
 
-pub fn a_run_without_a_database_makes_nothing<K: KeyValue>(subject: &Subject) {
+pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) {
     let mut place = subject.place();
     place.options.create = false;
     let directory = subject.directory(&place.options);
@@ -140,7 +140,7 @@ pub fn a_second_opening_is_refused<K: KeyValue>(subject: &Subject) {
     open::<K>(&place.options).close().expect("a clean close");
 }
 
-pub fn the_promise_is_no_weaker_than_asked<K: KeyValue>(subject: &Subject) {
+pub fn the_guarantee_is_no_weaker_than_asked<K: KeyValue>(subject: &Subject) {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = subject.place();
         place.options.durability = durability;

@@ -22,7 +22,7 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
     assert!(not_found > 0, "and some were acknowledged and lost all the same");
     // One client cannot overtake itself: what it misses is really missing.
     assert_eq!(reads(1, Status::Ok)[0], 0);
-    // A time-out does not say whether the record is there: its absence is nobody's fault.
+    // After a time-out the record may be there or not: its absence is not a failure.
     for clients in [1, 8] {
         let [not_yet, not_found] = reads(clients, Status::Timeout);
         assert!(not_yet > 0 && not_found == 0, "{not_yet} {not_found}");
@@ -30,7 +30,7 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
 }
 
 #[test]
-fn who_is_overtaken_by_a_delete_is_not_yet_and_who_is_not_finds_a_record_missing() {
+fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_finds_a_record_missing() {
     // Nothing is ever found.
     let script: Script = Rc::new(|_| (MS, Status::NotFound));
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
@@ -55,7 +55,7 @@ fn who_is_overtaken_by_a_delete_is_not_yet_and_who_is_not_finds_a_record_missing
 }
 
 #[test]
-fn a_client_rests_after_a_failure_and_nobody_measures_that() {
+fn a_clients_rest_after_a_failure_is_not_measured() {
     let script: Script = Rc::new(|key| (MS, if number(key) < 3 { Status::ServiceUnavailable } else { Status::Ok }));
     let run = simulate(reads(10), None, 1, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 10 * MS + 3 * Scripted::REST_NS);

@@ -28,7 +28,7 @@ fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
 }
 
 #[test]
-fn a_generator_that_wakes_late_accuses_itself_and_not_the_clients() {
+fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
     let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
     let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
     assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
@@ -98,7 +98,7 @@ fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
     assert_eq!(slow, 500, "those due from 1.0 s on and the last before it");
 }
 
-/// Nobody runs for 0.3 s, while the system goes on to answer within half a millisecond.
+/// The engine does not run for 0.3 s, while the system goes on to answer within half a millisecond.
 #[test]
 fn a_pause_of_the_engine_is_not_charged_to_the_system() {
     for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
@@ -149,7 +149,7 @@ fn only_what_the_generator_delayed_is_taken_from_a_wait() {
 
 /// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
 #[test]
-fn a_backlog_of_the_warm_up_is_told_and_adds_nothing_to_throughput() {
+fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
     let world = SimTimer::default();
     let script = Scripted::silent_between(&world, 50 * MS, 2_990 * MS, MS / 10);
     let pace = rate(1_000.0);

@@ -63,7 +63,7 @@ impl PropertiesFile {
     /// Reads a whole file; `origin` is its name, for messages.
     ///
     /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 with characters beyond ASCII: Java would
-    /// make two or more letters of each of those, which nobody wants, so they are decoded and warned about.
+    /// make two or more letters of each of those, which is never wanted, so they are decoded and warned about.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self, PropertiesError> {
         if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") || bytes.contains(&0) {
             return Err(PropertiesError::Utf16 { origin: origin.to_owned() });
