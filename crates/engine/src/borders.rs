@@ -147,7 +147,6 @@ pub enum Ending {
     Count,
     /// It was stopped at `at_ns`, when `completed` operations had ended well.
     Stopped {
-        /// When.
         at_ns: u64,
         /// Operations that had ended well until then.
         completed: u64,

@@ -17,11 +17,9 @@ use loadstone_stores::Session;
 /// Where one client records: its worker's recorder, and its number there.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientContext<'a> {
-    /// The recorder.
     pub recorder: &'a Recorder,
     /// The client's number among those of the recorder.
     pub client: usize,
-    /// The worker's number.
     pub worker: usize,
     /// Says when the client's thread was paused: its executor's, or the conductor's.
     pub pulse: &'a Pulse,

@@ -39,11 +39,9 @@ pub enum TrialFailure {
     /// An insert failed for good, and the load must be complete.
     #[error("insert of {key} failed with {}: {message}", status.name())]
     Insert {
-        /// The record's key.
         key: String,
         /// How it failed.
         status: Status,
-        /// The store's message.
         message: String,
     },
     /// A client's thread panicked, with this message.

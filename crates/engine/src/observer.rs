@@ -19,13 +19,11 @@ use crate::tsc::Agreement;
 /// What an observer sees while the trial runs and after it.
 #[derive(Debug)]
 pub struct Moment<'a> {
-    /// The recorders of all workers.
     pub recorders: &'a [Arc<Recorder>],
     /// Messages of failures.
     pub failures: &'a Failures,
     /// The borders, on the monotonic clock.
     pub borders: Borders,
-    /// Totals now.
     pub totals: Totals,
     /// Operations of the segment, if their number is the limit.
     pub operations: Option<u64>,
@@ -51,11 +49,9 @@ pub struct Interval<'a> {
 /// What is known when the store is open and every session connected.
 #[derive(Debug)]
 pub struct Opened<'a> {
-    /// The spec.
     pub spec: &'a TrialSpec,
     /// What the store guarantees.
     pub guarantee: &'a Guarantee,
-    /// Names of the steps.
     pub steps: &'static [&'static str],
     /// Clients of this segment.
     pub clients: u64,
@@ -80,7 +76,6 @@ pub struct Censored {
 /// What one thread of the engine used, and how late it was.
 #[derive(Clone, Debug)]
 pub struct ThreadUse {
-    /// Its name.
     pub name: String,
     /// Clients that it serves.
     pub clients: u64,
@@ -104,9 +99,7 @@ impl ThreadUse {
 /// What is known at the end.
 #[derive(Debug)]
 pub struct Closed<'a> {
-    /// The last moment.
     pub moment: Moment<'a>,
-    /// How it ended.
     pub end: End,
     /// The first counted instant, Unix ns.
     pub start_unix_ns: u64,

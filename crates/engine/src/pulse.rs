@@ -17,7 +17,6 @@ pub const TICK_NS: u64 = 1_000_000;
 /// One thread of the engine, looked at from outside.
 #[derive(Debug)]
 pub struct Pulse {
-    /// Its name.
     pub name: String,
     /// How many clients it serves.
     pub clients: u64,

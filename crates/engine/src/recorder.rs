@@ -41,7 +41,6 @@ pub struct Waits {
 /// What a recorder has for its workload.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Steps of the workload.
     pub steps: usize,
     /// What is recorded.
     pub sinks: Vec<Sink>,
@@ -56,11 +55,8 @@ pub struct Shape {
 /// One recording: a step, its outcome and its instants.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Which.
     pub id: StepId,
-    /// How it ended.
     pub status: Status,
-    /// When.
     pub times: Times,
     /// How much too late the generator sent the operation, ns.
     pub generator_ns: u64,
@@ -71,7 +67,6 @@ pub struct Step {
 /// A whole operation that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// How.
     pub status: Status,
     /// Records that it read or wrote.
     pub rows: u64,

@@ -33,13 +33,11 @@ const CONNECTING_MAX: usize = 64;
 /// Everything the workers need.
 #[derive(Debug)]
 pub struct Job<S, W> {
-    /// The open store.
     pub store: Arc<S>,
     /// What the clients share.
     pub task: Arc<Task<W>>,
     /// What a recorder has.
     pub shape: Shape,
-    /// The spec.
     pub spec: Arc<TrialSpec>,
 }
 
@@ -251,7 +249,6 @@ struct Worker<S, W> {
     working: Working,
     connected: Sender<Result<(), StoreError>>,
     clients: u64,
-    /// Its number.
     number: usize,
 }
 

@@ -16,9 +16,7 @@ use crate::spec::Phase;
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum RecordsOf {
-    /// A load.
     Load(CoreLoad),
-    /// A run.
     Run(CoreRun),
 }
 
@@ -40,9 +38,7 @@ impl RecordsOf {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum SeriesOf {
-    /// A load.
     Load(TimeSeriesLoad),
-    /// A run.
     Run(TimeSeriesRun),
 }
 

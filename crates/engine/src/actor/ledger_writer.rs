@@ -9,7 +9,6 @@ use crate::mapping::Mapping;
 /// One client's way to the ledger.
 #[derive(Debug)]
 pub struct LedgerWriter<'a> {
-    /// The ledger.
     pub ledger: &'a Ledger<Mapping>,
     /// The pen of the client's worker.
     pub pen: Pen<'a>,

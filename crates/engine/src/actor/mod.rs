@@ -43,7 +43,6 @@ pub struct Task<W> {
     pub insert_policy: InsertPolicy,
     /// Where the writes of the run are noted, if they are.
     pub ledger: Option<Ledger<Mapping>>,
-    /// Seed of the trial.
     pub seed: u64,
 }
 
@@ -117,7 +116,6 @@ impl Lateness<'_> {
 /// Reads the clock for one operation, and records its steps.
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
-    /// The clock.
     pub timer: &'a T,
     /// Where it is recorded.
     pub recorder: &'a Recorder,

@@ -11,7 +11,6 @@ pub enum Interval {
     Op,
     /// From the due time.
     Intended,
-    /// Both.
     Both,
 }
 
@@ -41,7 +40,6 @@ pub struct Reporting {
     pub each_error: bool,
     /// `latencytrackederrors`.
     pub tracked: Vec<String>,
-    /// `exporter`.
     pub exporter: Exporter,
     /// `exportfile`; stdout if none.
     pub export_file: Option<String>,
@@ -53,7 +51,6 @@ pub struct Reporting {
     pub hdr_files: Option<String>,
     /// `status` and `status.interval`: seconds between status lines.
     pub status_seconds: Option<u64>,
-    /// `label`.
     pub label: String,
 }
 

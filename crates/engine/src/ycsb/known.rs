@@ -6,11 +6,9 @@ use crate::dispatch;
 /// A property.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Its name.
     pub name: &'static str,
     /// Its default, as text.
     pub default: &'static str,
-    /// What it means.
     pub meaning: &'static str,
     /// Where it comes from.
     pub source: Source,

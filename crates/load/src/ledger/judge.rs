@@ -43,9 +43,9 @@ pub enum Finding {
 }
 
 /// A finding of a loss, to be looked into.
+#[allow(missing_docs, reason = "a field whose name says everything")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The record.
     pub record: u64,
     /// The field's place in the workload's list.
     pub field: usize,

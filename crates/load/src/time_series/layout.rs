@@ -18,13 +18,11 @@ const DATA_SEED: u64 = 0x7469_6d65_7365_7269;
 pub(super) struct Point {
     /// The series: metric and tag values in mixed radix, the last tag fastest.
     pub(super) series: u64,
-    /// When.
     pub(super) timestamp: i64,
 }
 
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Series in all.
     series: u64,
     /// Series of one metric.
     per_key: u64,

@@ -19,9 +19,7 @@ const NO_METADATA: i32 = 0x04;
 /// An error of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which one.
     pub code: i32,
-    /// Its message.
     pub message: String,
 }
 

@@ -18,7 +18,6 @@ type Cells = Vec<Vec<Option<Vec<u8>>>>;
 pub struct Cluster {
     /// How it is reached.
     pub settings: Settings,
-    /// All nodes.
     pub nodes: Vec<Node>,
     /// The data centre whose nodes are asked.
     pub local_dc: String,

@@ -40,7 +40,6 @@ pub struct Pool {
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
-    /// Its statements.
     pub statements: Statements,
 }
 

@@ -9,7 +9,6 @@ pub struct Node {
     pub address: SocketAddr,
     /// Its data centre.
     pub dc: String,
-    /// Its rack.
     pub rack: String,
     /// Where its ranges end.
     pub tokens: Vec<i64>,

@@ -54,11 +54,9 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The header of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its flags.
     pub flags: u8,
     /// The request that it answers; below 0: none.
     pub stream: i16,
-    /// What it is.
     pub opcode: u8,
     /// Bytes of its body.
     pub len: usize,

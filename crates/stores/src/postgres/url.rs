@@ -26,9 +26,7 @@ const IDLE: &[&str] = &[
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// The host.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// The database; the driver's default is one named as the user.
     pub database: Option<String>,

@@ -24,7 +24,6 @@ const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else
 /// Where the shared object was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// The file.
     pub path: PathBuf,
     /// Its version, when the place tells it.
     pub version: Option<String>,
