@@ -196,11 +196,11 @@ impl Space {
 fn room(directory: &Path) -> Option<u64> {
     let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
     // SAFETY: the path ends in a zero byte, and the struct is a local one.
-    let told = unsafe {
-        let mut told = std::mem::zeroed::<libc::statvfs>();
-        (libc::statvfs(path.as_ptr(), &raw mut told) == 0).then_some(told)
+    let stats = unsafe {
+        let mut stats = std::mem::zeroed::<libc::statvfs>();
+        (libc::statvfs(path.as_ptr(), &raw mut stats) == 0).then_some(stats)
     };
-    told.map(|told| told.f_bavail * told.f_frsize)
+    stats.map(|stats| stats.f_bavail * stats.f_frsize)
 }
 
 #[cfg(test)]

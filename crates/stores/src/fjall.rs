@@ -32,7 +32,7 @@ const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version"
 const TABLE_LEN_MAX: usize = 255;
 const KEY_LEN_MAX: usize = 65_535;
 /// Compactions throttle themselves with pauses of 1 ms; none for this long means that there is none left.
-const QUIET: Duration = Duration::from_millis(100);
+const IDLE_TIME: Duration = Duration::from_millis(100);
 /// Longest that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
 
@@ -195,7 +195,7 @@ impl KeyValue for FjallEngine {
     fn settle(&self) -> Result<(), StoreError> {
         self.table.rotate_memtable().map_err(|error| self.broken(&error))?;
         let start = Instant::now();
-        let mut quiet_since = start;
+        let mut idle_since = start;
         let mut completed = self.database.compactions_completed();
         while start.elapsed() < SETTLE_MAX {
             self.persist(PersistMode::Buffer)?;
@@ -203,8 +203,8 @@ impl KeyValue for FjallEngine {
             let busy = self.database.outstanding_flushes() + self.table.sealed_memtable_count();
             if busy > 0 || self.database.active_compactions() > 0 || now != completed {
                 completed = now;
-                quiet_since = Instant::now();
-            } else if quiet_since.elapsed() >= QUIET {
+                idle_since = Instant::now();
+            } else if idle_since.elapsed() >= IDLE_TIME {
                 return self.persist(PersistMode::SyncAll);
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -8,7 +8,7 @@ use crate::cache;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::jvm::session::JvmSession;
-use crate::jvm::{Hosted, class_path, told};
+use crate::jvm::{Hosted, class_path, host_error};
 use crate::options::{Durability, Options};
 use crate::session::{Collections, Drive, Store};
 
@@ -82,8 +82,8 @@ impl Store for HBase {
         let arguments = options.get("jvm.args").map_or_else(|| OPENED.to_owned(), |own| format!("{OPENED} {own}"));
         options.properties.insert("jvm.args".to_owned(), arguments);
         options.properties.insert("columnfamily".to_owned(), family.to_owned());
-        let hosted =
-            Hosted::open(&options, "hbase", class_path, &[("durability", level)])?.map_err(|words| refusal(&words))?;
+        let hosted = Hosted::open(&options, "hbase", class_path, &[("durability", level)])?
+            .map_err(|message| refusal(&message))?;
         let facts = hosted.facts()?;
         let (durability, how) = guaranteed(level, &facts, buffered);
         Ok(Self { hosted, durability, how, facts })
@@ -96,8 +96,8 @@ impl Store for HBase {
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
-        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |words| {
-            (words, "see that HBase runs and serves the table".to_owned())
+        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |message| {
+            (message, "see that HBase runs and serves the table".to_owned())
         })
     }
 
@@ -189,14 +189,15 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, St
 }
 
 /// The host's refusals are a line for the user and a hint.
-fn refusal(words: &str) -> StoreError {
-    if words.contains("NoClassDefFoundError") || words.contains("ClassNotFoundException") {
-        return StoreError::failed(format!("the jars of HBase's client are not complete: {words}")).hint(LIBRARY_HINT);
+fn refusal(message: &str) -> StoreError {
+    if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
+        return StoreError::failed(format!("the jars of HBase's client are not complete: {message}"))
+            .hint(LIBRARY_HINT);
     }
-    if words.contains('\n') {
-        return told(words);
+    if message.contains('\n') {
+        return host_error(message);
     }
-    StoreError::failed(format!("HBase cannot be used: {words}")).hint("check its properties")
+    StoreError::failed(format!("HBase cannot be used: {message}")).hint("check its properties")
 }
 
 #[cfg(test)]

@@ -84,8 +84,8 @@ impl Connection {
         let mut task =
             Task { shared: Rc::clone(&shared), stream, inbox: vec![0; room], from: 0, to: 0, sending: sent, sent: 0 };
         tokio::task::spawn_local(async move {
-            let words = poll_fn(|context| task.poll(context)).await;
-            task.shared.lose(&words);
+            let message = poll_fn(|context| task.poll(context)).await;
+            task.shared.lose(&message);
         });
         Ok(Self(shared))
     }
@@ -126,8 +126,8 @@ impl Connection {
                 && let Some(slot) = entry.slot.take()
             {
                 *orphans += 1;
-                let words = format!("no answer from {} within {} ms", shared.address, timeout.as_millis());
-                slot.fail(entry.serial, Status::Timeout, &words);
+                let message = format!("no answer from {} within {} ms", shared.address, timeout.as_millis());
+                slot.fail(entry.serial, Status::Timeout, &message);
             }
         }
         if *orphans == 0 {
@@ -179,12 +179,12 @@ impl Shared {
     /// Puts a request among what is to be sent. One that fails here is not.
     #[inline]
     fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
-        if let Some(words) = &*self.lost.borrow() {
-            return Err(Failure::new(Status::ServiceUnavailable, words).refusal());
+        if let Some(message) = &*self.lost.borrow() {
+            return Err(Failure::new(Status::ServiceUnavailable, message).refusal());
         }
         let stream = self.streams.borrow_mut().take(slot, self.now.get()).ok_or_else(|| {
-            let words = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
-            Failure::new(Status::ServiceUnavailable, words).refusal()
+            let message = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
+            Failure::new(Status::ServiceUnavailable, message).refusal()
         })?;
         let mut out = self.out.borrow_mut();
         // The task is awake already if there was something to send.
@@ -211,12 +211,12 @@ impl Shared {
 
     /// Every request under way fails.
     #[cold]
-    fn lose(&self, words: &str) {
-        self.lost.borrow_mut().get_or_insert_with(|| words.to_owned());
+    fn lose(&self, message: &str) {
+        self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
         let entries = std::mem::take(&mut self.streams.borrow_mut().entries);
         for entry in entries.into_iter().flatten() {
             if let Some(slot) = entry.slot {
-                slot.fail(entry.serial, Status::ServiceUnavailable, words);
+                slot.fail(entry.serial, Status::ServiceUnavailable, message);
             }
         }
     }
@@ -245,8 +245,8 @@ impl Task {
         if self.shared.closing.get() {
             return Poll::Ready("the connection is closed".to_owned());
         }
-        if let Poll::Ready(words) = self.read(context) {
-            return Poll::Ready(words);
+        if let Poll::Ready(message) = self.read(context) {
+            return Poll::Ready(message);
         }
         match self.write(context) {
             Poll::Ready(Err(error)) => Poll::Ready(format!("{} broke off: {error}", self.shared.address)),
@@ -269,8 +269,8 @@ impl Task {
             }
             self.to += len;
             self.shared.heard.set(self.shared.now.get());
-            if let Err(words) = self.understand() {
-                return Poll::Ready(format!("{address} cannot be understood: {words}"));
+            if let Err(message) = self.understand() {
+                return Poll::Ready(format!("{address} cannot be understood: {message}"));
             }
         }
     }

@@ -164,8 +164,8 @@ impl Line {
 
     #[cold]
     fn why(&self) -> Failure {
-        let words = || format!("{} has closed the connection", self.address);
-        self.failure.borrow().clone().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, words()))
+        let message = || format!("{} has closed the connection", self.address);
+        self.failure.borrow().clone().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, message()))
     }
 }
 

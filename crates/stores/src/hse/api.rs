@@ -21,7 +21,7 @@ pub struct Fault {
     /// As in errno(3).
     pub errno: c_int,
     /// HSE's message: its source line and the errno's text.
-    pub words: String,
+    pub message: String,
 }
 
 macro_rules! api {
@@ -130,13 +130,13 @@ impl Api {
 
     #[cold]
     fn fault(&self, error: Error) -> Fault {
-        let mut words = [0 as c_char; 256];
+        let mut message = [0 as c_char; 256];
         // SAFETY: the buffer has the length that is passed, and HSE ends what it writes with a NUL.
         unsafe {
-            (self.strerror)(error, words.as_mut_ptr(), words.len());
+            (self.strerror)(error, message.as_mut_ptr(), message.len());
             Fault {
                 errno: (self.err_to_errno)(error),
-                words: CStr::from_ptr(words.as_ptr()).to_string_lossy().into_owned(),
+                message: CStr::from_ptr(message.as_ptr()).to_string_lossy().into_owned(),
             }
         }
     }

@@ -63,7 +63,7 @@ pub fn guarantee(
         guarantee = guarantee.fact("cursor_pfx_len", format!("{length}, without effect: scans use no prefix"));
     }
     match slow_open(opening, in_virtual_machine()) {
-        Some(words) => guarantee.fact("note", words),
+        Some(message) => guarantee.fact("note", message),
         None => guarantee,
     }
 }
@@ -108,9 +108,9 @@ mod tests {
     fn only_a_slow_opening_in_a_virtual_machine_is_reported() {
         assert_eq!(slow_open(Duration::from_millis(100), true), None);
         assert_eq!(slow_open(Duration::from_secs(12), false), None);
-        let words = slow_open(Duration::from_millis(12_140), true).unwrap();
+        let message = slow_open(Duration::from_millis(12_140), true).unwrap();
         assert!(
-            words.starts_with("opened in 12.1 s: in a virtual machine, stock HSE traps to the hypervisor on CPUID")
+            message.starts_with("opened in 12.1 s: in a virtual machine, stock HSE traps to the hypervisor on CPUID")
         );
     }
 }

@@ -162,19 +162,19 @@ unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
 #[cold]
 fn failure(key: &[u8], value_len: usize, fault: Fault) -> Failure {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
-        let words = format!("HSE takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Failure::new(Status::BadRequest, words);
+        let message = format!("HSE takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
+        return Failure::new(Status::BadRequest, message);
     }
     if value_len > VALUE_LEN_MAX {
-        let words = format!("HSE takes values of up to {VALUE_LEN_MAX} bytes, not {value_len}");
-        return Failure::new(Status::BadRequest, words);
+        let message = format!("HSE takes values of up to {VALUE_LEN_MAX} bytes, not {value_len}");
+        return Failure::new(Status::BadRequest, message);
     }
     let status = match fault.errno {
         libc::ENOSPC | libc::EDQUOT => Status::NoSpace,
         libc::EROFS => Status::Forbidden,
         _ => Status::Error,
     };
-    Failure::new(status, fault.words)
+    Failure::new(status, fault.message)
 }
 
 impl KeyValue for HseEngine {
@@ -303,7 +303,7 @@ impl KeyValue for HseEngine {
                     let destroyed = api.check((api.kvs_cursor_destroy)(cursor));
                     read.and(destroyed)
                 })
-                .map_err(|fault| Failure::new(Status::Error, fault.words))
+                .map_err(|fault| Failure::new(Status::Error, fault.message))
         }
     }
 

@@ -17,7 +17,7 @@ pub extern "C" fn hook(status: i32) {
     if WATCHED.load(Ordering::SeqCst) {
         std::thread::sleep(PRINTING);
     } else {
-        let text = format!("error: {}\nhint: {HINT}\n", words(status));
+        let text = format!("error: {}\nhint: {HINT}\n", message(status));
         // SAFETY: plain calls; the process has no other way to learn of it, or to end.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
     }
@@ -36,9 +36,9 @@ pub fn has_ended() -> bool {
 pub fn ended() -> Option<String> {
     WATCHED.store(true, Ordering::SeqCst);
     let ended = ENDED.load(Ordering::SeqCst);
-    (ended != 0).then(|| words((ended as u32).cast_signed()))
+    (ended != 0).then(|| message((ended as u32).cast_signed()))
 }
 
-fn words(status: i32) -> String {
+fn message(status: i32) -> String {
     format!("the binding called System.exit({status})")
 }

@@ -104,7 +104,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the arguments are JNI's, and live through the call.
     let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
     if code != JNI_OK {
-        return Err(StoreError::usage(format!("the JVM does not start with {} (JNI {code})", told(&arguments)))
+        return Err(StoreError::usage(format!("the JVM does not start with {} (JNI {code})", shown(&arguments)))
             .hint("its messages are above; -jvm-args are the arguments of `java`"));
     }
     // SAFETY: the creating thread is attached.
@@ -133,7 +133,7 @@ pub fn leave() -> Result<(), String> {
     Ok(())
 }
 
-fn told(arguments: &[String]) -> String {
+fn shown(arguments: &[String]) -> String {
     if arguments.is_empty() { "its defaults".to_owned() } else { arguments.join(" ") }
 }
 

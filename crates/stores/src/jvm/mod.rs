@@ -3,6 +3,7 @@
 //! The JVM is loaded at run time (JNI's invocation interface). One static call an operation crosses into it, to a small
 //! host of ours (`java/`) that calls the binding as YCSB would.
 
+mod arguments;
 pub mod class_path;
 mod env;
 mod exit;
@@ -11,7 +12,6 @@ mod host;
 mod host_jar;
 pub mod machine;
 pub mod session;
-mod words;
 
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ impl Hosted {
         if core.is_file() {
             class_path.push(core);
         }
-        let arguments = words::split(options.get("jvm.args").unwrap_or_default())?;
+        let arguments = arguments::split(options.get("jvm.args").unwrap_or_default())?;
         let machine = machine::machine(&class_path::joined(&class_path), &arguments)?;
         let mut request = Vec::new();
         let own = options.properties.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -74,7 +74,7 @@ impl Hosted {
     /// What the store tells of itself.
     pub fn facts(&self) -> Result<Vec<(String, String)>, StoreError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
-        facts.map_err(|words| told(&words))
+        facts.map_err(|words| host_error(&words))
     }
 
     /// Whether operations cross a network, as far as is known.
@@ -101,12 +101,12 @@ impl Hosted {
             return Ok(());
         }
         let closed = self.machine.host.close(self.machine.env()?, self.store);
-        closed.map_err(|words| told(&format!("cannot close it: {words}")))
+        closed.map_err(|words| host_error(&format!("cannot close it: {words}")))
     }
 }
 
 /// What the host says of a failure: a refusal has its hint in a second line.
-pub fn told(words: &str) -> StoreError {
+pub fn host_error(words: &str) -> StoreError {
     match words.split_once('\n') {
         Some((message, hint)) => StoreError::failed(message).hint(hint),
         None => StoreError::failed(words),

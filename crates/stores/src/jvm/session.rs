@@ -94,14 +94,15 @@ impl JvmSession {
             Err(words) => return self.failed(words),
         };
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let mut told = self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
-        if told < 0 {
-            if let Err(words) = self.grow(told.unsigned_abs() as usize) {
+        let mut answer =
+            self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
+        if answer < 0 {
+            if let Err(words) = self.grow(answer.unsigned_abs() as usize) {
                 return self.failed(words);
             }
-            told = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
+            answer = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
         }
-        if told <= 0 {
+        if answer <= 0 {
             let thrown = self.env.checked();
             let words = thrown.map_or_else(
                 |thrown| self.machine.host.describe(self.env, &thrown),
@@ -109,7 +110,7 @@ impl JvmSession {
             );
             return self.failed(words);
         }
-        (self.machine.host.status((told & 0xff) as usize - 1), (told >> 8) as usize)
+        (self.machine.host.status((answer & 0xff) as usize - 1), (answer >> 8) as usize)
     }
 
     #[cold]

@@ -13,12 +13,12 @@ const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FE
 
 /// A failure with the server's message, or the client library's; and whether the connection can be used on.
 pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
-    if let Some(told) = error.as_db_error() {
-        let (code, message) = (told.code(), told.message());
+    if let Some(answer) = error.as_db_error() {
+        let (code, message) = (answer.code(), answer.message());
         // The other field, which all servers have, is in their own language.
-        let ends = match told.parsed_severity() {
+        let ends = match answer.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
-            None => matches!(told.severity(), "FATAL" | "PANIC"),
+            None => matches!(answer.severity(), "FATAL" | "PANIC"),
         };
         let words = format!("postgres answers: {message} (SQLSTATE {})", code.code());
         let failure = Failure::new(of_state(code.code(), message), words);

@@ -40,7 +40,7 @@ impl PostgresSession {
         let link = Link::open(&self.plan.settings).await?;
         self.link = Some(link);
         let plan = Arc::clone(&self.plan);
-        for (verb, names) in plan.settings.layout.expected(&plan.told.columns) {
+        for (verb, names) in plan.settings.layout.expected(&plan.info.columns) {
             let prepared = self.statement(verb, names.iter().map(|name| name.as_bytes())).await;
             // A column that cannot be written, or is not there any more, makes only the writes to it fail.
             if self.link.is_none() {

@@ -20,36 +20,36 @@ const CONFIGURED: [&str; 6] =
 
 /// A server's settings, by name; those that it does not give are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Told(BTreeMap<String, String>);
+pub struct ServerInfo(BTreeMap<String, String>);
 
-impl Told {
+impl ServerInfo {
     /// Asks the server.
     pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
         let mut deadline = Deadline::new(settings.timeout);
         let asked = async {
             let mut connection = Connection::open(settings, &mut deadline).await?;
-            let mut told = Self::default();
+            let mut info = Self::default();
             let mut request = Request::default();
             for section in ["server", "replication"] {
                 request.clear();
                 request.command(&[b"INFO", section.as_bytes()]);
                 connection.exchange(&request, settings, &mut deadline).await?;
-                told.information(connection.replies())?;
+                info.information(connection.replies())?;
             }
             for name in CONFIGURED {
                 request.clear();
                 request.command(&[b"CONFIG", b"GET", name.as_bytes()]);
                 connection.exchange(&request, settings, &mut deadline).await?;
-                told.setting(name, connection.replies())?;
+                info.setting(name, connection.replies())?;
             }
-            Ok(told)
+            Ok(info)
         };
-        let told = asked.await.map_err(|failure| refused(settings, &failure))?;
-        if told.get("redis_mode") == Some("cluster") {
+        let info = asked.await.map_err(|failure| refused(settings, &failure))?;
+        if info.get("redis_mode") == Some("cluster") {
             return Err(StoreError::failed(format!("redis at {} is a node of a cluster", settings.server))
                 .hint("this store speaks to one server; use YCSB's binding in the store jvm"));
         }
-        Ok(told)
+        Ok(info)
     }
 
     /// Where `INFO` is not allowed, its facts are unknown; any other refusal will be every operation's.
@@ -156,8 +156,8 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
 mod tests {
     use super::*;
 
-    fn told(pairs: &[(&str, &str)]) -> Told {
-        Told(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    fn info(pairs: &[(&str, &str)]) -> ServerInfo {
+        ServerInfo(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]
@@ -169,26 +169,26 @@ mod tests {
             ("yes", "always", "no", Durability::Device),
             ("yes", "always", "yes", Durability::Os),
         ] {
-            let told = told(&[
+            let info = info(&[
                 ("appendonly", appendonly),
                 ("appendfsync", appendfsync),
                 ("no-appendfsync-on-rewrite", rewrite),
             ]);
-            assert_eq!(told.durability().0, durability, "{appendonly} {appendfsync}");
+            assert_eq!(info.durability().0, durability, "{appendonly} {appendfsync}");
         }
-        assert_eq!(told(&[]).durability().0, Durability::None);
+        assert_eq!(info(&[]).durability().0, Durability::None);
     }
 
     #[test]
     fn replicas_and_versions_are_named() {
-        assert_eq!(told(&[("role", "master"), ("connected_slaves", "0")]).replication(), "none");
+        assert_eq!(info(&[("role", "master"), ("connected_slaves", "0")]).replication(), "none");
         assert_eq!(
-            told(&[("role", "master"), ("connected_slaves", "2")]).replication(),
+            info(&[("role", "master"), ("connected_slaves", "2")]).replication(),
             "2 replicas, after the answer"
         );
-        assert_eq!(told(&[("role", "slave")]).replication(), "this server is a replica");
-        assert_eq!(told(&[("redis_version", "7.0.15")]).version(), "Redis 7.0.15");
-        assert_eq!(told(&[("redis_version", "7.2.4"), ("valkey_version", "8.1.0")]).version(), "Valkey 8.1.0");
-        assert_eq!(told(&[]).version(), "unknown");
+        assert_eq!(info(&[("role", "slave")]).replication(), "this server is a replica");
+        assert_eq!(info(&[("redis_version", "7.0.15")]).version(), "Redis 7.0.15");
+        assert_eq!(info(&[("redis_version", "7.2.4"), ("valkey_version", "8.1.0")]).version(), "Valkey 8.1.0");
+        assert_eq!(info(&[]).version(), "unknown");
     }
 }

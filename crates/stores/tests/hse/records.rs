@@ -161,7 +161,7 @@ fn keys_and_values_beyond_the_limits_are_bad_requests() {
 
     let long = [b'k'; KEY_LEN_MAX + 1];
     for key in [&b""[..], &long] {
-        let words = format!("HSE takes keys of 1 to 1344 bytes, not {}", key.len());
+        let message = format!("HSE takes keys of 1 to 1344 bytes, not {}", key.len());
         for call in ["insert", "read", "delete"] {
             let status = match call {
                 "insert" => now(session.insert(key, &small)),
@@ -169,13 +169,13 @@ fn keys_and_values_beyond_the_limits_are_bad_requests() {
                 _ => now(session.delete(key)),
             };
             assert_eq!(status, Status::BadRequest, "{call}");
-            assert_eq!(session.last_error().as_deref(), Some(words.as_str()), "{call}");
+            assert_eq!(session.last_error().as_deref(), Some(message.as_str()), "{call}");
         }
     }
     let big = row(&[("f", &vec![b'x'; VALUE_LEN_MAX])]);
     assert_eq!(now(session.insert(b"user1", &big)), Status::BadRequest);
-    let words = format!("HSE takes values of up to 1048576 bytes, not {}", big.bytes().len());
-    assert_eq!(session.last_error(), Some(words));
+    let message = format!("HSE takes values of up to 1048576 bytes, not {}", big.bytes().len());
+    assert_eq!(session.last_error(), Some(message));
     assert_eq!(now(session.insert(b"user1", &small)), Status::Ok, "the session goes on");
 }
 
