@@ -148,7 +148,7 @@ def test_a_signal_ends_the_load_and_not_the_report(
 def test_what_is_no_binding_is_refused(engine: Engine, scripted: str) -> None:
     told = engine.told(f"run {scripted} -db java.lang.String {RUN}")
     assert (told.code, told.out) == (2, "")
-    assert told.said("error: ") == ["java.lang.String is no binding: it does not extend site.ycsb.DB"]
+    assert told.said("error: ") == ["java.lang.String is not a binding: it does not extend site.ycsb.DB"]
     told = engine.told(f"run {scripted} -db NoSuchBinding {RUN}")
     assert (told.code, told.said("error: ")) == (
         2,

@@ -56,7 +56,7 @@ def test_a_missing_heartbeat_ends_the_load_though_stdin_is_open(start: Start) ->
     engine = start(lease_ms=3000)
     code, events = engine.rest()
     summary = whole(events)
-    assert (code, summary.end, summary.reason) == (1, "lease", "no sign of life for 3000 ms")
+    assert (code, summary.end, summary.reason) == (1, "lease", "no heartbeat for 3000 ms")
     assert summary.operations > 0
     assert summary.measured_ns < 20e9
 

@@ -1,7 +1,7 @@
 //! The timer of many clients on one executor: one timerfd, one heap of due times.
 //!
 //! The executor's own timers tick in milliseconds, which is as long as the lateness that we call `generator-limited`;
-//! a timerfd wakes to the microsecond. Clients wait in a heap; the kernel is told of the earliest only.
+//! a timerfd wakes to the microsecond. Clients wait in a heap; only the earliest is set in the kernel.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -75,7 +75,7 @@ impl Alarm {
 
     async fn ring(&self, stopped: impl Fn() -> bool) {
         loop {
-            // Nobody reads the expirations: setting the timer anew forgets them, and the next one is a new edge for epoll.
+            // The expirations are not read: setting the timer anew forgets them, and the next one is a new edge for epoll.
             let Ok(mut ready) = self.0.fd.readable().await else { return };
             ready.clear_ready();
             self.0.armed_ns.set(u64::MAX);
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_long_is_left_alone_until_it_is_due() {
+    fn a_client_that_waits_long_is_not_woken_before_it_is_due() {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
     }
 
     #[test]
-    fn a_stop_wakes_who_waits_for_ever() {
+    fn a_stop_wakes_a_client_that_waits_for_ever() {
         thread_local! { static ASKED: Cell<u32> = const { Cell::new(0) }; }
         let after_all_wait = || {
             ASKED.set(ASKED.get() + 1);

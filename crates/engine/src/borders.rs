@@ -1,10 +1,10 @@
-//! The borders of a trial: one value, made before any client starts, which nobody moves later.
+//! The borders of a trial: one value, made before any client starts and never changed.
 
 use loadstone_load::Segment;
 use loadstone_load::pace::{Cursor, Pace};
 
 use crate::error::EngineError;
-use crate::recorder::Totals;
+use crate::recorder::reader::Totals;
 use crate::spec::TrialSpec;
 
 /// An instant that is never reached.
@@ -38,6 +38,19 @@ pub struct Borders {
 }
 
 impl Borders {
+    /// Borders without limits: everything is counted, from 0 on, in one interval.
+    pub const UNLIMITED: Self = Self {
+        start_ns: 0,
+        first_ns: 0,
+        end_ns: NEVER,
+        cutoff_ns: NEVER,
+        interval_ns: NEVER,
+        first_index: 0,
+        steps: NEVER,
+        counted: NEVER,
+        following_ns: 0,
+    };
+
     /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
     pub fn plan(spec: &TrialSpec, pace: Option<&Pace>, operations: Option<u64>) -> Result<Self, EngineError> {
         let beyond = || EngineError::usage("the warm-up and the measured time together are too long");
@@ -104,6 +117,27 @@ impl Borders {
     }
 }
 
+/// Which intervals an instant lies in, remembered from the last one asked for: a division only when that changes.
+#[derive(Debug, Default)]
+pub struct IntervalCursor {
+    from: u64,
+    to: u64,
+    interval: u64,
+}
+
+impl IntervalCursor {
+    /// The interval of an instant from `borders.first_ns` on.
+    #[inline]
+    pub fn at(&mut self, borders: &Borders, ns: u64) -> u64 {
+        if ns < self.from || ns >= self.to {
+            self.interval = borders.interval(ns);
+            self.from = borders.first_ns.saturating_add(self.interval.saturating_mul(borders.interval_ns));
+            self.to = self.from.saturating_add(borders.interval_ns);
+        }
+        self.interval
+    }
+}
+
 /// How the load of a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -113,7 +147,6 @@ pub enum Ending {
     Count,
     /// It was stopped at `at_ns`, when `completed` operations had ended well.
     Stopped {
-        /// When.
         at_ns: u64,
         /// Operations that had ended well until then.
         completed: u64,
@@ -165,10 +198,7 @@ mod tests {
         end_ns: 2_500,
         cutoff_ns: 2_600,
         interval_ns: 300,
-        first_index: 0,
-        steps: NEVER,
-        counted: NEVER,
-        following_ns: 0,
+        ..Borders::UNLIMITED
     };
 
     #[test]
@@ -194,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_of_the_warm_up_is_no_throughput_of_the_window() {
+    fn a_backlog_of_the_warm_up_does_not_count_in_the_window() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
         // As many come over from the warm-up as are left over at the end.

@@ -10,14 +10,14 @@ use crate::actor::inserts::InsertPolicy;
 use crate::actor::misses::Misses;
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER};
-use crate::client::{Place, drive};
+use crate::client::{ClientContext, drive};
 use crate::clock::{Clock, Monotonic, ThreadTimer};
 use crate::failures::Failures;
 use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::sink::Sink;
-use crate::workers::block_on;
+use crate::worker_threads::block_on;
 
 /// Operations of a thread per probe: some 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
@@ -32,17 +32,7 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let threads = threads.clamp(1, processors);
     let operations = workload.operations().unwrap_or(u64::MAX).clamp(1, OPERATIONS * threads);
-    let borders = Borders {
-        start_ns: 0,
-        first_ns: 0,
-        end_ns: NEVER,
-        cutoff_ns: NEVER,
-        interval_ns: NEVER,
-        first_index: 0,
-        steps: operations,
-        counted: NEVER,
-        following_ns: 0,
-    };
+    let borders = Borders { steps: operations, ..Borders::UNLIMITED };
     let shape = Shape {
         steps: workload.steps().len(),
         sinks: vec![Sink::HdrNs],
@@ -81,8 +71,8 @@ fn probe_ns<W: Work + Send + Sync>(task: &Task<W>, borders: &Borders, recorders:
     let pulse = Pulse::new("probe".to_owned(), 0);
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
-        let place = Place { recorder, client: 0, worker: 0, pulse: &pulse };
-        block_on(drive(task, borders, &ThreadTimer::default(), &mut NullSession, place));
+        let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
+        block_on(drive(task, borders, &ThreadTimer::default(), &mut NullSession, context));
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, others @ ..] = recorders else { return 0 };

@@ -1,4 +1,4 @@
-//! The timing loop. There is exactly one.
+//! The timing loop: the only one.
 //!
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
 //! counts it. Nothing in it allocates or locks; the store may.
@@ -6,24 +6,22 @@
 use loadstone_load::pace::Cursor;
 
 use crate::actor::{Actor, Lateness, Stopwatch, Task, Work};
-use crate::borders::Borders;
+use crate::borders::{Borders, IntervalCursor};
 use crate::clock::Timer;
 use crate::pulse::Pulse;
-use crate::recorder::{Ended, IntervalCursor, Recorder, Step};
+use crate::recorder::{Ended, Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
 use loadstone_stores::Session;
 
 /// Where one client records: its worker's recorder, and its number there.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// The recorder.
+pub struct ClientContext<'a> {
     pub recorder: &'a Recorder,
     /// The client's number among those of the recorder.
     pub client: usize,
-    /// The worker's number.
     pub worker: usize,
-    /// What tells when the client's thread was held up: its executor's, or the conductor's.
+    /// Says when the client's thread was paused: its executor's, or the conductor's.
     pub pulse: &'a Pulse,
 }
 
@@ -54,7 +52,7 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
     borders: &Borders,
     timer: &T,
     session: &mut S,
-    Place { recorder, client, worker, pulse }: Place<'_>,
+    ClientContext { recorder, client, worker, pulse }: ClientContext<'_>,
 ) {
     let flight = &recorder.flights[client];
     let mut actor = W::actor(task, session, worker);

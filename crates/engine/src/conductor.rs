@@ -3,6 +3,8 @@
 //! Clients know the borders and keep to them by themselves. The conductor's thread wakes every millisecond, reads the
 //! recorders once an interval, and hands what it finds to an observer (the events of `trial`, or the printer of a front end).
 
+mod unfinished;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -13,20 +15,19 @@ use loadstone_stores::{Collections, Store};
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
-use crate::control::{Control, End};
-use crate::event::Carried;
+use crate::control::{Control, End, TrialFailure};
 use crate::ledger;
-use crate::observer::{Censored, Closed, Interval, Moment, Observer, ThreadUse};
+use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::{Pulse, TICK_NS};
-use crate::recorder::{Additions, LATE_NS, Reader, Readings, Unfinished, totals};
+use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::spec::TrialSpec;
 use crate::usage;
-use crate::workers::Workers;
+use crate::worker_threads::WorkerThreads;
 
 /// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same where nobody waits for the end and a server may be slow: longer than the time limits of most stores, so that
+/// The same at the end of a trial with a server, which may be slow: longer than the time limits of most stores, so that
 /// what is under way ends as `TIMEOUT`, in a histogram, and not as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
@@ -40,13 +41,13 @@ pub struct Conductor<'a, W> {
     /// Operations of this segment, if their number is a limit.
     operations: Option<u64>,
     task: &'a Task<W>,
-    workers: Workers,
+    workers: WorkerThreads,
     reader: Reader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
     /// When the clock is compared with the kernel's again, ns.
     compare_at_ns: u64,
-    /// When the ledger is told the time again, ns.
+    /// When the next tick of the ledger is due, ns.
     ledger_at_ns: u64,
     /// How often it was.
     ledger_ticks: u64,
@@ -71,7 +72,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         spec: &'a TrialSpec,
         operations: Option<u64>,
         task: &'a Task<W>,
-        workers: Workers,
+        workers: WorkerThreads,
         driver_ns: f64,
     ) -> Self {
         Self {
@@ -142,17 +143,19 @@ impl<'a, W: Work> Conductor<'a, W> {
             ledger.close(self.task.scheduler.claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
-        let end = match (self.task.scheduler.reason(), self.workers.panic(), end) {
-            (Some(reason), ..) => End::Failed(reason.to_owned()),
-            (None, Some(message), _) => End::Failed(format!("internal error: a client thread panicked: {message}")),
-            (None, None, end) => store.lost().map(End::Failed).or(end).unwrap_or(End::Done),
+        let end = match (self.task.scheduler.failure(), self.workers.panic(), end) {
+            (Some(failure), ..) => End::Failed(failure.clone()),
+            (None, Some(message), _) => End::Failed(TrialFailure::ClientPanicked(message.to_owned())),
+            (None, None, end) => {
+                store.lost().map(|why| End::Failed(TrialFailure::StoreLost(why))).or(end).unwrap_or(End::Done)
+            }
         };
         let ending = match &end {
             End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
             End::Done => Ending::Count,
             _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
         };
-        let held_ns = self.threads(&pulse, &used).iter().map(|thread| thread.held_ns).max().unwrap_or_default();
+        let held_ns = self.held_ns(&pulse, &used);
         let (censored, due) = self.censored(&borders, ending, now, held_ns);
         let carried = self.carried(&borders, now);
         let window = window(&borders, ending, &totals(self.workers.recorders()), due);
@@ -163,7 +166,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         let cpu_ns = minus(usage::cpu_ns(), used.cpu_ns);
         let device_bytes = minus(usage::device_bytes(), used.device_bytes);
         drop(beating);
-        // Only a trial that came to its end is worth waiting for; after a stop somebody waits for us.
+        // Only after a complete trial: after a stop, the user is waiting.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
             // A store that cannot become idle says so when it is closed or opened next; the results stand.
@@ -218,12 +221,10 @@ impl<'a, W: Work> Conductor<'a, W> {
             Ok(Control::StartAt(unix)) => {
                 let (now, unix_now) = (Monotonic.now_ns(), unix_ns());
                 let ahead = unix.checked_sub(unix_now);
-                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(|| {
-                    let ms = (unix_now - unix) as f64 / 1e6;
-                    End::Failed(format!("start_at is {ms:.3} ms in the past: give engines more time to start together"))
-                })
+                let late = || End::Failed(TrialFailure::LateStart { late_ns: unix_now - unix });
+                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(late)
             }
-            Ok(Control::Stop(why)) => Err(End::Stopped(why)),
+            Ok(Control::Stop(who)) => Err(End::Stopped(who)),
             Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
             Err(_) => Ok(soon()),
         }
@@ -244,7 +245,7 @@ impl<'a, W: Work> Conductor<'a, W> {
                 return None;
             }
             if let Some(why) = store.lost() {
-                return Some(End::Failed(why));
+                return Some(End::Failed(TrialFailure::StoreLost(why)));
             }
             if now >= self.compare_at_ns {
                 self.compare_at_ns = now + COMPARE_NS;
@@ -257,7 +258,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             // Asked and slept, not waited for: a channel spins and yields before it sleeps, a thousand times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
-                Ok(Control::Stop(why)) => return Some(End::Stopped(why)),
+                Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
                 Ok(Control::StartAt(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
@@ -311,7 +312,7 @@ impl<'a, W: Work> Conductor<'a, W> {
         }
     }
 
-    /// Reports interval `number`, which ends at `until_ns`, and what came to earlier ones.
+    /// Reports interval `number`, which ends at `until_ns`, and what was added to earlier ones.
     fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
         let later = self.pending.split_off(&(number + 1));
         let additions = self.pending.remove(&number).unwrap_or_default();
@@ -348,19 +349,29 @@ impl<'a, W: Work> Conductor<'a, W> {
     }
 
     fn used(&self, pulse: &Pulse) -> Used {
-        let pulses = self.workers.pulses().iter().map(|pulse| &**pulse).chain([pulse]);
         Used {
             cpu_ns: usage::cpu_ns(),
             device_bytes: usage::device_bytes(),
-            threads_ns: pulses.map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
+            threads_ns: self.pulses(pulse).map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
             at_ns: Monotonic.now_ns(),
         }
     }
 
+    /// The pulses of the executors, and the conductor's.
+    fn pulses<'p>(&'p self, conductor: &'p Pulse) -> impl Iterator<Item = &'p Pulse> {
+        self.workers.pulses().iter().map(|pulse| &**pulse).chain([conductor])
+    }
+
+    /// For how long one of the engine's threads could not run, at most, ns.
+    fn held_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
+        let now = Monotonic.now_ns();
+        let threads = self.pulses(pulse).zip(&before.threads_ns);
+        threads.map(|(pulse, earlier)| pulse.held_ns(now).saturating_sub(earlier[1])).max().unwrap_or_default()
+    }
+
     fn threads(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
         let wall_ns = Monotonic.now_ns().saturating_sub(before.at_ns);
-        let pulses = self.workers.pulses().iter().map(|pulse| &**pulse).chain([pulse]);
-        pulses
+        self.pulses(pulse)
             .zip(&before.threads_ns)
             .map(|(pulse, earlier)| ThreadUse {
                 name: pulse.name.clone(),
@@ -371,74 +382,6 @@ impl<'a, W: Work> Conductor<'a, W> {
                 held_ns: pulse.held_ns(Monotonic.now_ns()).saturating_sub(earlier[1]),
             })
             .collect()
-    }
-
-    /// What was due and is in no histogram of latencies, and how much was due in all. `held_ns`: for how long the engine was
-    /// held up.
-    fn censored(&self, borders: &Borders, ending: Ending, now: u64, held_ns: u64) -> (Censored, Option<u64>) {
-        let mut censored = Censored::default();
-        // Who is stopped early is not blamed for what he had only just become late for.
-        let horizon_ns = match ending {
-            Ending::Time => borders.end_ns,
-            Ending::Count => NEVER,
-            Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
-        };
-        let mut add = |index: u64, due_ns: u64, sent: bool| {
-            // An answer was waited for until now. What is not sent by the cut-off, or by a stop, never is.
-            let until_ns = match ending {
-                _ if sent => now,
-                Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
-                _ => borders.cutoff_ns.min(now),
-            };
-            let bounds = censored.bounds.entry(self.task.workload.step_of(index)).or_default();
-            let bound = until_ns.saturating_sub(due_ns);
-            bounds[1].record(bound);
-            bounds[2].record(bound.saturating_sub(held_ns));
-            if sent {
-                censored.unanswered += 1;
-                bounds[0].record(bound);
-            } else {
-                censored.unsent += 1;
-            }
-        };
-        for one in self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished()) {
-            let Unfinished { index, due_ns, sent, counted } = one;
-            if counted && (sent || due_ns < horizon_ns) {
-                add(index, due_ns, sent);
-            }
-        }
-        let Some(pace) = &self.task.pace else { return (censored, None) };
-        let (segment, mut cursor) = (self.spec.segment, loadstone_load::pace::Cursor::default());
-        if ending != Ending::Count {
-            let mut step = self.task.scheduler.claimed().max(segment.share(borders.first_index));
-            while step < borders.steps {
-                let index = segment.index(step);
-                let due_ns = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
-                if due_ns >= horizon_ns {
-                    break;
-                }
-                add(index, due_ns, false);
-                step += 1;
-            }
-        }
-        let answered = totals(self.workers.recorders()).operations;
-        let due = match ending {
-            Ending::Time => borders.due(pace, segment, borders.first_ns, borders.end_ns),
-            _ => answered + censored.unanswered + censored.unsent,
-        };
-        (censored, Some(due))
-    }
-
-    /// What of the warm-up lasted into the window; nothing was waited for any longer than until `last_ns`.
-    fn carried(&self, borders: &Borders, last_ns: u64) -> Carried {
-        let all = totals(self.workers.recorders());
-        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished());
-        let (sent, unsent): (Vec<_>, Vec<_>) = left.filter(|one| !one.counted).partition(|one| one.sent);
-        let claimed = self.task.scheduler.claimed();
-        let unclaimed = self.spec.segment.share(borders.first_index).saturating_sub(claimed);
-        let (unanswered, unsent) = (sent.len() as u64, unsent.len() as u64 + unclaimed);
-        let still = if unanswered + unsent > 0 { last_ns.saturating_sub(borders.first_ns) } else { 0 };
-        Carried { ended: all.carried, unanswered, unsent, ns_max: all.carried_ns.max(still) }
     }
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::observer::Censored;
-use crate::recorder::Readings;
+use crate::recorder::reader::Readings;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,10 +91,10 @@ pub struct Interval {
     /// Operations due in it; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// What has come to it so far.
+    /// What has been recorded in it so far.
     #[serde(flatten)]
     pub additions: Additions,
-    /// What has come to earlier intervals since the last event.
+    /// What has been added to earlier intervals since the last event.
     pub earlier: Vec<Earlier>,
     /// Operations sent and not yet done.
     pub in_flight: u64,
@@ -108,7 +108,7 @@ pub struct Interval {
     pub memory_bytes: u64,
 }
 
-/// What came to an interval.
+/// What was recorded in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Additions {
     /// Operations that ended well while it lasted, whenever they were due.
@@ -127,12 +127,12 @@ pub struct Additions {
     pub outcomes: Vec<Outcome>,
 }
 
-/// What came to an earlier interval.
+/// What was added to an earlier interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
     /// The interval's number.
     pub k: u64,
-    /// What came to it.
+    /// What was added.
     #[serde(flatten)]
     pub additions: Additions,
 }

@@ -1,4 +1,4 @@
-//! What a system said of its failures, and the clients that did not close.
+//! The messages of failures, and the clients that did not close.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,7 +16,7 @@ use crate::output::{err, out};
 use crate::spec::{Phase, TrialSpec, WorkSpec};
 use findings::Findings;
 
-/// How often a ledger is told the time, ns, as long as there is plenty of room for it.
+/// How often the time is written to a ledger, ns, as long as it has plenty of room.
 const TICK_NS: u64 = 10_000_000;
 /// And from then on, for days.
 const COARSE_TICK_NS: u64 = 1_000_000_000;
@@ -44,7 +44,7 @@ Reads back what a run wrote and says, as one JSON object, which of its acknowled
 exit status: 0 nothing is lost, 1 something is, 2 the command is wrong, 3 the store cannot be read
 ";
 
-/// How long after the last one a ledger is told the time, after so many times.
+/// The time from one tick of a ledger to the next, after so many ticks.
 pub fn tick_ns(ticks: u64) -> u64 {
     if ticks < TICKS / 2 { TICK_NS } else { COARSE_TICK_NS }
 }
@@ -53,7 +53,8 @@ pub fn tick_ns(ticks: u64) -> u64 {
 pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     let Some(ledger) = &spec.ledger else { return Ok(None) };
     let layout = layout(spec, workers);
-    let words = layout.words().ok_or_else(|| EngineError::usage("a ledger of so many writes fits in no memory"))?;
+    let words =
+        layout.words().ok_or_else(|| EngineError::usage("a ledger of so many writes does not fit in memory"))?;
     let mapping = Mapping::create(&ledger.file, words)?;
     Ledger::create(mapping, layout, spec.seed, spec.segment).map(Some).map_err(EngineError::failed)
 }

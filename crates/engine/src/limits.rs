@@ -23,7 +23,7 @@ pub fn check_files(connections: u64) -> Result<(), EngineError> {
     if limit.rlim_cur < wanted {
         refuse_files(connections, wanted, limit.rlim_max)?;
         limit.rlim_cur = limit.rlim_max;
-        // SAFETY: the struct is ours.
+        // SAFETY: the struct is a local one.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
     }
     Ok(())

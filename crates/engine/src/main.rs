@@ -11,6 +11,7 @@ mod clock;
 mod conductor;
 mod control;
 mod describe;
+mod diagnostics;
 mod dispatch;
 mod error;
 mod event;
@@ -18,7 +19,6 @@ mod failures;
 mod ledger;
 mod limits;
 mod mapping;
-mod notes;
 mod observer;
 mod output;
 mod pulse;
@@ -35,7 +35,7 @@ mod trial;
 mod trial_mode;
 mod tsc;
 mod usage;
-mod workers;
+mod worker_threads;
 mod workload;
 mod ycsb;
 
@@ -49,8 +49,8 @@ usage: loadstone-engine COMMAND
 
   ycsb {load|run|shell} STORE …   YCSB's command line
   trial                           a TrialSpec and control lines on stdin, events on stdout
-  ledger [FILE…] --spec SPEC      read back what a run wrote, and say what was lost
-  describe                        print, as JSON, the stores, properties, kinds of work and front ends there are
+  ledger [FILE…] --spec SPEC      read back what a run wrote, and print what was lost
+  describe                        print the stores, properties, kinds of work and front ends as JSON
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
 ";

@@ -24,7 +24,7 @@ impl Mapping {
     pub fn create(path: &str, words: usize) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
             let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
-                "a ledger is of one run: remove the file, or name another"
+                "a ledger holds one run: remove the file, or name another"
             } else {
                 "name a file in a directory that can be written"
             };
@@ -94,7 +94,7 @@ impl AsRef<[AtomicU64]> for Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.words > 0 {
-            // SAFETY: what was mapped, and nobody has a reference into it any more.
+            // SAFETY: what was mapped, and no reference into it is left.
             unsafe { libc::munmap(self.start.cast(), self.words * 8) };
         }
     }

@@ -5,26 +5,25 @@ use std::time::Duration;
 
 use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
-use loadstone_stores::{Collections, Promise};
+use loadstone_stores::{Collections, Guarantee};
 
 use crate::borders::{Borders, Window};
 use crate::control::End;
 use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
-use crate::recorder::{Additions, Latencies, Readings, Recorder, Totals};
+use crate::recorder::Recorder;
+use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
 use crate::spec::TrialSpec;
 use crate::tsc::Agreement;
 
 /// What an observer sees while the trial runs and after it.
 #[derive(Debug)]
 pub struct Moment<'a> {
-    /// The recorders of all workers.
     pub recorders: &'a [Arc<Recorder>],
-    /// What the system said of its failures.
+    /// Messages of failures.
     pub failures: &'a Failures,
     /// The borders, on the monotonic clock.
     pub borders: Borders,
-    /// Totals now.
     pub totals: Totals,
     /// Operations of the segment, if their number is the limit.
     pub operations: Option<u64>,
@@ -43,18 +42,16 @@ pub struct Interval<'a> {
     pub due: Option<u64>,
     /// What is known of it so far.
     pub additions: &'a Additions,
-    /// What came to earlier ones, by their numbers.
+    /// What was added to earlier ones, by their numbers.
     pub earlier: &'a [(u64, Additions)],
 }
 
 /// What is known when the store is open and every session connected.
 #[derive(Debug)]
 pub struct Opened<'a> {
-    /// The spec.
     pub spec: &'a TrialSpec,
     /// What the store guarantees.
-    pub promise: &'a Promise,
-    /// Names of the steps.
+    pub guarantee: &'a Guarantee,
     pub steps: &'static [&'static str],
     /// Clients of this segment.
     pub clients: u64,
@@ -79,7 +76,6 @@ pub struct Censored {
 /// What one thread of the engine used, and how late it was.
 #[derive(Clone, Debug)]
 pub struct ThreadUse {
-    /// Its name.
     pub name: String,
     /// Clients that it serves.
     pub clients: u64,
@@ -103,9 +99,7 @@ impl ThreadUse {
 /// What is known at the end.
 #[derive(Debug)]
 pub struct Closed<'a> {
-    /// The last moment.
     pub moment: Moment<'a>,
-    /// How it ended.
     pub end: End,
     /// The first counted instant, Unix ns.
     pub start_unix_ns: u64,

@@ -1,7 +1,7 @@
 //! The only place that prints: stdout is data, stderr is talk.
 //!
 //! What stdout did not take is remembered: a script whose figures are lost must notice. A reader that closed its end has
-//! seen what it wanted, and is no reason to fail.
+//! seen what it wanted, which is not a failure.
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;

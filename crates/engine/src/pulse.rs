@@ -17,7 +17,6 @@ pub const TICK_NS: u64 = 1_000_000;
 /// One thread of the engine, looked at from outside.
 #[derive(Debug)]
 pub struct Pulse {
-    /// Its name.
     pub name: String,
     /// How many clients it serves.
     pub clients: u64,
@@ -31,7 +30,7 @@ pub struct Pulse {
     next: AtomicU64,
     /// Its clock of processor time; 0 before it began.
     clock: AtomicI32,
-    /// What that said when the thread ended, ns; 0 before.
+    /// Its processor time when it ended, ns; 0 before.
     ended: AtomicU64,
 }
 
@@ -44,7 +43,7 @@ impl Pulse {
         Self { name, clients, lag: Grid::default(), held, behind, next, clock, ended }
     }
 
-    /// The calling thread begins; the value that is returned ends it when it is dropped.
+    /// The calling thread begins; dropping the returned value ends it.
     pub fn begin(&self) -> Beating<'_> {
         let mut clock = 0;
         // SAFETY: the calling thread exists, and the call fills the number.
@@ -104,7 +103,7 @@ impl Pulse {
         self.held.load(Ordering::Relaxed) + pause(waiting)
     }
 
-    /// How much earlier than `now` the thread may have been told what it sees now, ns: since it was last on time. After a
+    /// How much earlier than `now` the thread could have seen what it sees now, ns: since it was last on time. After a
     /// pause that is until a tick is, as everything that had come meanwhile has to be seen to first.
     #[inline]
     pub fn behind_ns(&self, now: u64) -> u64 {

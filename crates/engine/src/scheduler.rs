@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loadstone_load::Segment;
 
 use crate::borders::{Borders, NEVER};
+use crate::control::TrialFailure;
 
 /// On cache lines of its own: every client of every thread may write it once per operation.
 #[repr(align(128))]
@@ -29,7 +30,7 @@ pub struct Scheduler {
     /// A client found the end of the time ahead of it: time, and not the number of operations, is the limit.
     reached_end: AtomicBool,
     /// Why a client halted it.
-    reason: OnceLock<String>,
+    failure: OnceLock<TrialFailure>,
 }
 
 /// The operations that a client has taken and not yet begun.
@@ -52,7 +53,7 @@ impl Scheduler {
             counted: Alone::default(),
             halted: AtomicBool::new(false),
             reached_end: AtomicBool::new(false),
-            reason: OnceLock::new(),
+            failure: OnceLock::new(),
         }
     }
 
@@ -116,9 +117,9 @@ impl Scheduler {
         self.halted.store(true, Ordering::Release);
     }
 
-    /// The same, with a reason that ends up in the summary. The first one counts.
-    pub fn halt_because(&self, reason: impl FnOnce() -> String) {
-        self.reason.get_or_init(reason);
+    /// The same because of a failure, which ends the trial. The first one counts.
+    pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
+        self.failure.get_or_init(failure);
         self.halt();
     }
 
@@ -129,8 +130,8 @@ impl Scheduler {
     }
 
     /// Why a client halted it.
-    pub fn reason(&self) -> Option<&str> {
-        self.reason.get().map(String::as_str)
+    pub fn failure(&self) -> Option<&TrialFailure> {
+        self.failure.get()
     }
 }
 
@@ -139,17 +140,7 @@ mod tests {
     use super::*;
 
     fn borders(steps: u64, counted: u64) -> Borders {
-        Borders {
-            start_ns: 0,
-            first_ns: 0,
-            end_ns: NEVER,
-            cutoff_ns: NEVER,
-            interval_ns: 1,
-            first_index: 0,
-            steps,
-            counted,
-            following_ns: 0,
-        }
+        Borders { steps, counted, ..Borders::UNLIMITED }
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn properties_page() -> String {
 pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
     let base = Path::new(directory.unwrap_or("."));
     if !base.is_dir() {
-        return Err(EngineError::usage(format!("{} is no directory", base.display()))
+        return Err(EngineError::usage(format!("{} is not a directory", base.display()))
             .hint("loadstone-engine schema DIRECTORY writes the generated files below it"));
     }
     for (path, text) in files() {

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::control::{Control, INTERRUPTED};
+use crate::control::{Control, Stop};
 
 /// Turns signals into controls from now on.
 pub fn listen(controls: Sender<Control>) {
@@ -18,7 +18,7 @@ pub fn listen(controls: Sender<Control>) {
                 unsafe { libc::_exit(130) };
             }
             asked = true;
-            let _ = controls.send(Control::Stop(INTERRUPTED.to_owned()));
+            let _ = controls.send(Control::Stop(Stop::Signal));
         }
     });
 }

@@ -18,7 +18,7 @@ struct World {
     now_ns: Cell<u64>,
     /// Wake-ups to come.
     wakes: RefCell<BinaryHeap<Reverse<u64>>>,
-    /// From the first instant to the second nobody runs.
+    /// From the first instant to the second no client runs.
     paused_ns: Cell<(u64, u64)>,
 }
 
@@ -144,7 +144,7 @@ impl Scripted {
     async fn follow(&mut self, script: &Script, key: &[u8]) -> Status {
         let (ns, status) = script(key);
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
-        // As stores do: that there is no such record needs no message.
+        // As in stores: a record that is not found has no message.
         if !status.is_ok() && status != Status::NotFound {
             self.error = Some(format!("scripted {}", status.name()));
         }

@@ -1,6 +1,6 @@
 //! What is recorded beside our own histograms, so that YCSB's formats are exact.
 //!
-//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so a door asks
+//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so a front end asks
 //! for a sink of its own, which sees every latency as YCSB does: truncated to µs.
 
 use std::sync::Mutex;
@@ -47,7 +47,7 @@ pub enum Sink {
 /// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, with a rate, by response time
 /// (its *intended* interval).
 #[derive(Debug)]
-pub struct YcsbTape {
+pub struct YcsbMeasurements {
     /// done − sent.
     pub op: YcsbTable,
     /// done − due; with a rate only.
@@ -68,8 +68,8 @@ pub enum YcsbTable {
     Raw(Table<Raw>),
 }
 
-impl YcsbTape {
-    /// A tape for a sink of YCSB's; `None` for ours.
+impl YcsbMeasurements {
+    /// Measurements for a sink of YCSB's; `None` for ours.
     pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
         let op = YcsbTable::new(sink, steps)?;
         let intended = if open { YcsbTable::new(sink, steps) } else { None };

@@ -77,7 +77,7 @@ pub struct TrialSpec {
     /// Wait until the store is idle before ending.
     #[serde(default)]
     pub settle: bool,
-    /// The writes of a run are noted, so that lost ones can be told afterwards.
+    /// The writes of a run are recorded, so that lost ones can be found afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerSpec>,
 }
@@ -108,7 +108,7 @@ pub struct StoreSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DurabilitySpec {
-    /// Nothing is promised.
+    /// Nothing is guaranteed.
     None,
     /// The end of the process.
     #[default]
@@ -219,7 +219,7 @@ impl TrialSpec {
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<(), EngineError> {
         if self.segment.n == 0 || self.segment.k >= self.segment.n {
-            let message = format!("segment {}/{} is no share", self.segment.k, self.segment.n);
+            let message = format!("segment {}/{} is not valid", self.segment.k, self.segment.n);
             return Err(EngineError::usage(message).hint("segment must be k/n with k below n"));
         }
         if self.clients == 0 {
@@ -272,10 +272,10 @@ impl TrialSpec {
 
     fn check_ledger(&self) -> Result<(), EngineError> {
         let WorkSpec::Records(records) = &self.work else {
-            return Err(EngineError::usage("a ledger is of records, not of time series").hint("leave ledger out"));
+            return Err(EngineError::usage("a ledger is for records, not for time series").hint("leave ledger out"));
         };
         if self.phase == Phase::Load {
-            return Err(EngineError::usage("a ledger is of a run, not of a load")
+            return Err(EngineError::usage("a ledger is for a run, not for a load")
                 .hint("load with versions=true and a seed, then run with the same seed and ledger=FILE"));
         }
         if !records.versions {
@@ -283,8 +283,10 @@ impl TrialSpec {
         }
         // The first attempt may be done after the second was acknowledged, over whatever came later.
         if self.inserts.retries > 0 {
-            return Err(EngineError::usage("a ledger needs inserts that are tried once, or what is last nobody knows")
-                .hint("leave core_workload_insertion_retry_limit out of the run"));
+            return Err(EngineError::usage(
+                "a ledger needs inserts that are tried once: after a retry the last write is not known",
+            )
+            .hint("leave core_workload_insertion_retry_limit out of the run"));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! "Did you mean …?" for words that nobody knows: properties, bindings, options.
+//! "Did you mean …?" for unknown names: properties, bindings, options.
 
 /// What users call a thing, and the property that it is called in YCSB. Without blanks, `_`, `-` and `.`, in lower case.
 const ALIASES: &[(&str, &str)] = &[

@@ -21,7 +21,7 @@ use crate::observer::{Observer, Opened};
 use crate::recorder::Shape;
 use crate::scheduler::Scheduler;
 use crate::spec::{Phase, TrialSpec};
-use crate::workers::{Job, Workers, threads};
+use crate::worker_threads::{Job, WorkerThreads, threads};
 
 /// How many operations a client takes at once where their order does not matter. More would leave the last client with a
 /// batch when the others are done.
@@ -57,7 +57,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
         create: spec.creates(),
         clients: clients as usize,
     })?;
-    let promise = store.promise();
+    let guarantee = store.guarantee();
     let borders = Borders::plan(spec, pace.as_ref(), operations)?;
     let shape = Shape {
         steps: workload.steps().len(),
@@ -83,11 +83,11 @@ pub fn run<S: Store, W: Work + Send + Sync>(
     });
     let job = Job { store: Arc::new(store), task: Arc::clone(&task), shape, spec: Arc::new(spec.clone()) };
     let keep = Arc::clone(&job.store);
-    let workers = Workers::start(&job, clients)?;
+    let workers = WorkerThreads::start(&job, clients)?;
     drop(job);
     observer.ready(&Opened {
         spec,
-        promise: &promise,
+        guarantee: &guarantee,
         steps: task.workload.steps(),
         clients,
         driver_ns,
@@ -97,7 +97,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
     let (end, all_ended) = conductor.conduct(borders, controls, observer, &*keep);
     if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
-        // What stopped a trial is told, not what closing the store then ran into.
+        // What stopped the trial is reported, not an error of closing the store afterwards.
         if !matches!(end, End::Failed(_)) {
             closed?;
         }

@@ -12,13 +12,14 @@ use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
 use crate::borders::NEVER;
-use crate::control::{Control, End};
+use crate::control::{Control, End, Stop};
+use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
-use crate::notes;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
-use crate::recorder::{Additions, Totals, Waits};
+use crate::recorder::Waits;
+use crate::recorder::reader::{Additions, Totals};
 use crate::spec::TrialSpec;
 use crate::usage;
 
@@ -30,7 +31,7 @@ pub enum ControlLine {
     StartAt(u64),
     /// End it now.
     Stop,
-    /// Nothing but a sign of life; any line is one.
+    /// A heartbeat; any other line counts as one, too.
     Heartbeat,
 }
 
@@ -60,7 +61,7 @@ fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
             let _ = alive.as_ref().map(|alive| alive.send(()));
             let control = match serde_json::from_str::<ControlLine>(&line) {
                 Ok(ControlLine::StartAt(ns)) => Control::StartAt(ns),
-                Ok(ControlLine::Stop) => Control::Stop("control line".to_owned()),
+                Ok(ControlLine::Stop) => Control::Stop(Stop::ControlLine),
                 Ok(ControlLine::Heartbeat) | Err(_) => continue,
             };
             let _ = controls.send(control);
@@ -77,7 +78,7 @@ fn watch_lease(lease: Duration, controls: Sender<Control>) {
         loop {
             let lost = match signs.recv_timeout(lease) {
                 Ok(()) => continue,
-                Err(RecvTimeoutError::Timeout) => format!("no sign of life for {} ms", lease.as_millis()),
+                Err(RecvTimeoutError::Timeout) => format!("no heartbeat for {} ms", lease.as_millis()),
                 Err(RecvTimeoutError::Disconnected) => "stdin closed".to_owned(),
             };
             let _ = controls.send(Control::LeaseLost(lost));
@@ -133,16 +134,16 @@ impl Drop for EventPrinter {
 
 impl Observer for EventPrinter {
     fn ready(&mut self, opened: &Opened<'_>) {
-        let promise = opened.promise;
+        let guarantee = opened.guarantee;
         self.steps = opened.steps;
         self.print(&Event::Ready(Ready {
             events: 2,
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             store: opened.spec.store.name.clone(),
-            durability: promise.durability.name().to_owned(),
-            how: promise.how.clone(),
-            facts: promise.facts.iter().cloned().collect(),
+            durability: guarantee.durability.name().to_owned(),
+            how: guarantee.how.clone(),
+            facts: guarantee.facts.iter().cloned().collect(),
             clients: opened.clients,
             driver_ns: opened.driver_ns,
             connect_seconds: opened.connect.as_secs_f64(),
@@ -177,7 +178,7 @@ impl Observer for EventPrinter {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        for note in notes::of(closed) {
+        for note in diagnostics::notes(closed) {
             self.print(&Event::Note(note));
         }
         let summary = summary(closed, self.steps);
@@ -211,9 +212,9 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     };
     let (end, reason) = match &closed.end {
         End::Done => ("done", None),
-        End::Stopped(why) => ("stopped", Some(why.clone())),
+        End::Stopped(who) => ("stopped", Some(who.reason().to_owned())),
         End::Lease(why) => ("lease", Some(why.clone())),
-        End::Failed(why) => ("failed", Some(why.clone())),
+        End::Failed(why) => ("failed", Some(why.to_string())),
     };
     let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
     let mut all = outcomes(closed.latencies, steps, true);

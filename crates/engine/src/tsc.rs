@@ -30,7 +30,7 @@ static COUNTER: Counter = Counter::new();
 #[derive(Debug)]
 struct Counter {
     lines: Lines,
-    /// Held by who compares; readings need only the lines.
+    /// Held for a comparison; readings need only the lines.
     watch: Mutex<Option<Watch>>,
 }
 
@@ -54,7 +54,7 @@ impl Counter {
     fn compare(&self, now: impl FnOnce() -> Reading, vouched: impl FnOnce() -> bool) -> Option<Agreement> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = watch.as_mut()?;
-        // There is nothing to compare once the kernel's clock is all there is.
+        // Once only the kernel's clock is used, nothing is compared.
         if watch.agreement().jumps == 0 {
             let now = now();
             match watch.look(now, self.lines.read(|| now.ticks, || now.ns), vouched()) {
@@ -85,7 +85,7 @@ pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
 
 /// Compares the counter with the kernel's clock, has it follow that, and tells how well they have agreed so far; `None` where
 /// the counter is not used. To be called from one thread about once a second as long as anything is timed; it takes some
-/// 20 µs and keeps nobody from reading. Once `jumps` is not 0, the trial's times are not to be trusted.
+/// 20 µs and does not block readers. Once `jumps` is not 0, the trial's times are not to be trusted.
 pub fn compare(monotonic_ns: impl Fn() -> u64) -> Option<Agreement> {
     // A look that fails (no descriptor left) says nothing against the counter.
     let vouched = || fs::read_to_string(SOURCE).map_or(true, |name| name.trim() == "tsc");

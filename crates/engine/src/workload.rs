@@ -16,9 +16,7 @@ use crate::spec::Phase;
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum RecordsOf {
-    /// A load.
     Load(CoreLoad),
-    /// A run.
     Run(CoreRun),
 }
 
@@ -40,9 +38,7 @@ impl RecordsOf {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum SeriesOf {
-    /// A load.
     Load(TimeSeriesLoad),
-    /// A run.
     Run(TimeSeriesRun),
 }
 
@@ -112,7 +108,7 @@ impl RecordWorkload for RecordsOf {
         }
     }
 
-    // A load reads nothing, deletes nothing, and its inserts are nobody's to wait for.
+    // A load reads nothing, deletes nothing, and no operation waits for its inserts.
 
     #[inline]
     fn verifies(&self) -> bool {

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
-use loadstone_load::deal::Deal;
 use loadstone_load::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::meter::Grid;
 use loadstone_load::pace::{Arrival, Cursor, Pace, PaceSpec, RatePiece};
 use loadstone_load::pool::Pool;
@@ -21,7 +21,7 @@ use loadstone_load::{Kind, Operation, Workload};
 const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
-/// The median of some repeats; the spread tells how quiet the machine was.
+/// The median of some repeats; the spread shows how idle the machine was.
 fn part(name: &str, mut each: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {
@@ -62,9 +62,9 @@ fn main() {
     part("clock, one reading", |_| {
         black_box(Instant::now());
     });
-    let deal = Deal::new(1, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).expect("weights");
+    let kinds = KindSequence::new(1, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).expect("weights");
     part("kind of operation", |i| {
-        black_box(deal.kind(i));
+        black_box(kinds.kind(i));
     });
     let range = Range { start: 0, count: 1_000_000, growth: 0 };
     let all = Existing { first: 0, last: 999_999 };

@@ -1,86 +1,21 @@
 //! YCSB's `CoreWorkload` as a pure function of the operation's index.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::deal::{self, Deal};
 use crate::java;
-use crate::keys::{Chooser, Existing, InsertOrder, KeyDistribution, Range, write_key};
+use crate::keys::{Chooser, Existing, Range, write_key};
+use crate::kind_sequence::{KindSequence, Position};
 use crate::ledger::Writes;
 pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose, Streams};
 use crate::row::{EqualHeads, Head, Row};
-use crate::values::{Length, Lengths, fill_integrity};
-use crate::version::{self, Mark, Phase, Stamp, Version};
+use crate::values::{Lengths, fill_integrity};
+use crate::version::{Mark, Phase, Stamp, Version};
 
+mod spec;
 mod writes;
 
-/// What a core workload is. The properties that it comes from are named in each field's text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a property of YCSB's, or of ours beside them")]
-pub struct CoreSpec {
-    /// `table`.
-    pub table: String,
-    /// `recordcount`: records present before a run.
-    pub records: u64,
-    /// `insertstart`: first record number of the range.
-    pub insert_start: u64,
-    /// `insertcount`: how many records a load writes, and how many a run chooses from.
-    pub insert_count: u64,
-    /// `fieldcount`.
-    pub field_count: usize,
-    /// `fieldnameprefix`.
-    pub field_name_prefix: String,
-    /// `fieldlength`, `minfieldlength`, `fieldlengthdistribution`, `fieldlengthhistogram`.
-    pub field_length: Length,
-    /// `readallfields`.
-    pub read_all_fields: bool,
-    /// `writeallfields`.
-    pub write_all_fields: bool,
-    /// `dataintegrity`: values follow from key and field, and reads are checked.
-    pub integrity: bool,
-    /// Every value begins with the version of its write, so that a lost write shows.
-    #[serde(default)]
-    pub versions: bool,
-    /// The `…proportion` properties.
-    pub mix: Mix,
-    /// `requestdistribution` and its parameters.
-    pub keys: KeyDistribution,
-    /// `insertorder`.
-    pub insert_order: InsertOrder,
-    /// `zeropadding`: least digits of a key's number.
-    pub zero_padding: usize,
-    /// `minscanlength`, `maxscanlength`, `scanlengthdistribution`.
-    pub scan_length: Length,
-    /// Operations of the run, if it has an end of its own: YCSB leaves the zipfian room for the inserts expected.
-    pub operations: Option<u64>,
-    /// How many inserts behind the newest a chooser stays, so that the record is there when it is asked for.
-    pub insert_lag: u64,
-}
-
-impl CoreSpec {
-    /// Why the values of this spec cannot carry versions, if it asks for them and they cannot.
-    pub fn check_versions(&self) -> Result<(), String> {
-        let shortest = Lengths::shortest(&self.field_length);
-        if self.versions && self.integrity {
-            return Err(
-                "versions and dataintegrity exclude each other: one says what a value is by its write, the other by \
-                        its key alone"
-                    .to_owned(),
-            );
-        }
-        if self.versions && shortest < version::LEN {
-            return Err(format!(
-                "versions needs values of at least {} bytes, the shortest of this field length is {shortest}",
-                version::LEN
-            ));
-        }
-        Ok(())
-    }
-}
+pub use spec::CoreSpec;
 
 /// What both phases share: the shape of records.
 #[derive(Debug)]
@@ -231,7 +166,7 @@ impl RecordWorkload for CoreLoad {
 #[derive(Debug)]
 pub struct CoreRun {
     shape: Shape,
-    deal: Deal,
+    kinds: KindSequence,
     chooser: Chooser,
     scan_length: Lengths,
 }
@@ -242,40 +177,40 @@ impl CoreRun {
         let mix = spec.mix;
         let weights = mix.weights();
         let counted: &[Kind] = if spec.versions { &writes::KINDS } else { &[Kind::Insert, Kind::Delete] };
-        let deal = Deal::new(seed, &weights, counted)?;
+        let kinds = KindSequence::new(seed, &weights, counted)?;
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);
         let range = Range { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };
         let chooser = Chooser::new(&spec.keys, range, spec.records);
         let scan_length = Lengths::new(&spec.scan_length);
-        Some(Self { shape: Shape::new(spec, seed, Phase::Run), deal, chooser, scan_length })
+        Some(Self { shape: Shape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
     }
 
     /// The records that surely exist when the operation at a place is sent: those loaded, plus the inserts before it
     /// less the lag, less the records deleted from the low end (with the same lag ahead).
     #[inline]
-    fn existing(&self, at: deal::Place) -> Existing {
+    fn existing(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
-        let inserted = self.deal.before_at(Kind::Insert, at).saturating_sub(spec.insert_lag);
+        let inserted = self.kinds.before_at(Kind::Insert, at).saturating_sub(spec.insert_lag);
         let last = (spec.records + inserted).saturating_sub(1);
-        if !self.deal.deals(Kind::Delete) {
+        if !self.kinds.includes(Kind::Delete) {
             return Existing { first: spec.insert_start.min(last), last };
         }
-        let deleted = self.deal.before_at(Kind::Delete, at) + spec.insert_lag;
+        let deleted = self.kinds.before_at(Kind::Delete, at) + spec.insert_lag;
         Existing { first: (spec.insert_start + deleted).min(last), last }
     }
 
     #[inline]
-    fn choose(&self, index: u64, at: deal::Place, draws: &mut Draws) -> u64 {
-        let turn = index - self.deal.before_at(Kind::Insert, at);
+    fn choose(&self, index: u64, at: Position, draws: &mut Draws) -> u64 {
+        let turn = index - self.kinds.before_at(Kind::Insert, at);
         self.chooser.choose(turn, self.existing(at), draws)
     }
 
     #[inline]
-    fn record(&self, kind: Kind, index: u64, at: deal::Place, draws: &mut Draws) -> u64 {
+    fn record(&self, kind: Kind, index: u64, at: Position, draws: &mut Draws) -> u64 {
         match kind {
-            Kind::Insert => self.shape.spec.records + self.deal.before_at(Kind::Insert, at),
-            Kind::Delete => self.shape.spec.insert_start + self.deal.before_at(Kind::Delete, at),
+            Kind::Insert => self.shape.spec.records + self.kinds.before_at(Kind::Insert, at),
+            Kind::Delete => self.shape.spec.insert_start + self.kinds.before_at(Kind::Delete, at),
             _ => self.choose(index, at, draws),
         }
     }
@@ -299,8 +234,8 @@ impl Workload for CoreRun {
     #[inline]
     fn fill(&self, index: u64, operation: &mut Operation) {
         let spec = &self.shape.spec;
-        let at = self.deal.place_near(index, &mut operation.dealt);
-        let kind = self.deal.kind_at(at);
+        let at = self.kinds.position_near(index, &mut operation.cursor);
+        let kind = self.kinds.kind_at(at);
         operation.index = index;
         operation.kind = kind;
         let mut draws = self.shape.keys.at(index);
@@ -325,7 +260,7 @@ impl Workload for CoreRun {
     }
 
     fn step_of(&self, index: u64) -> StepId {
-        self.deal.kind(index).step()
+        self.kinds.kind(index).step()
     }
 
     fn operations(&self) -> Option<u64> {
@@ -333,7 +268,7 @@ impl Workload for CoreRun {
     }
 
     fn any_order(&self) -> bool {
-        !self.deal.deals(Kind::Insert) && !self.deal.deals(Kind::Delete)
+        !self.kinds.includes(Kind::Insert) && !self.kinds.includes(Kind::Delete)
     }
 }
 
@@ -364,7 +299,7 @@ impl RecordWorkload for CoreRun {
             seen += 1;
             let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if let Some(stamp) = stamp {
-                // Which version is right nobody knows while writes are under way; that it is one of this field's is sure.
+                // While writes are under way the right version is unknown; that it is one of this field's is certain.
                 if length || stamp.read(value, name).is_none() {
                     return Some(Check::Wrong);
                 }
@@ -388,11 +323,11 @@ impl RecordWorkload for CoreRun {
     }
 
     fn insert_number(&self, record: u64) -> Option<u64> {
-        record.checked_sub(self.shape.spec.records).filter(|_| self.deal.deals(Kind::Insert))
+        record.checked_sub(self.shape.spec.records).filter(|_| self.kinds.includes(Kind::Insert))
     }
 
     fn index_of_insert(&self, number: u64) -> Option<u64> {
-        self.deal.index_of(Kind::Insert, number)
+        self.kinds.index_of(Kind::Insert, number)
     }
 
     #[inline]
@@ -401,7 +336,7 @@ impl RecordWorkload for CoreRun {
     }
 
     fn index_of_delete(&self, record: u64) -> Option<u64> {
-        self.deal.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
+        self.kinds.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
     }
 }
 

@@ -31,7 +31,7 @@ impl Divisor {
     pub fn divide(self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.by;
-        // Which of both it is nobody can foretell.
+        // Which of the two it is cannot be predicted.
         let short = remainder >= self.by;
         (quotient + u64::from(short), select_unpredictable(short, remainder.wrapping_sub(self.by), remainder))
     }

@@ -55,7 +55,7 @@ mod at {
 pub enum State {
     /// Nothing: it may have been claimed, and sent.
     Unknown = 0,
-    /// The system said that it is done.
+    /// The system acknowledged it.
     Acknowledged = 1,
     /// It is certain that it was not done.
     Refused = 2,
@@ -93,11 +93,11 @@ pub struct Exception {
     pub sent: u64,
     /// When its last attempt was answered or given up, ns.
     pub done: u64,
-    /// How it ended; `None` if the status is none of ours.
+    /// How it ended; `None` if the status is unknown.
     pub status: Option<Status>,
 }
 
-/// A ledger in words that somebody else holds: a slice, a vector, a mapping.
+/// A ledger in memory that it does not own: a slice, a vector, a mapping.
 #[derive(Debug)]
 pub struct Ledger<M> {
     memory: M,
@@ -109,7 +109,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// A new ledger in words that are all zero. Errors are one line for the user.
     pub fn create(memory: M, layout: Layout, seed: u64, segment: Segment) -> Result<Self, String> {
         let words = memory.as_ref();
-        let places = layout.places().ok_or("a ledger of so many writes fits in no memory")?;
+        let places = layout.places().ok_or("a ledger of so many writes does not fit in memory")?;
         if words.len() < places[3] {
             return Err(format!("a ledger of {} writes needs {} words, got {}", layout.writes, places[3], words.len()));
         }
@@ -208,7 +208,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.settle();
     }
 
-    /// How many operations of the segment were claimed in all; `None` if nobody closed the ledger.
+    /// How many operations of the segment were claimed in all; `None` if the ledger was not closed.
     pub fn closed(&self) -> Option<u64> {
         self.get(at::CLOSED).checked_sub(1)
     }

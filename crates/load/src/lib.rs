@@ -5,11 +5,11 @@
 //! into segments without talk, and testable in simulated time.
 
 pub mod core;
-pub mod deal;
 pub mod divisor;
 pub mod fnv;
 pub mod java;
 pub mod keys;
+pub mod kind_sequence;
 pub mod ledger;
 pub mod meter;
 pub mod mix;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::deal::Deal;
+use crate::kind_sequence::KindSequence;
 use crate::operation::Kind;
 
 /// Proportions of the kinds of operation; they need not sum to 1.
@@ -37,11 +37,11 @@ impl Mix {
         ]
     }
 
-    /// The smallest positive share, if it is dealt more often than was asked for: none is rarer than one in [`Deal::RAREST`].
+    /// The smallest positive share, if it is rounded up: none is below one in [`KindSequence::RAREST`].
     pub fn too_rare(&self) -> Option<f64> {
         let weights = self.weights().map(|(_, weight)| weight.max(0.0));
         let total: f64 = weights.iter().sum();
         let least = weights.into_iter().filter(|&weight| weight > 0.0).map(|weight| weight / total);
-        least.min_by(f64::total_cmp).filter(|&share| share * (Deal::RAREST as f64) < 1.0 - 1e-6)
+        least.min_by(f64::total_cmp).filter(|&share| share * (KindSequence::RAREST as f64) < 1.0 - 1e-6)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Operation`] is that of YCSB's records; a workload whose operations are something else has a type of its own.
 
-use crate::deal::Cursor;
+use crate::kind_sequence::Cursor;
 use crate::row::{Row, Wanted};
 
 /// A step that is timed: its place in the list of names that [`Workload::steps`] gives.
@@ -101,8 +101,8 @@ pub struct Operation {
     pub selection: Selection,
     /// How many records a scan wants.
     pub scan_count: usize,
-    /// Where the last one stood in the deal: the next is near, and says the same whether or not this is known.
-    pub(crate) dealt: Cursor,
+    /// The position of the last operation in the sequence of kinds: a cache, as the next one is near it.
+    pub(crate) cursor: Cursor,
 }
 
 impl Default for Operation {
@@ -115,7 +115,7 @@ impl Default for Operation {
             row: Row::default(),
             selection: Selection::All,
             scan_count: 0,
-            dealt: Cursor::default(),
+            cursor: Cursor::default(),
         }
     }
 }

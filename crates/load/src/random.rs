@@ -1,6 +1,6 @@
 //! Random draws as a pure function of (seed, index, purpose).
 //!
-//! An operation must be the same whoever performs it, so there is no generator with a state that a thread could
+//! An operation must be the same on any client, so no generator has a state that a thread could
 //! advance: every operation opens its own short stream, addressed by its index. The mixing function is `SplitMix64`
 //! (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), whose finaliser passes
 //! `BigCrush`; opening a stream costs two multiplications, a draw costs two more.
@@ -10,7 +10,7 @@
 #[repr(u64)]
 pub enum Purpose {
     /// Which kind of operation stands at a place of the deck.
-    Deal = 0x6465_616c,
+    KindSequence = 0x6465_616c,
     /// Which record an operation touches, and how many a scan reads.
     Key = 0x6b65_7973,
     /// Value bytes and field choice.

@@ -157,7 +157,7 @@ impl Row {
     }
 
     /// Makes the row the fields of `heads`, and hands out their values, to be written: what they hold is an older row's. A field
-    /// is one only once the iterator has come to it.
+    /// is one only once the iterator has reached it.
     #[inline]
     pub fn set<'a>(&'a mut self, heads: &'a EqualHeads) -> impl ExactSizeIterator<Item = &'a mut [u8]> {
         let field = heads.head + heads.value;

@@ -8,7 +8,7 @@ pub enum Status {
     Ok,
     /// Failed, without a better word.
     Error,
-    /// There is no such record.
+    /// The record does not exist.
     NotFound,
     /// The store cannot do this.
     NotImplemented,

@@ -2,7 +2,7 @@
 //!
 //! A point belongs to a series (a metric and a value for each tag) and has a timestamp. YCSB lets each thread own some
 //! metrics and walk through time with them; here write i is the point at position i of the grid of all series at all
-//! time steps, whoever performs it. Together the writes are those of YCSB: the same keys, tags, timestamps, field
+//! time steps, on whichever client performs it. Together the writes are those of YCSB: the same keys, tags, timestamps, field
 //! names and clauses, in the order of YCSB with one thread (checked against outputs of YCSB 0.17.0).
 //!
 //! What is different, and why:
@@ -52,8 +52,8 @@ mod words;
 
 pub use spec::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
 
-use crate::deal::Deal;
 use crate::keys::{Chooser, Existing, KeyDistribution, Range};
+use crate::kind_sequence::KindSequence;
 use crate::operation::{Check, Kind, StepId, Workload};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
@@ -154,7 +154,7 @@ impl SeriesWorkload for TimeSeriesLoad {}
 #[derive(Debug)]
 pub struct TimeSeriesRun {
     shape: Shape,
-    deal: Deal,
+    kinds: KindSequence,
     /// Chooses the metrics of reads, by their place in the order of writing.
     chooser: Chooser,
     scan_length: Lengths,
@@ -190,7 +190,7 @@ impl TimeSeriesRun {
             (Kind::Delete, mix.delete),
         ];
         let counted = [Kind::Read, Kind::Update, Kind::Insert, Kind::Delete];
-        let deal = Deal::new(seed, &weights, &counted)
+        let kinds = KindSequence::new(seed, &weights, &counted)
             .ok_or("one of the read, update, insert, scan and delete proportions must be above 0")?;
         let points = spec.loaded();
         let end = layout.position(points - 1) + 1;
@@ -212,16 +212,16 @@ impl TimeSeriesRun {
         // A delete of all values of a tag hits series that are less late than its own.
         let lateness = if spec.group_by.is_some() { spec.delayed_intervals } else { 0 };
         let delete_reach = span.saturating_add(lateness);
-        Ok(Self { deal, chooser, scan_length: Lengths::new(&spec.scan_length), loaded, delete_reach, shape })
+        Ok(Self { kinds, chooser, scan_length: Lengths::new(&spec.scan_length), loaded, delete_reach, shape })
     }
 
     /// The first time step that is not touched by the deletes before `index`, nor by the next few.
     #[inline]
     fn first_step(&self, index: u64) -> u64 {
-        if !self.deal.deals(Kind::Delete) {
+        if !self.kinds.includes(Kind::Delete) {
             return 0;
         }
-        let gone = self.deal.before(Kind::Delete, index) + self.shape.spec.delete_lag;
+        let gone = self.kinds.before(Kind::Delete, index) + self.shape.spec.delete_lag;
         let Some(last) = gone.checked_sub(1) else { return 0 };
         let layout = &self.shape.layout;
         let step = layout.position(last) / layout.series();
@@ -250,16 +250,16 @@ impl TimeSeriesRun {
     fn point(&self, kind: Kind, index: u64, draws: &mut Draws) -> Point {
         let layout = &self.shape.layout;
         let key = match kind {
-            Kind::Insert | Kind::Delete => return layout.point(layout.position(self.deal.before(kind, index))),
+            Kind::Insert | Kind::Delete => return layout.point(layout.position(self.kinds.before(kind, index))),
             Kind::Update => {
-                let series = self.deal.before(kind, index) % layout.series().min(self.loaded.end);
+                let series = self.kinds.before(kind, index) % layout.series().min(self.loaded.end);
                 let position = self.step(index, draws) * layout.series() + series;
                 return self.pick(position, position + 1, draws);
             }
             Kind::Scan => draws.below(self.loaded.keys),
             _ => {
                 let all = Existing { first: 0, last: self.loaded.keys - 1 };
-                self.chooser.choose(self.deal.before(Kind::Read, index), all, draws)
+                self.chooser.choose(self.kinds.before(Kind::Read, index), all, draws)
             }
         };
         let from = self.step(index, draws) * layout.series() + key * layout.per_key();
@@ -275,13 +275,13 @@ impl Workload for TimeSeriesRun {
     }
 
     fn step_of(&self, index: u64) -> StepId {
-        self.deal.kind(index).step()
+        self.kinds.kind(index).step()
     }
 
     #[inline]
     fn fill(&self, index: u64, operation: &mut SeriesOperation) {
         let shape = &self.shape;
-        let kind = self.deal.kind(index);
+        let kind = self.kinds.kind(index);
         operation.index = index;
         operation.kind = kind;
         let mut draws = Draws::at(shape.seed, index, Purpose::Key);

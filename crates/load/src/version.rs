@@ -21,9 +21,9 @@ pub enum Phase {
 }
 
 /// The write that made a value. Load writes come before those of the run.
+#[allow(missing_docs, reason = "a field whose name says everything")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// Its phase.
     pub phase: Phase,
     /// Its index in that phase; below 2^48.
     pub index: u64,

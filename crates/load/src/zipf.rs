@@ -3,7 +3,7 @@
 //! YCSB follows Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994. Its *scrambled*
 //! variant always draws ranks from 10^10 items with a hard-coded zeta, whatever the record count, and hashes them onto
 //! the records, so its hottest key gets 3.78 % of the requests where zipf(0.99) over 1,000 keys would give it 12.94 %.
-//! Results are comparable with YCSB's only if that is kept, so it is; [`TrueZipfian`] is what the name promises.
+//! Results are comparable with YCSB's only if that is kept, so it is; [`TrueZipfian`] is what the name guarantees.
 
 use crate::divisor::Divisor;
 use crate::fnv::fnv;

@@ -1,4 +1,4 @@
-//! The bare loop: what a store does with exactly our keys and values when nobody measures.
+//! The bare loop: what a store does with exactly our keys and values when nothing is measured.
 //!
 //! `bare STORE PHASE SPEC-FILE THREADS`: reads a TrialSpec, performs its operations on the store with no clock, no
 //! histogram and no pace, and prints the processor time of that, ns. `make bench` holds the engine against it.
@@ -13,6 +13,9 @@ use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
 use loadstone_load::{Kind, Operation, RecordWorkload, Row};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Options};
+
+/// How many operations a thread takes at once: as many as the engine's clients do in a closed loop.
+const STRIPE: u64 = 32;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -83,11 +86,14 @@ fn cpu_ns() -> u64 {
 fn client<K: KeyValue, W: RecordWorkload>(engine: &K, workload: &W, next: &AtomicU64, operations: u64) {
     let mut client = K::Client::default();
     let (mut operation, mut row, mut merged) = (Operation::default(), Row::default(), Vec::new());
+    let stripe = if workload.any_order() { STRIPE } else { 1 };
+    let mut taken = 0..0;
     loop {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        if index >= operations {
-            return;
+        if taken.is_empty() {
+            let first = next.fetch_add(stripe, Ordering::Relaxed);
+            taken = first..(first + stripe).min(operations);
         }
+        let Some(index) = taken.next() else { return };
         workload.fill(index, &mut operation);
         let wanted = operation.selection.wanted(workload.field_names());
         let key = &operation.key[..];

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use loadstone_load::Status;
 use loadstone_stores::about::{About, setting};
 use loadstone_stores::key_value::{KeyValue, KeyValueStore};
-use loadstone_stores::{Durability, Failure, Options, Promise, Store, StoreError};
+use loadstone_stores::{Durability, Failure, Guarantee, Options, Store, StoreError};
 
 /// The store. Rows, fields, updates and sessions come with `KeyValueStore`.
 pub type Memory = KeyValueStore<MemoryEngine>;
@@ -34,9 +34,9 @@ impl KeyValue for MemoryEngine {
         Ok(Self { table: RwLock::default(), bytes_max: options.bytes("memory.size", 1 << 30)? })
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         // What acknowledged writes really have: what was asked for or more. Here, never more than this.
-        Promise::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
+        Guarantee::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
     }
 
     fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::about::{About, setting};
-use loadstone_stores::{Drive, Durability, Options, Promise, Rows, Session, Store, StoreError};
+use loadstone_stores::{Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
-/// No wait is without an end.
+/// Every wait has a limit.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Who found no server waits so long before it fails: a closed loop must not spin.
+/// How long an operation that found no server waits before it fails: a closed loop must not spin.
 const NAP: Duration = Duration::from_millis(50);
 
 /// A memcached server.
@@ -55,11 +55,11 @@ impl Store for Memcached {
         Ok(Self { address })
     }
 
-    fn promise(&self) -> Promise {
-        Promise::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
     }
 
-    // Called on the executor that will use the session. It connects when it is told to.
+    // Called on the executor that will use the session. It connects when it is asked to.
     fn session(&self) -> Result<Self::Session, StoreError> {
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Connection { address: self.address, stream: None, line, value, merged, error: None, rests: false })

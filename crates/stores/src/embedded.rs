@@ -1,4 +1,4 @@
-//! What the compiled-in engines share: their directory, the words of a failed opening, and the memory of a full device.
+//! What the compiled-in engines share: their directory, the error of a failed opening, and whether the device was full.
 
 use std::ffi::CString;
 use std::fs;
@@ -27,6 +27,40 @@ pub struct Engine {
     pub marker: &'static str,
 }
 
+/// What an engine's error is due to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The database is open already: in another process, or in another store of this one.
+    Locked,
+    /// Files that this user may not read or write.
+    Forbidden,
+    /// No room on the device, or no more for this user.
+    Full,
+    /// An I/O error; also LMDB's error for a write that was cut short.
+    Io,
+    /// An earlier failure, after which the engine refuses every write.
+    Earlier,
+    /// Anything else.
+    Other,
+}
+
+impl Cause {
+    /// From the operating system's error.
+    pub fn of_io(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Self::Full,
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => Self::Forbidden,
+            Some(libc::EIO) => Self::Io,
+            Some(_) => Self::Other,
+            None => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Forbidden,
+                _ => Self::Other,
+            },
+        }
+    }
+}
+
 impl Engine {
     /// The directory to open. A load makes it; a run needs a database in it and touches nothing if there is none.
     pub fn directory(&self, options: &Options) -> Result<PathBuf, StoreError> {
@@ -42,7 +76,7 @@ impl Engine {
         if options.create {
             return match fs::create_dir_all(&directory) {
                 Ok(()) => Ok(directory),
-                Err(error) => Err(self.cannot_open(&directory, &error.to_string())),
+                Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::of_io(&error))),
             };
         }
         // An empty file is what is left of a load that was killed before its first write.
@@ -50,7 +84,7 @@ impl Engine {
             Ok(marker) if marker.len() > 0 => Ok(directory),
             Ok(_) => Err(self.missing(&directory)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&directory)),
-            Err(error) => Err(self.cannot_open(&directory, &error.to_string())),
+            Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::of_io(&error))),
         }
     }
 
@@ -68,31 +102,30 @@ impl Engine {
         format!("load one first: loadstone ycsb load {0} -p {0}.dir={1}", self.store, directory.display())
     }
 
-    /// A database that is there and does not open, or a directory that cannot be made; the hint follows the engine's
-    /// own words.
-    pub fn cannot_open(&self, directory: &Path, words: &str) -> StoreError {
-        let error = StoreError::failed(format!("{} cannot open {}: {words}", self.name, directory.display()));
-        let has = |texts: &[&str]| texts.iter().any(|text| words.contains(text));
-        if has(&["already open", "locked"]) {
-            return error.hint("another process, or another store of this one, has it open");
-        }
-        if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
-            return error.hint(format!("set {}.dir to a directory that you may read and write", self.store));
+    /// A database that is there and does not open, or a directory that cannot be made; `message` is the engine's own.
+    pub fn cannot_open(&self, directory: &Path, message: &str, cause: Cause) -> StoreError {
+        let error = StoreError::failed(format!("{} cannot open {}: {message}", self.name, directory.display()));
+        match cause {
+            Cause::Locked => return error.hint("another process, or another store of this one, has it open"),
+            Cause::Forbidden => {
+                return error.hint(format!("set {}.dir to a directory that you may read and write", self.store));
+            }
+            _ => {}
         }
         if !directory.is_dir() {
             return error.hint(format!("{}.dir must name a directory; one part of this path is none", self.store));
         }
-        if Failure::from_text(words).status == Status::NoSpace {
+        if cause == Cause::Full {
             return error.hint("make room on the device, or choose another");
         }
         error.hint(format!(
-            "it holds what is no whole {} database of a version read here; an empty one is a fresh start",
+            "it does not hold a complete {} database of a supported version; an empty directory is a fresh start",
             self.name
         ))
     }
 }
 
-/// Remembers that the device was full. Some engines refuse every write after a failed one with words that do not say
+/// Remembers that the device was full. Some engines refuse every write after a failed one with an error that does not say
 /// why, or call a write that was cut short an I/O error; those operations fail for the first one's reason, and are
 /// counted with it.
 #[derive(Debug)]
@@ -104,9 +137,9 @@ pub struct Space {
 const UNKNOWN: u8 = 0;
 const FULL: u8 = 1;
 const OTHER: u8 = 2;
-/// How long a failure that follows another waits for that one's words: they come from a client that is just returning
-/// from its own call. Where they come from a thread of the engine itself, nobody ever says them.
-const WORDS_MAX: Duration = Duration::from_secs(1);
+/// How long a failure that follows another waits for that one's cause: it comes from a client that is just returning from its
+/// call. Where a thread of the engine itself failed, it never comes.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 /// A device with less room than this is full to an engine: it is what the largest file takes that one of them writes at
 /// once, and removes again when it does not fit.
 const ROOM_MIN_BYTES: u64 = 64 << 20;
@@ -117,17 +150,19 @@ impl Space {
         Self { cause: AtomicU8::new(UNKNOWN), directory: directory.to_owned() }
     }
 
-    /// A failure with the engine's words; `follows` says that they only refer to an earlier one.
-    pub fn failure(&self, words: String, follows: bool) -> Failure {
-        if follows {
+    /// A failure with the engine's message.
+    pub fn failure(&self, message: String, cause: Cause) -> Failure {
+        if cause == Cause::Earlier {
             return match self.cause() {
-                FULL => Failure::new(Status::NoSpace, format!("{words} (the device was full)")),
-                _ => self.looked_at(words),
+                FULL => Failure::new(Status::NoSpace, format!("{message} (the device was full)")),
+                _ => self.looked_at(message),
             };
         }
-        // LMDB's word for a write that was cut short.
-        let short = words.contains("os error 5)");
-        let failure = if short { self.looked_at(words) } else { Failure::from_text(words) };
+        let failure = match cause {
+            Cause::Full => Failure::new(Status::NoSpace, message),
+            Cause::Io => self.looked_at(message),
+            _ => Failure::new(Status::Error, message),
+        };
         if failure.status == Status::NoSpace {
             self.cause.store(FULL, Ordering::Relaxed);
         } else {
@@ -139,7 +174,7 @@ impl Space {
     fn cause(&self) -> u8 {
         let waiting = Instant::now();
         while self.cause.load(Ordering::Relaxed) == UNKNOWN {
-            if waiting.elapsed() > WORDS_MAX {
+            if waiting.elapsed() > WAIT_MAX {
                 let _ = self.cause.compare_exchange(UNKNOWN, OTHER, Ordering::Relaxed, Ordering::Relaxed);
                 break;
             }
@@ -148,11 +183,11 @@ impl Space {
         self.cause.load(Ordering::Relaxed)
     }
 
-    /// A failure whose words do not say why, told by the room that is left.
-    fn looked_at(&self, words: String) -> Failure {
+    /// A failure whose error does not say why: the room that is left does.
+    fn looked_at(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
-            Some(bytes) => Failure::new(Status::NoSpace, format!("{words} (the device has {bytes} bytes left)")),
-            None => Failure::from_text(words),
+            Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),
+            None => Failure::new(Status::Error, message),
         }
     }
 }
@@ -160,12 +195,12 @@ impl Space {
 /// Bytes that may still be written below a directory.
 fn room(directory: &Path) -> Option<u64> {
     let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
-    // SAFETY: the path ends in a zero byte, and the struct is ours.
-    let told = unsafe {
-        let mut told = std::mem::zeroed::<libc::statvfs>();
-        (libc::statvfs(path.as_ptr(), &raw mut told) == 0).then_some(told)
+    // SAFETY: the path ends in a zero byte, and the struct is a local one.
+    let stats = unsafe {
+        let mut stats = std::mem::zeroed::<libc::statvfs>();
+        (libc::statvfs(path.as_ptr(), &raw mut stats) == 0).then_some(stats)
     };
-    told.map(|told| told.f_bavail * told.f_frsize)
+    stats.map(|stats| stats.f_bavail * stats.f_frsize)
 }
 
 #[cfg(test)]
@@ -221,36 +256,38 @@ mod tests {
 
     #[test]
     fn every_refusal_has_its_hint() {
-        for (words, hinted) in [
-            ("Permission denied (os error 13)", "read and write"),
-            ("Read-only file system (os error 30)", "read and write"),
-            ("No space left on device (os error 28)", "make room"),
-            ("locked", "another process"),
-            ("bad magic", "no whole Toy database"),
+        let system = |number| Cause::of_io(&io::Error::from_raw_os_error(number));
+        for (cause, hinted) in [
+            (system(libc::EACCES), "read and write"),
+            (system(libc::EROFS), "read and write"),
+            (system(libc::ENOSPC), "make room"),
+            (system(libc::EDQUOT), "make room"),
+            (Cause::Locked, "another process"),
+            (Cause::Other, "not hold a complete Toy database"),
         ] {
-            assert!(hint(ENGINE.cannot_open(Path::new("/"), words)).contains(hinted), "{words}");
+            assert!(hint(ENGINE.cannot_open(Path::new("/"), "why", cause)).contains(hinted), "{cause:?}");
         }
     }
 
     #[test]
     fn what_follows_a_full_device_is_counted_with_it() {
         let space = Space::of(Path::new("/nowhere"));
-        assert_eq!(space.failure("No space left on device".into(), false).status, Status::NoSpace);
-        assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
-        assert_eq!(space.failure("other".into(), false).status, Status::Error);
-        assert_eq!(space.failure("poisoned".into(), true).status, Status::NoSpace);
+        assert_eq!(space.failure("No space left on device".into(), Cause::Full).status, Status::NoSpace);
+        assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::NoSpace);
+        assert_eq!(space.failure("other".into(), Cause::Other).status, Status::Error);
+        assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::NoSpace);
 
         let space = Space::of(Path::new("/nowhere"));
-        assert_eq!(space.failure("poisoned".into(), true).status, Status::Error, "nobody says why");
+        assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::Error, "the cause is not known");
     }
 
     #[test]
-    fn what_follows_waits_for_the_words_of_the_first() {
+    fn what_follows_waits_for_the_cause_of_the_first() {
         let space = Space::of(Path::new("/nowhere"));
         std::thread::scope(|threads| {
-            let follower = threads.spawn(|| space.failure("poisoned".into(), true).status);
+            let follower = threads.spawn(|| space.failure("poisoned".into(), Cause::Earlier).status);
             std::thread::sleep(Duration::from_millis(20));
-            space.failure("No space left on device".into(), false);
+            space.failure("No space left on device".into(), Cause::Full);
             assert_eq!(follower.join().unwrap(), Status::NoSpace);
         });
     }

@@ -34,22 +34,61 @@ impl StoreError {
     }
 }
 
+/// The operating system's messages of a full device.
+pub const FULL_DEVICE: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+
 /// An operation that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: {message}", status.name())]
 pub struct Failure {
     /// How it is counted.
     pub status: Status,
-    /// The store's own words.
+    /// One line: the store's own message, or what happened to the connection.
     pub message: String,
     /// Of a write: whether it was refused for certain, so that nothing was written and nothing will be.
     pub refused: bool,
+    /// Why the client could not connect, if that is what failed.
+    pub connect: Option<ConnectError>,
+}
+
+/// Why a client could not connect to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// This process may open no more files.
+    FilesExhausted,
+    /// This host has no free local port.
+    PortsExhausted,
+    /// The server has as many clients as it takes.
+    ClientsExhausted,
+    /// The server has no database of this name.
+    NoDatabase,
+    /// The server asks for a password, and none is set.
+    NoPassword,
+    /// The server does not answer, or something else went wrong.
+    Other,
+}
+
+impl ConnectError {
+    /// The reason that the operating system gives.
+    pub fn of(error: &std::io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => Self::FilesExhausted,
+            Some(libc::EADDRNOTAVAIL) => Self::PortsExhausted,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl Failure {
     /// A failure with its status. A write that fails with it may have been done.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), refused: false }
+        Self { status, message: message.into(), refused: false, connect: None }
+    }
+
+    /// The same where the client could not connect.
+    #[must_use]
+    pub fn connecting(self, why: ConnectError) -> Self {
+        Self { connect: Some(why), ..self }
     }
 
     /// The same where it is certain that nothing was written, and nothing will be.
@@ -64,11 +103,11 @@ impl Failure {
         Self { refused: false, ..self }
     }
 
-    /// From an engine's error text: a full device is told apart, because every operation after it fails too.
+    /// From an interface that has nothing but a text for errors (RocksDB's C API, Cassandra's server errors). A full device
+    /// is known by the operating system's own message.
     pub fn from_text(message: impl Into<String>) -> Self {
         let message = message.into();
-        let full = ["No space left on device", "MDB_MAP_FULL", "Disk quota exceeded", "os error 28", "StorageFull"];
-        let status = if full.iter().any(|text| message.contains(text)) { Status::NoSpace } else { Status::Error };
-        Self::new(status, message)
+        let full = FULL_DEVICE.iter().any(|text| message.contains(text));
+        Self::new(if full { Status::NoSpace } else { Status::Error }, message)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A table is a keyspace. Every write is a batch of one, because a batch states its own durability in one step under
 //! one lock; measured, it costs what `Keyspace::insert` costs. That keeps the level out of the files, too: fjall stores
-//! `manual_journal_persist` with a keyspace, so one that was made for `none` would quietly stay so in an `os` run.
+//! `manual_journal_persist` with a keyspace, so one that was made for `none` would stay so, without an error, in an `os` run.
 
 use std::error::Error as _;
 use std::fmt;
@@ -14,11 +14,11 @@ use ::fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch,
 use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Engine, Space};
+use crate::embedded::{Cause, Engine, Space};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
 /// The version of fjall.
 pub const VERSION: &str = "3.1.13";
@@ -32,7 +32,7 @@ const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version"
 const TABLE_LEN_MAX: usize = 255;
 const KEY_LEN_MAX: usize = 65_535;
 /// Compactions throttle themselves with pauses of 1 ms; none for this long means that there is none left.
-const QUIET: Duration = Duration::from_millis(100);
+const IDLE_TIME: Duration = Duration::from_millis(100);
 /// Longest that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
 
@@ -52,7 +52,7 @@ impl fmt::Debug for FjallEngine {
 }
 
 /// fjall shows its errors as Rust data; the innermost is the one that says what happened.
-fn words(error: &Error) -> String {
+fn message(error: &Error) -> String {
     match error {
         Error::Locked => return "it is locked".to_owned(),
         Error::Poisoned => return "fjall refuses writes since one of them failed".to_owned(),
@@ -67,6 +67,20 @@ fn words(error: &Error) -> String {
     inner.to_string()
 }
 
+/// What an error is due to: the operating system's error is the innermost.
+fn cause(error: &Error) -> Cause {
+    match error {
+        Error::Locked => return Cause::Locked,
+        Error::Poisoned => return Cause::Earlier,
+        _ => {}
+    }
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.downcast_ref().map_or(Cause::Other, Cause::of_io)
+}
+
 fn key_fits(key: &[u8]) -> Result<(), Failure> {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         let message = format!("fjall takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
@@ -77,7 +91,7 @@ fn key_fits(key: &[u8]) -> Result<(), Failure> {
 
 impl FjallEngine {
     fn failure(&self, error: &Error) -> Failure {
-        self.space.failure(words(error), matches!(error, Error::Poisoned))
+        self.space.failure(message(error), cause(error))
     }
 
     fn written(&self, key: &[u8], fill: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), Failure> {
@@ -119,7 +133,7 @@ impl KeyValue for FjallEngine {
         }
         let cache = options.get("fjall.cachesize").map(|_| options.bytes("fjall.cachesize", 0)).transpose()?;
         let directory = ENGINE.directory(options)?;
-        let failed = |error: Error| ENGINE.cannot_open(&directory, &words(&error));
+        let failed = |error: Error| ENGINE.cannot_open(&directory, &message(&error), cause(&error));
         let mut builder = Database::builder(&directory);
         if let Some(bytes) = cache {
             builder = builder.cache_size(bytes);
@@ -132,13 +146,13 @@ impl KeyValue for FjallEngine {
         Ok(Self { database, table, durability: options.durability, space: Space::of(&directory), directory })
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let how = match self.durability {
             Durability::None => "journal, written when its buffer of 8 KiB is full",
             Durability::Os => "journal, written at each write, not synced",
             Durability::Device => "journal, synced at each write",
         };
-        Promise::new(self.durability, how)
+        Guarantee::new(self.durability, how)
             .fact("version", VERSION)
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.database.cache_capacity().to_string())
@@ -181,7 +195,7 @@ impl KeyValue for FjallEngine {
     fn settle(&self) -> Result<(), StoreError> {
         self.table.rotate_memtable().map_err(|error| self.broken(&error))?;
         let start = Instant::now();
-        let mut quiet_since = start;
+        let mut idle_since = start;
         let mut completed = self.database.compactions_completed();
         while start.elapsed() < SETTLE_MAX {
             self.persist(PersistMode::Buffer)?;
@@ -189,8 +203,8 @@ impl KeyValue for FjallEngine {
             let busy = self.database.outstanding_flushes() + self.table.sealed_memtable_count();
             if busy > 0 || self.database.active_compactions() > 0 || now != completed {
                 completed = now;
-                quiet_since = Instant::now();
-            } else if quiet_since.elapsed() >= QUIET {
+                idle_since = Instant::now();
+            } else if idle_since.elapsed() >= IDLE_TIME {
                 return self.persist(PersistMode::SyncAll);
             }
             std::thread::sleep(Duration::from_millis(5));

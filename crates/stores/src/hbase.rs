@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::jvm::session::JvmSession;
-use crate::jvm::{Hosted, class_path, told};
+use crate::jvm::{Hosted, class_path, host_error};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::session::{Collections, Drive, Store};
 
 /// HBase's own names of durability.
@@ -82,22 +82,22 @@ impl Store for HBase {
         let arguments = options.get("jvm.args").map_or_else(|| OPENED.to_owned(), |own| format!("{OPENED} {own}"));
         options.properties.insert("jvm.args".to_owned(), arguments);
         options.properties.insert("columnfamily".to_owned(), family.to_owned());
-        let hosted =
-            Hosted::open(&options, "hbase", class_path, &[("durability", level)])?.map_err(|words| refusal(&words))?;
+        let hosted = Hosted::open(&options, "hbase", class_path, &[("durability", level)])?
+            .map_err(|message| refusal(&message))?;
         let facts = hosted.facts()?;
-        let (durability, how) = promised(level, &facts, buffered);
+        let (durability, how) = guaranteed(level, &facts, buffered);
         Ok(Self { hosted, durability, how, facts })
     }
 
-    fn promise(&self) -> Promise {
-        let mut promise = Promise::new(self.durability, &self.how);
-        promise.facts.clone_from(&self.facts);
-        promise
+    fn guarantee(&self) -> Guarantee {
+        let mut guarantee = Guarantee::new(self.durability, &self.how);
+        guarantee.facts.clone_from(&self.facts);
+        guarantee
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
-        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |words| {
-            (words, "see that HBase runs and serves the table".to_owned())
+        JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |message| {
+            (message, "see that HBase runs and serves the table".to_owned())
         })
     }
 
@@ -124,7 +124,7 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
     match own {
         None => Ok(match options.durability {
             Durability::None => "SKIP_WAL",
-            // Nobody asked: the table decides, as with YCSB.
+            // Not set: the table decides, as with YCSB.
             Durability::Os => "USE_DEFAULT",
             Durability::Device => "FSYNC_WAL",
         }),
@@ -138,8 +138,8 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
     }
 }
 
-/// What a level promises; the table's own counts where a write says nothing.
-fn promised(level: &str, facts: &[(String, String)], buffered: bool) -> (Durability, String) {
+/// What a level guarantees; the table's own counts where a write says nothing.
+fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> (Durability, String) {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
     let (durability, how) = match effective {
@@ -157,7 +157,7 @@ fn promised(level: &str, facts: &[(String, String)], buffered: bool) -> (Durabil
 /// The jars of the client: those that were named, those of the class path, or those in the cache.
 fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
     if let Some(text) = options.get("hbase.lib") {
-        // A directory stands for the jars in it: nobody has classes there.
+        // A directory stands for the jars in it, not for classes.
         let text = if Path::new(text).is_dir() { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
         return class_path::entries(&text, "hbase.lib");
     }
@@ -189,14 +189,15 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, St
 }
 
 /// The host's refusals are a line for the user and a hint.
-fn refusal(words: &str) -> StoreError {
-    if words.contains("NoClassDefFoundError") || words.contains("ClassNotFoundException") {
-        return StoreError::failed(format!("the jars of HBase's client are not complete: {words}")).hint(LIBRARY_HINT);
+fn refusal(message: &str) -> StoreError {
+    if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
+        return StoreError::failed(format!("the jars of HBase's client are not complete: {message}"))
+            .hint(LIBRARY_HINT);
     }
-    if words.contains('\n') {
-        return told(words);
+    if message.contains('\n') {
+        return host_error(message);
     }
-    StoreError::failed(format!("HBase cannot be used: {words}")).hint("see that its properties are right")
+    StoreError::failed(format!("HBase cannot be used: {message}")).hint("check its properties")
 }
 
 #[cfg(test)]
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn durability_is_hbases_word_or_ours() {
+    fn durability_is_hbases_level_or_ours() {
         assert_eq!(level(&options(Durability::Os, None)), Ok("USE_DEFAULT"));
         assert_eq!(level(&options(Durability::Device, None)), Ok("FSYNC_WAL"));
         assert_eq!(level(&options(Durability::Os, Some("os"))), Ok("SYNC_WAL"));
@@ -218,11 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_is_never_more_than_the_table_does() {
+    fn the_guarantee_is_never_more_than_the_table_does() {
         let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
-        assert_eq!(promised("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
-        assert_eq!(promised("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);
-        assert_eq!(promised("FSYNC_WAL", &table("SKIP_WAL"), false).0, Durability::Device);
-        assert_eq!(promised("FSYNC_WAL", &table("SKIP_WAL"), true).0, Durability::None);
+        assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
+        assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);
+        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), false).0, Durability::Device);
+        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), true).0, Durability::None);
     }
 }

@@ -9,8 +9,8 @@ use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::promise::Promise;
 use crate::session::{Drive, Rows, Session, Store};
 
 /// An embedded engine with one open table.
@@ -24,8 +24,8 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// See [`Store::open`].
     fn open(options: &Options) -> Result<Self, StoreError>;
 
-    /// See [`Store::promise`].
-    fn promise(&self) -> Promise;
+    /// See [`Store::guarantee`].
+    fn guarantee(&self) -> Guarantee;
 
     /// Hands the value of `key` to `found`; `false` if there is none.
     fn get(&self, client: &mut Self::Client, key: &[u8], found: impl FnMut(&[u8])) -> Result<bool, Failure>;
@@ -66,8 +66,8 @@ impl<K: KeyValue> Store for KeyValueStore<K> {
         Ok(Self(Arc::new(K::open(options)?)))
     }
 
-    fn promise(&self) -> Promise {
-        self.0.promise()
+    fn guarantee(&self) -> Guarantee {
+        self.0.guarantee()
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {

@@ -20,11 +20,11 @@ use ::heed::{Database, Env, EnvFlags, EnvOpenOptions, Error, MdbError};
 use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Engine, Space};
+use crate::embedded::{Cause, Engine, Space};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
 /// The version of the crate that brings LMDB.
 pub const HEED: &str = "0.22.1";
@@ -78,7 +78,7 @@ impl Blocks {
         env.try_clone_inner_file().map(|file| Self { file, page_len, end })
     }
 
-    fn reserve(&self, end: u64) -> Result<(), Failure> {
+    fn reserve(&self, end: u64) -> io::Result<()> {
         if end <= self.end.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Blocks {
         let chunk = end.next_multiple_of(CHUNK);
         let exact = || self.allocate(end).map(|()| end);
         let allocated = self.allocate(chunk).map(|()| chunk).or_else(|_| exact());
-        let end = allocated.map_err(|error| Failure::from_text(error.to_string()))?;
+        let end = allocated?;
         self.end.store(end, Ordering::Relaxed);
         Ok(())
     }
@@ -116,14 +116,23 @@ fn map_size(options: &Options) -> Result<u64, StoreError> {
     })
 }
 
+/// What an error is due to.
+fn cause(error: &Error) -> Cause {
+    match error {
+        Error::Io(error) => Cause::of_io(error),
+        Error::Mdb(MdbError::MapFull) => Cause::Full,
+        _ => Cause::Other,
+    }
+}
+
 fn cannot_open(directory: &Path, error: &Error) -> StoreError {
     match error {
-        Error::EnvAlreadyOpened => ENGINE.cannot_open(directory, "it is already open"),
+        Error::EnvAlreadyOpened => ENGINE.cannot_open(directory, "it is already open", Cause::Locked),
         Error::Io(io) if io.raw_os_error() == Some(libc::ENOMEM) => {
             StoreError::failed(format!("LMDB cannot map {}: {error}", directory.display()))
                 .hint("set a smaller lmdb.mapsize, or raise the limit of address space (ulimit -v)")
         }
-        _ => ENGINE.cannot_open(directory, &error.to_string()),
+        _ => ENGINE.cannot_open(directory, &error.to_string(), cause(error)),
     }
 }
 
@@ -137,7 +146,7 @@ impl LmdbEngine {
             }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
             // A write that was cut short is LMDB's own I/O error.
-            _ => self.space.failure(error.to_string(), false),
+            _ => self.space.failure(error.to_string(), cause(error)),
         }
     }
 
@@ -153,7 +162,8 @@ impl LmdbEngine {
     fn reserve(&self, len: usize) -> Result<(), Failure> {
         let Some(blocks) = &self.blocks else { return Ok(()) };
         let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
-        blocks.reserve((used + len as u64 + PUT_OVERHEAD).min(self.map_size))
+        let reserved = blocks.reserve((used + len as u64 + PUT_OVERHEAD).min(self.map_size));
+        reserved.map_err(|error| self.space.failure(error.to_string(), Cause::of_io(&error)))
     }
 }
 
@@ -198,7 +208,7 @@ impl KeyValue for LmdbEngine {
             None if options.create => {
                 let mut writer = env.write_txn().map_err(open_failed)?;
                 if let Some(blocks) = &blocks {
-                    blocks.reserve(PUT_OVERHEAD).map_err(|failure| ENGINE.cannot_open(&directory, &failure.message))?;
+                    blocks.reserve(PUT_OVERHEAD).map_err(|error| open_failed(error.into()))?;
                 }
                 let table = env.create_database(&mut writer, Some(&options.table)).map_err(open_failed)?;
                 writer.commit().map_err(open_failed)?;
@@ -210,15 +220,15 @@ impl KeyValue for LmdbEngine {
         Ok(Self { env, table, durability: options.durability, directory, space, map_size, blocks })
     }
 
-    fn promise(&self) -> Promise {
-        // What LMDB calls asynchronous still survives the process: there is no weaker level to promise.
+    fn guarantee(&self) -> Guarantee {
+        // What LMDB calls asynchronous still survives the process: it has no weaker level.
         let (durability, how) = match self.durability {
             Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
             Durability::Os => (Durability::Os, "pages written at each commit, not synced"),
             Durability::Device => (Durability::Device, "pages written and synced at each commit"),
         };
         let lmdb = ::heed::lmdb_version();
-        Promise::new(durability, how)
+        Guarantee::new(durability, how)
             .fact("version", format!("{}.{}.{} (heed {HEED})", lmdb.major, lmdb.minor, lmdb.patch))
             .fact("directory", self.directory.display().to_string())
             // All its memory is the kernel's page cache.

@@ -6,8 +6,8 @@ use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::promise::Promise;
 use crate::session::{Drive, Rows, Session, Store};
 
 /// The store that does nothing.
@@ -28,8 +28,8 @@ impl Store for Null {
         Ok(Self)
     }
 
-    fn promise(&self) -> Promise {
-        Promise::new(crate::Durability::None, "keeps nothing")
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(crate::Durability::None, "keeps nothing")
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {

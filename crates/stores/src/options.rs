@@ -8,7 +8,7 @@ use crate::error::StoreError;
 /// What a write survives once it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
-    /// Nothing is promised: a crash of the process may lose it.
+    /// Nothing is guaranteed: a crash of the process may lose it.
     None,
     /// The end of the process: the operating system has it.
     #[default]

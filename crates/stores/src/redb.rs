@@ -14,11 +14,11 @@ use ::redb::backends::FileBackend;
 use ::redb::{BackendError, Builder, Database, Error, ReadableDatabase, StorageBackend, TableDefinition, TableError};
 
 use crate::about::{About, directory, setting};
-use crate::embedded::{Engine, Space};
+use crate::embedded::{Cause, Engine, Space};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
 /// The version of redb.
 pub const VERSION: &str = "4.5.0";
@@ -102,6 +102,16 @@ impl fmt::Debug for RedbEngine {
     }
 }
 
+/// What an error is due to.
+fn cause(error: &Error) -> Cause {
+    match error {
+        Error::DatabaseAlreadyOpen => Cause::Locked,
+        Error::PreviousIo => Cause::Earlier,
+        Error::Io(error) => Cause::of_io(error),
+        _ => Cause::Other,
+    }
+}
+
 impl RedbEngine {
     fn definition(&self) -> TableDefinition<'_, &'static [u8], &'static [u8]> {
         TableDefinition::new(&self.table)
@@ -109,7 +119,7 @@ impl RedbEngine {
 
     fn failure(&self, error: impl Into<Error>) -> Failure {
         let error = error.into();
-        self.space.failure(error.to_string(), matches!(error, Error::PreviousIo))
+        self.space.failure(error.to_string(), cause(&error))
     }
 
     /// A failure before the commit. "All writes performed in this transaction will be rolled back" where one is aborted, as
@@ -135,7 +145,7 @@ impl RedbEngine {
 
     /// Makes the table, or finds that a run's is missing.
     fn check_table(&self, create: bool) -> Result<(), StoreError> {
-        let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string());
+        let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string(), cause(&error));
         let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);
         match opened {
             Ok(()) => Ok(()),
@@ -167,10 +177,11 @@ impl KeyValue for RedbEngine {
     fn open(options: &Options) -> Result<Self, StoreError> {
         let cache_bytes = options.bytes("redb.cachesize", CACHE_BYTES_DEFAULT)?;
         let directory = ENGINE.directory(options)?;
-        let failed = |error: &dyn fmt::Display| ENGINE.cannot_open(&directory, &error.to_string());
+        let failed = |error: Error| ENGINE.cannot_open(&directory, &error.to_string(), cause(&error));
         let path = directory.join(ENGINE.marker);
         let file = OpenOptions::new().read(true).write(true).create(options.create).truncate(false).open(&path);
-        let backend = FileBackend::new(file.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
+        let file = file.map_err(|error| ENGINE.cannot_open(&directory, &error.to_string(), Cause::of_io(&error)))?;
+        let backend = FileBackend::new(file).map_err(|error| failed(error.into()))?;
         let mut builder = Builder::new();
         builder.set_cache_size(cache_bytes as usize);
         let database = match options.durability {
@@ -178,7 +189,7 @@ impl KeyValue for RedbEngine {
             Durability::None | Durability::Device => builder.create_with_backend(backend),
         };
         let engine = Self {
-            database: database.map_err(|error| failed(&error))?,
+            database: database.map_err(|error| failed(error.into()))?,
             table: options.table.clone(),
             durability: options.durability,
             directory: directory.clone(),
@@ -189,13 +200,13 @@ impl KeyValue for RedbEngine {
         Ok(engine)
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let how = match self.durability {
             Durability::None => "commits kept in memory until the store settles or closes",
             Durability::Os => "pages written at each commit, not synced",
             Durability::Device => "pages written and synced at each commit",
         };
-        Promise::new(self.durability, how)
+        Guarantee::new(self.durability, how)
             .fact("version", VERSION)
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.cache_bytes.to_string())

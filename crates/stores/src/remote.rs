@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadstone_load::Status;
 
 use crate::deadline::NAP;
-use crate::error::{Failure, StoreError};
+use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Options;
 
 /// A server's host and port as the user named it, and its addresses. Names are looked up once, when a store is opened:
@@ -42,8 +42,8 @@ impl Server {
         Ok(server)
     }
 
-    fn unknown(&self, words: &str, property: &str) -> StoreError {
-        StoreError::failed(format!("cannot find the host of {self}: {words}")).hint(format!("check {property}"))
+    fn unknown(&self, why: &str, property: &str) -> StoreError {
+        StoreError::failed(format!("cannot find the host of {self}: {why}")).hint(format!("check {property}"))
     }
 
     /// Its addresses, in the order in which they are tried.
@@ -54,33 +54,31 @@ impl Server {
 
 /// How an attempt to connect ended.
 pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
-    let status = match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE | libc::EADDRNOTAVAIL) => Status::Error,
+    let why = ConnectError::of(error);
+    let status = match why {
+        ConnectError::FilesExhausted | ConnectError::PortsExhausted => Status::Error,
         _ if error.kind() == std::io::ErrorKind::TimedOut => Status::Timeout,
         _ => Status::ServiceUnavailable,
     };
-    Failure::new(status, format!("{NO_CONNECTION}{server}: {error}"))
+    Failure::new(status, format!("cannot connect to {server}: {error}")).connecting(why)
 }
 
 /// What to do about a connection that could not be made; `start` says how to start such a server.
-pub fn connect_hint(words: &str, start: &str) -> String {
-    if words.contains("Too many open files") {
-        return "raise the limit with ulimit -n: each client has a connection".to_owned();
+pub fn connect_hint(failure: &Failure, start: &str) -> String {
+    match failure.connect {
+        Some(ConnectError::FilesExhausted) => "raise the limit with ulimit -n: each client has a connection".to_owned(),
+        Some(ConnectError::PortsExhausted) => {
+            "no local port is left: widen net.ipv4.ip_local_port_range, or use fewer clients".to_owned()
+        }
+        _ => start.to_owned(),
     }
-    if words.contains("Cannot assign requested address") {
-        return "no local port is left: widen net.ipv4.ip_local_port_range, or use fewer clients".to_owned();
-    }
-    start.to_owned()
 }
 
-/// How a failure to connect begins.
-const NO_CONNECTION: &str = "cannot connect to ";
-
-/// What a session keeps of its last failure: its words for `last_error`, whether it was a refusal, and whether the session
-/// rests before the next operation. Where it found no server, or no means to reach it, the next would fail as fast.
+/// What a session keeps of its last failure: its message for `last_error`, whether it was a refusal, and whether the session
+/// rests before the next operation. Where it could not connect, the next would fail as fast.
 #[derive(Debug, Default)]
 pub struct LastFailure {
-    words: Option<String>,
+    message: Option<String>,
     rests: bool,
     refused: bool,
 }
@@ -92,11 +90,11 @@ impl LastFailure {
         result.unwrap_or_else(|failure| {
             self.rests = match failure.status {
                 Status::ServiceUnavailable => true,
-                Status::Error => failure.message.starts_with(NO_CONNECTION),
+                Status::Error => failure.connect.is_some(),
                 _ => false,
             };
             self.refused = failure.refused;
-            self.words = Some(failure.message);
+            self.message = Some(failure.message);
             failure.status
         })
     }
@@ -113,9 +111,9 @@ impl LastFailure {
         status == Status::NotFound || self.refused
     }
 
-    /// Its words, once.
-    pub fn words(&mut self) -> Option<String> {
-        self.words.take()
+    /// Its message, once.
+    pub fn message(&mut self) -> Option<String> {
+        self.message.take()
     }
 }
 
@@ -132,7 +130,7 @@ pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Durat
     match text.parse() {
         Ok(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
         _ => Err(StoreError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
-            .hint(format!("the default is {default}; there is no wait without an end"))),
+            .hint(format!("the default is {default}; a wait without a limit is not possible"))),
     }
 }
 
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_failed_at_once_rests_once() {
+    fn a_failure_to_connect_is_followed_by_one_rest() {
         let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let waits = |last: &mut LastFailure| {
@@ -188,8 +186,8 @@ mod tests {
             })
         };
         let after = |failure: Failure| {
-            let (mut last, status, words) = (LastFailure::default(), failure.status, failure.message.clone());
-            assert_eq!((last.status(Err(failure)), last.words(), last.words()), (status, Some(words), None));
+            let (mut last, status, message) = (LastFailure::default(), failure.status, failure.message.clone());
+            assert_eq!((last.status(Err(failure)), last.message(), last.message()), (status, Some(message), None));
             last
         };
         let no_server = |number| after(unreachable(&server, &std::io::Error::from_raw_os_error(number)));
@@ -203,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_failure_tells_whether_it_was_a_refusal() {
+    fn a_refusal_is_that_of_the_last_failure() {
         let mut last = LastFailure::default();
-        let failure = || Failure::new(Status::Error, "words");
+        let failure = || Failure::new(Status::Error, "message");
         for (failure, refused) in
             [(failure(), false), (failure().refusal(), true), (failure().refusal().in_doubt(), false)]
         {

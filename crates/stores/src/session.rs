@@ -6,10 +6,10 @@ use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::promise::Promise;
 
-/// Who drives a store's sessions.
+/// What drives a store's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
     /// A thread per client: calls block, futures are always ready.
@@ -26,7 +26,7 @@ pub trait Store: Send + Sync + Sized + 'static {
     type Session: Session;
     /// Its name, its properties, what kind of system it is.
     const ABOUT: About;
-    /// Who drives its sessions.
+    /// What drives its sessions.
     const DRIVE: Drive;
     /// Stack of a client's thread. Engines that are called in-process want more than 128 KiB, ten thousand threads less
     /// than the default 2 MiB.
@@ -35,10 +35,10 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// Opens it. Called once per trial.
     fn open(options: &Options) -> Result<Self, StoreError>;
 
-    /// What it promises.
-    fn promise(&self) -> Promise;
+    /// What it guarantees.
+    fn guarantee(&self) -> Guarantee;
 
-    /// A session, made on the thread that will use it (on an executor: within its runtime). It connects when it is told
+    /// A session, made on the thread that will use it (on an executor: within its runtime). It connects when it is asked
     /// to.
     fn session(&self) -> Result<Self::Session, StoreError>;
 
@@ -83,7 +83,7 @@ pub struct Collections {
 
 /// One client's way to a store. Keys are bytes, rows are fields with names.
 ///
-/// Every method may be called again after any status. A failure's own words are kept until [`last_error`] takes them.
+/// Every method may be called again after any status. A failure's message is kept until [`last_error`] takes them.
 ///
 /// [`last_error`]: Session::last_error
 pub trait Session {
@@ -113,7 +113,7 @@ pub trait Session {
     /// Removes a record; `Ok` also when there was none.
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status>;
 
-    /// The words of the last failure, if it has not been taken.
+    /// The message of the last failure, if it has not been taken.
     fn last_error(&mut self) -> Option<String>;
 
     /// Whether the write that has just ended with this status was refused for certain: nothing was written, and nothing

@@ -77,7 +77,7 @@ fn the_embedded_example_works() {
     let mut session = store.session().unwrap();
     run(works(&mut session, true));
     drop(session);
-    assert_eq!(store.promise().durability, Durability::None);
+    assert_eq!(store.guarantee().durability, Durability::None);
     store.close().unwrap();
     assert!(embedded::Memory::open(&Options::default()).unwrap_err().hint.is_some());
 }

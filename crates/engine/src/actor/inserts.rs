@@ -9,9 +9,10 @@ use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::{Kind, Row, Status};
 use loadstone_stores::Session;
 
-use super::notes::state;
+use super::ledger_writer::state;
 use super::{Outcome, Stopwatch, Task};
 use crate::clock::Timer;
+use crate::control::TrialFailure;
 
 /// What a failed insert leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,18 +26,18 @@ pub struct InsertPolicy {
 }
 
 /// Inserts a record that is due, with as many attempts as the policy allows. Attempts before the last are recorded as such;
-/// the last is the operation. Returns also what is known of the record: it was refused only if each attempt was.
+/// the last is the operation. With a ledger, also returns what is known of the record: it was refused only if each attempt was.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
-) -> (Outcome, State) {
+) -> (Outcome, Option<State>) {
     let mut sent = watch.sent_ns;
     let mut status = session.insert(key, row).await;
     let mut done = watch.now_ns();
-    let mut known = state(session, status);
+    let mut known = task.ledger.as_ref().map(|_| state(session, status));
     if !status.is_ok() {
         (status, sent, done) = again(task, session, watch, (index, key, row), (status, sent, done), &mut known).await;
     }
@@ -52,7 +53,7 @@ async fn again<T: Timer, S: Session, W>(
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
     (mut status, mut sent, mut done): (Status, u64, u64),
-    known: &mut State,
+    known: &mut Option<State>,
 ) -> (Status, u64, u64) {
     let step = Kind::Insert.step();
     let mut message = session.last_error();
@@ -70,7 +71,7 @@ async fn again<T: Timer, S: Session, W>(
         sent = watch.now_ns();
         status = session.insert(key, row).await;
         done = watch.now_ns();
-        *known = known.then(state(session, status));
+        *known = known.map(|earlier| earlier.then(state(session, status)));
         if status.is_ok() {
             return (status, sent, done);
         }
@@ -79,9 +80,8 @@ async fn again<T: Timer, S: Session, W>(
     }
     if task.insert_policy.stop {
         task.scheduler.halt_because(|| {
-            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message");
-            let key = String::from_utf8_lossy(key);
-            format!("insert of {key} failed with {}: {message}", status.name())
+            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
+            TrialFailure::Insert { key: String::from_utf8_lossy(key).into_owned(), status, message }
         });
     }
     (status, sent, done)
@@ -184,11 +184,13 @@ mod tests {
     use std::rc::Rc;
 
     use loadstone_load::Segment;
+    use loadstone_load::ledger::{Layout, Ledger};
 
     use super::*;
     use crate::actor::misses::Misses;
     use crate::borders::{Borders, NEVER};
     use crate::failures::Failures;
+    use crate::mapping::Mapping;
     use crate::recorder::{Recorder, Shape};
     use crate::scheduler::Scheduler;
     use crate::simulation::{Scripted, SimTimer};
@@ -202,27 +204,20 @@ mod tests {
             (1u64, status)
         });
         let mut session = Scripted::new(&timer, &(script as _));
-        let borders = Borders {
-            start_ns: 0,
-            first_ns: 0,
-            end_ns: NEVER,
-            cutoff_ns: NEVER,
-            interval_ns: NEVER,
-            first_index: 0,
-            steps: NEVER,
-            counted: NEVER,
-            following_ns: 0,
-        };
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ledger").display().to_string();
+        let layout = Layout { writes: 1, clients: 1, workers: 1, ticks: 1, exceptions: 1 };
+        let mapping = Mapping::create(&file, layout.words().unwrap()).unwrap();
         let insert_policy = InsertPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
         let task = Task {
             workload: (),
-            scheduler: Scheduler::new(Segment::default(), &borders, 1),
+            scheduler: Scheduler::new(Segment::default(), &Borders::UNLIMITED, 1),
             pace: None,
             failures: Failures::new(Kind::COUNT),
             inserts: None,
             misses: Misses::default(),
             insert_policy,
-            ledger: None,
+            ledger: Some(Ledger::create(mapping, layout, 1, Segment::default()).unwrap()),
             seed: 1,
         };
         let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
@@ -242,7 +237,8 @@ mod tests {
             let (outcome, known) = insert(&task, &mut session, &watch, (0, b"key", &Row::default())).await;
             ended.set(Some((outcome.status, known)));
         })]);
-        ended.get().unwrap()
+        let (status, known) = ended.get().unwrap();
+        (status, known.unwrap())
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
 
 pub mod inserts;
+mod ledger_writer;
 pub mod misses;
-mod notes;
 pub mod records;
 pub mod series;
 
@@ -33,7 +33,7 @@ pub struct Task<W> {
     pub scheduler: Scheduler,
     /// When it is due; `None`: closed loop.
     pub pace: Option<Pace>,
-    /// What the system said of its failures.
+    /// Messages of failures.
     pub failures: Failures,
     /// Inserts of the run phase; `None` if there are none.
     pub inserts: Option<InsertLog>,
@@ -43,13 +43,12 @@ pub struct Task<W> {
     pub insert_policy: InsertPolicy,
     /// Where the writes of the run are noted, if they are.
     pub ledger: Option<Ledger<Mapping>>,
-    /// Seed of the trial.
     pub seed: u64,
 }
 
 /// A workload that the engine can run.
 pub trait Work: Workload + Sized + 'static {
-    /// Who performs its operations.
+    /// What performs its operations.
     type Actor<'a, S: Session + 'a>: Actor<Operation = Self::Operation>
     where
         Self: 'a;
@@ -92,7 +91,7 @@ pub trait Actor {
 pub struct Lateness<'a> {
     /// How much too late it sent the operation, ns.
     pub sent_ns: u64,
-    /// What tells when the client's thread was held up.
+    /// Says when the client's thread was paused.
     pub pulse: &'a Pulse,
     /// For how long it had been paused when the operation was sent, ns.
     pub held_ns: u64,
@@ -117,7 +116,6 @@ impl Lateness<'_> {
 /// Reads the clock for one operation, and records its steps.
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
-    /// The clock.
     pub timer: &'a T,
     /// Where it is recorded.
     pub recorder: &'a Recorder,

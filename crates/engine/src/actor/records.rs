@@ -5,7 +5,7 @@ use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId
 use loadstone_stores::{Rows, Session};
 
 use super::inserts::{Inserted, insert};
-use super::notes::{Notes, state};
+use super::ledger_writer::{LedgerWriter, state};
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
@@ -16,20 +16,22 @@ pub struct Records<'a, S, W> {
     session: &'a mut S,
     row: Row,
     rows: Rows,
-    notes: Option<Notes<'a>>,
+    writer: Option<LedgerWriter<'a>>,
 }
 
 impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// A client with this session.
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
-        let notes = task.ledger.as_ref().map(|ledger| Notes { ledger, pen: ledger.pen(worker) });
-        Self { task, session, row: Row::default(), rows: Rows::default(), notes }
+        let writer = task.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
+        Self { task, session, row: Row::default(), rows: Rows::default(), writer }
     }
 
     /// Notes how the session's last operation ended, if it was a write.
     #[inline]
     fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
-        self.note_as(state(self.session, status), index, status, watch, times);
+        if self.writer.is_some() {
+            self.note_as(state(self.session, status), index, status, watch, times);
+        }
     }
 
     /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last.
@@ -42,10 +44,10 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         watch: &Stopwatch<'_, T>,
         (sent, done): (u64, u64),
     ) {
-        if let Some(notes) = &self.notes
+        if let Some(writer) = &self.writer
             && let Some(number) = self.task.workload.write_number(index)
         {
-            notes.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
+            writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
         }
     }
 
@@ -63,7 +65,9 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         if let Some((log, number)) = known {
             log.end(number, outcome.status, outcome.done_ns);
         }
-        self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
+        if let Some(state) = state {
+            self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
+        }
         outcome
     }
 
@@ -139,7 +143,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// Compares what was read with what must stand there.
     #[inline]
     fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
-        // There is nothing to check in a record that is still being inserted.
+        // A record that is still being inserted cannot be checked.
         if !self.task.workload.verifies() || read == Status::NotYet {
             return Status::Ok;
         }
@@ -173,7 +177,7 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
                 (status, self.rows.len() as u64, 0)
             }
             Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
-            // Not dealt: they are steps, not operations.
+            // Not in any mix: they are steps, not operations.
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();

@@ -46,7 +46,7 @@ impl<S: Session, W: SeriesWorkload> Actor for Series<'_, S, W> {
                 (self.session.scan(key, count, wanted, &mut self.rows).await, self.rows.len() as u64)
             }
             Kind::Delete => (self.session.delete(key).await, 1),
-            // Not dealt.
+            // Not in any mix.
             Kind::ReadModifyWrite | Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0),
         };
         let done_ns = watch.now_ns();

@@ -78,7 +78,7 @@ struct Lost {
 struct MissCounts {
     /// Sent after the insert had been acknowledged: the record should have been there.
     failed: u64,
-    /// The insert was under way or failed, or that is not known: nothing can be said.
+    /// The insert was under way, failed, or has an unknown outcome: no conclusion.
     not_yet: u64,
     /// Those that the events only count.
     unlisted: u64,

@@ -20,7 +20,7 @@ const HISTORIES: u64 = 1 << 26;
 /// A server that was just restarted may need a moment.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
-/// The exit code when nothing can be said, as the store cannot be read.
+/// The exit code when the store cannot be read.
 const UNREADABLE: u8 = 3;
 
 /// A run, to be held against what a store shows.
@@ -94,7 +94,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                     written[(record - start) as usize] = true;
                 }
             }
-            // A server orders writes as they come to it, and so one that nobody waited for may come last.
+            // A server orders writes as they come to it, and so an abandoned one may come last.
             let mut judge = Judge::new(workload, evidence, true, records.clone());
             let mut losses = Vec::new();
             for record in records.filter(|record| written[(record - start) as usize]) {

@@ -137,9 +137,9 @@ impl Lines {
             last.next.store(line, Release);
             match last.span.compare_exchange(span, span | CLOSED, Release, Relaxed) {
                 Ok(_) => return Some(line),
-                // A reader has lengthened it. Nobody follows `next` before the span is closed.
+                // A reader has lengthened it. `next` is not followed before the span is closed.
                 Err(longer) => {
-                    // SAFETY: so nobody else has this line.
+                    // SAFETY: so this line is not shared.
                     drop(unsafe { Box::from_raw(line) });
                     span = longer;
                 }
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
         assert_eq!(at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "who comes late does not see the clock go back");
-        // Two corrections in a row, nobody reading between them.
+        // Two corrections in a row, with no reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
         assert_eq!(at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "once is for good");
     }
 
-    /// A reading that begins after another has ended is no earlier than it.
+    /// A reading that begins after another has ended is not earlier than it.
     #[test]
     fn readings_never_decrease_while_the_clock_is_corrected() {
         for leaves in [false, true] {

@@ -77,7 +77,7 @@ impl World {
 #[test]
 fn a_drift_that_twenty_ms_did_not_show_is_found_and_corrected() {
     let mut world = World::new(-50.0);
-    // Until the first comparison nobody can know: 50 ppm of a second.
+    // Until the first comparison the error is unknown: 50 ppm of a second.
     assert!((49_000..52_000).contains(&world.runs(1)));
     world.runs(20);
     let steady = world.runs(4 * 3_600);
@@ -151,7 +151,7 @@ fn a_counter_that_starts_anew_is_a_jump() {
     world.runs(5);
     world.ticks = 0.0;
     world.passes(SECOND);
-    // Whoever reads it now sees time go back, as nothing is kept with a reading; after the comparison nobody does.
+    // A reading now may go back, as nothing is kept with it; after the comparison none does.
     left(&mut world);
     assert_eq!(world.offset_ns(), 0);
 }
@@ -184,7 +184,7 @@ fn a_reading_that_was_interrupted_corrects_nothing() {
 }
 
 #[test]
-fn without_a_rate_there_is_no_clock() {
+fn without_a_rate_the_clock_is_not_read() {
     let (clock, ticks) = (Counter::new(), |ticks| Reading { width_ns: 40, ticks, ns: ticks });
     clock.begin(ticks(5), || ticks(5));
     assert_eq!(clock.compare(|| ticks(9), || true), None);

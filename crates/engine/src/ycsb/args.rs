@@ -74,8 +74,7 @@ impl Args {
             strict: false,
         };
         while let Some(word) = words.next() {
-            let mut value =
-                || words.next().cloned().ok_or_else(|| usage(format!("{word} needs a value and stands last")));
+            let mut value = || words.next().cloned().ok_or_else(|| usage(format!("{word} needs a value")));
             let mut set = |name: &str, value: String| parsed.properties.push((name.to_owned(), value));
             match word.as_str() {
                 "-P" => parsed.files.push(value()?),

@@ -1,6 +1,6 @@
 //! How a run is reported: the properties that change what is printed and not what is done.
 
-use super::props::Props;
+use super::properties::Properties;
 use crate::error::EngineError;
 use crate::sink::Sink;
 
@@ -11,7 +11,6 @@ pub enum Interval {
     Op,
     /// From the due time.
     Intended,
-    /// Both.
     Both,
 }
 
@@ -41,7 +40,6 @@ pub struct Reporting {
     pub each_error: bool,
     /// `latencytrackederrors`.
     pub tracked: Vec<String>,
-    /// `exporter`.
     pub exporter: Exporter,
     /// `exportfile`; stdout if none.
     pub export_file: Option<String>,
@@ -53,15 +51,14 @@ pub struct Reporting {
     pub hdr_files: Option<String>,
     /// `status` and `status.interval`: seconds between status lines.
     pub status_seconds: Option<u64>,
-    /// `label`.
     pub label: String,
 }
 
 /// Understands the properties of reporting; also the sinks that it needs.
-pub fn reporting(props: &Props, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
-    let buckets = props.at_most("histogram.buckets", 10_000_000)?.unwrap_or(1_000) as usize;
-    let granularity_ms = props.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
-    let kind = props.text("measurementtype", "hdrhistogram");
+pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
+    let buckets = properties.at_most("histogram.buckets", 10_000_000)?.unwrap_or(1_000) as usize;
+    let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
+    let kind = properties.text("measurementtype", "hdrhistogram");
     let sinks = match kind.as_str() {
         "hdrhistogram" => vec![Sink::YcsbHdrUs],
         "histogram" => vec![Sink::YcsbHistogram { buckets }],
@@ -71,25 +68,25 @@ pub fn reporting(props: &Props, warnings: &mut Vec<String>) -> Result<(Vec<Sink>
         "raw" => vec![Sink::YcsbRaw],
         other => {
             let wanted = "hdrhistogram, histogram, hdrhistogram+histogram, hdrhistogram+raw, timeseries or raw";
-            return Err(props.bad("measurementtype", wanted, other));
+            return Err(properties.bad("measurementtype", wanted, other));
         }
     };
-    let interval = match props.text("measurement.interval", "op").as_str() {
+    let interval = match properties.text("measurement.interval", "op").as_str() {
         "op" => Interval::Op,
         "intended" => Interval::Intended,
         "both" => Interval::Both,
-        other => return Err(props.bad("measurement.interval", "op, intended or both", other)),
+        other => return Err(properties.bad("measurement.interval", "op, intended or both", other)),
     };
-    let percentiles = props.text("hdrhistogram.percentiles", "50,95,99");
+    let percentiles = properties.text("hdrhistogram.percentiles", "50,95,99");
     let parsed: Option<Vec<f64>> = percentiles
         .split(',')
         .map(|text| text.trim().parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p)))
         .collect();
     let percentiles = parsed.unwrap_or_else(|| {
-        warnings.push(format!("hdrhistogram.percentiles \"{percentiles}\" are no percentiles; 50,95,99 are used"));
+        warnings.push(format!("hdrhistogram.percentiles \"{percentiles}\" are not percentiles; 50,95,99 are used"));
         vec![50.0, 95.0, 99.0]
     });
-    let exporter = props.text("exporter", "text");
+    let exporter = properties.text("exporter", "text");
     let exporter = match exporter.rsplit('.').next().unwrap_or_default() {
         "text" | "TextMeasurementsExporter" => Exporter::Text,
         "json" | "JSONMeasurementsExporter" => Exporter::Json,
@@ -99,27 +96,27 @@ pub fn reporting(props: &Props, warnings: &mut Vec<String>) -> Result<(Vec<Sink>
             Exporter::Text
         }
     };
-    let interval_seconds = props.at_most("status.interval", 1_000_000_000)?.unwrap_or(10).max(1);
-    let hdr_files = props.boolean("hdrhistogram.fileoutput", false);
+    let interval_seconds = properties.at_most("status.interval", 1_000_000_000)?.unwrap_or(10).max(1);
+    let hdr_files = properties.boolean("hdrhistogram.fileoutput", false);
     let reporting = Reporting {
         sinks: sinks.clone(),
         interval,
         percentiles,
-        verbose: props.boolean("measurement.histogram.verbose", false),
-        each_error: props.boolean("reportlatencyforeacherror", false),
-        tracked: props
+        verbose: properties.boolean("measurement.histogram.verbose", false),
+        each_error: properties.boolean("reportlatencyforeacherror", false),
+        tracked: properties
             .text("latencytrackederrors", "")
             .split(',')
             .map(|name| name.trim().to_owned())
             .filter(|name| !name.is_empty())
             .collect(),
         exporter,
-        export_file: props.trimmed("exportfile").map(str::to_owned),
-        raw_file: props.trimmed("measurement.raw.output_file").map(str::to_owned),
-        raw_no_summary: props.boolean("measurement.raw.no_summary", false),
-        hdr_files: hdr_files.then(|| props.text("hdrhistogram.output.path", "")),
-        status_seconds: props.boolean("status", false).then_some(interval_seconds),
-        label: props.get("label").unwrap_or_default().to_owned(),
+        export_file: properties.trimmed("exportfile").map(str::to_owned),
+        raw_file: properties.trimmed("measurement.raw.output_file").map(str::to_owned),
+        raw_no_summary: properties.boolean("measurement.raw.no_summary", false),
+        hdr_files: hdr_files.then(|| properties.text("hdrhistogram.output.path", "")),
+        status_seconds: properties.boolean("status", false).then_some(interval_seconds),
+        label: properties.get("label").unwrap_or_default().to_owned(),
     };
     Ok((sinks, reporting))
 }

@@ -4,17 +4,17 @@ use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::values::{Length, Lengths};
 
-use super::props::Props;
+use super::properties::Properties;
 use crate::error::EngineError;
 use crate::spec::{Phase, WorkSpec};
 
 /// Requests stay this many inserts per client behind the newest.
 pub const LAG_PER_CLIENT: u64 = 2;
 
-fn length(props: &Props) -> Result<Length, EngineError> {
-    let max = props.whole("fieldlength")?.unwrap_or(100) as usize;
-    let min = props.whole("minfieldlength")?.unwrap_or(1) as usize;
-    let distribution = props.text("fieldlengthdistribution", "constant");
+fn length(properties: &Properties) -> Result<Length, EngineError> {
+    let max = properties.whole("fieldlength")?.unwrap_or(100) as usize;
+    let min = properties.whole("minfieldlength")?.unwrap_or(1) as usize;
+    let distribution = properties.text("fieldlengthdistribution", "constant");
     Ok(match distribution.as_str() {
         "constant" => Length::Constant { bytes: max },
         "uniform" | "zipfian" if min > max => {
@@ -23,8 +23,10 @@ fn length(props: &Props) -> Result<Length, EngineError> {
         }
         "uniform" => Length::Uniform { min, max },
         "zipfian" => Length::Zipfian { min, max },
-        "histogram" => histogram(&props.text("fieldlengthhistogram", "hist.txt"))?,
-        other => return Err(props.bad("fieldlengthdistribution", "constant, uniform, zipfian or histogram", other)),
+        "histogram" => histogram(&properties.text("fieldlengthhistogram", "hist.txt"))?,
+        other => {
+            return Err(properties.bad("fieldlengthdistribution", "constant, uniform, zipfian or histogram", other));
+        }
     })
 }
 
@@ -60,58 +62,62 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
         }
     }
     if counts.iter().sum::<u64>() == 0 {
-        return Err(EngineError::usage(format!("{file} counts nothing (fieldlengthhistogram)"))
+        return Err(EngineError::usage(format!("{file} has no counts above 0 (fieldlengthhistogram)"))
             .hint("at least one count must be above 0"));
     }
     Ok(Length::Histogram { block, counts })
 }
 
 /// `requestdistribution` and its parameters.
-pub fn keys(props: &Props) -> Result<KeyDistribution, EngineError> {
-    let name = props.text("requestdistribution", "uniform");
+pub fn keys(properties: &Properties) -> Result<KeyDistribution, EngineError> {
+    let name = properties.text("requestdistribution", "uniform");
     Ok(match name.as_str() {
         "uniform" => KeyDistribution::Uniform,
         "sequential" => KeyDistribution::Sequential,
         "zipfian" => KeyDistribution::Zipfian,
         "latest" => KeyDistribution::Latest,
         "hotspot" => KeyDistribution::Hotspot {
-            data_fraction: fraction(props, "hotspotdatafraction", 0.2)?,
-            operation_fraction: fraction(props, "hotspotopnfraction", 0.8)?,
+            data_fraction: fraction(properties, "hotspotdatafraction", 0.2)?,
+            operation_fraction: fraction(properties, "hotspotopnfraction", 0.8)?,
         },
         "exponential" => {
-            let percentile = props.real("exponential.percentile", 95.0)?;
+            let percentile = properties.real("exponential.percentile", 95.0)?;
             if !(percentile > 0.0 && percentile < 100.0) {
-                return Err(props.bad("exponential.percentile", "between 0 and 100", &percentile.to_string()));
+                return Err(properties.bad("exponential.percentile", "between 0 and 100", &percentile.to_string()));
             }
             KeyDistribution::Exponential {
                 percentile,
-                fraction: props.within("exponential.frac", 0.857_142_857_1, 1e-9, 1e9)?,
+                fraction: properties.within("exponential.frac", 0.857_142_857_1, 1e-9, 1e9)?,
             }
         }
         "truezipfian" => {
-            let theta = props.real("zipfian.theta", 0.99)?;
+            let theta = properties.real("zipfian.theta", 0.99)?;
             if !(0.01..=10.0).contains(&theta) {
-                return Err(props.bad("zipfian.theta", "between 0.01 and 10", &theta.to_string()));
+                return Err(properties.bad("zipfian.theta", "between 0.01 and 10", &theta.to_string()));
             }
             KeyDistribution::TrueZipfian { theta }
         }
         other => {
             let wanted = "uniform, zipfian, latest, hotspot, sequential, exponential or truezipfian";
-            return Err(props.bad("requestdistribution", wanted, other));
+            return Err(properties.bad("requestdistribution", wanted, other));
         }
     })
 }
 
-fn fraction(props: &Props, name: &str, default: f64) -> Result<f64, EngineError> {
-    let value = props.real(name, default)?;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(props.bad(name, "between 0 and 1", &value.to_string())) }
+fn fraction(properties: &Properties, name: &str, default: f64) -> Result<f64, EngineError> {
+    let value = properties.real(name, default)?;
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(properties.bad(name, "between 0 and 1", &value.to_string()))
+    }
 }
 
 /// The `…proportion` properties.
-pub fn mix(props: &Props) -> Result<Mix, EngineError> {
+pub fn mix(properties: &Properties) -> Result<Mix, EngineError> {
     let proportion = |name: &str, default: f64| {
-        props.real(name, default).and_then(|value| {
-            if value >= 0.0 { Ok(value) } else { Err(props.bad(name, "at least 0", &value.to_string())) }
+        properties.real(name, default).and_then(|value| {
+            if value >= 0.0 { Ok(value) } else { Err(properties.bad(name, "at least 0", &value.to_string())) }
         })
     };
     Ok(Mix {
@@ -125,45 +131,46 @@ pub fn mix(props: &Props) -> Result<Mix, EngineError> {
 }
 
 /// How many records a scan reads.
-pub fn scan_length(props: &Props) -> Result<Length, EngineError> {
-    let (min, max) = (props.whole("minscanlength")?.unwrap_or(1), props.whole("maxscanlength")?.unwrap_or(1_000));
+pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
+    let (min, max) =
+        (properties.whole("minscanlength")?.unwrap_or(1), properties.whole("maxscanlength")?.unwrap_or(1_000));
     let (min, max) = (min as usize, max as usize);
     if min > max {
         return Err(
             EngineError::usage(format!("minscanlength {min} is above maxscanlength {max}")).hint("raise maxscanlength")
         );
     }
-    match props.text("scanlengthdistribution", "uniform").as_str() {
+    match properties.text("scanlengthdistribution", "uniform").as_str() {
         "uniform" => Ok(Length::Uniform { min, max }),
         "zipfian" => Ok(Length::Zipfian { min, max }),
-        other => Err(props.bad("scanlengthdistribution", "uniform or zipfian", other)),
+        other => Err(properties.bad("scanlengthdistribution", "uniform or zipfian", other)),
     }
 }
 
 /// Whether values name their writes; a ledger is of no use without.
-fn versions(props: &Props) -> bool {
-    props.boolean("versions", false) || props.trimmed("ledger").is_some()
+fn versions(properties: &Properties) -> bool {
+    properties.boolean("versions", false) || properties.trimmed("ledger").is_some()
 }
 
 /// A core workload and the number of its operations; with `occupancy`, `ConstantOccupancyWorkload`'s numbers.
 pub fn core(
-    props: &Props,
+    properties: &Properties,
     phase: Phase,
     clients: u64,
     occupancy: bool,
 ) -> Result<(WorkSpec, Option<u64>), EngineError> {
-    let field_length = length(props)?;
-    let field_count = props.whole("fieldcount")?.unwrap_or(10) as usize;
-    let mut records = props.whole("recordcount")?.unwrap_or(0);
-    let mut wanted_operations = props.whole("operationcount")?.filter(|&n| n > 0);
-    let insert_start = props.whole("insertstart")?.unwrap_or(0);
-    let mut insert_count = props.whole("insertcount")?;
+    let field_length = length(properties)?;
+    let field_count = properties.whole("fieldcount")?.unwrap_or(10) as usize;
+    let mut records = properties.whole("recordcount")?.unwrap_or(0);
+    let mut wanted_operations = properties.whole("operationcount")?.filter(|&n| n > 0);
+    let insert_start = properties.whole("insertstart")?.unwrap_or(0);
+    let mut insert_count = properties.whole("insertcount")?;
     if occupancy {
-        let size = props.whole("disksize")?.unwrap_or(100_000_000) as f64;
+        let size = properties.whole("disksize")?.unwrap_or(100_000_000) as f64;
         let object = Lengths::mean(&field_length) * field_count as f64;
-        records = (props.real("occupancy", 0.9)? * (size / object.max(1.0))) as u64;
+        records = (properties.real("occupancy", 0.9)? * (size / object.max(1.0))) as u64;
         insert_count = None;
-        let ages = props.at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
+        let ages = properties.at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
         wanted_operations = Some(ages.unwrap_or(10) * records);
         if records == 0 {
             return Err(EngineError::usage("disksize holds not one record of this shape").hint("raise disksize"));
@@ -190,26 +197,26 @@ pub fn core(
         Phase::Run => wanted_operations,
     };
     let order =
-        if props.text("insertorder", "hashed") == "hashed" { InsertOrder::Hashed } else { InsertOrder::Ordered };
+        if properties.text("insertorder", "hashed") == "hashed" { InsertOrder::Hashed } else { InsertOrder::Ordered };
     let spec = CoreSpec {
-        table: props.text("table", "usertable"),
+        table: properties.text("table", "usertable"),
         records,
         insert_start,
         insert_count,
         field_count,
-        field_name_prefix: props.text("fieldnameprefix", "field"),
+        field_name_prefix: properties.text("fieldnameprefix", "field"),
         field_length,
-        read_all_fields: props.boolean("readallfields", true),
-        write_all_fields: props.boolean("writeallfields", false),
-        integrity: props.boolean("dataintegrity", false),
-        versions: versions(props),
-        mix: mix(props)?,
-        keys: keys(props)?,
+        read_all_fields: properties.boolean("readallfields", true),
+        write_all_fields: properties.boolean("writeallfields", false),
+        integrity: properties.boolean("dataintegrity", false),
+        versions: versions(properties),
+        mix: mix(properties)?,
+        keys: keys(properties)?,
         insert_order: order,
-        zero_padding: props.whole("zeropadding")?.unwrap_or(1) as usize,
-        scan_length: scan_length(props)?,
+        zero_padding: properties.whole("zeropadding")?.unwrap_or(1) as usize,
+        scan_length: scan_length(properties)?,
         operations,
-        insert_lag: props.whole("insertlag")?.unwrap_or(LAG_PER_CLIENT * clients),
+        insert_lag: properties.whole("insertlag")?.unwrap_or(LAG_PER_CLIENT * clients),
     };
     Ok((WorkSpec::Records(spec), operations))
 }

@@ -31,7 +31,7 @@ pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
     }
 }
 
-/// Whether a store wants a property though the door understands it: a binding gets everything.
+/// Whether a store wants a property though the front end understands it: a binding gets everything.
 pub fn takes(name: &str, store: &str) -> bool {
     match store {
         "jvm" => true,
@@ -40,7 +40,7 @@ pub fn takes(name: &str, store: &str) -> bool {
     }
 }
 
-/// What one of HBase's own levels of durability comes to.
+/// Our level for one of HBase's levels of durability.
 pub fn durability(text: &str, store: &str) -> Option<DurabilitySpec> {
     match text {
         _ if store != "hbase" => None,

@@ -1,4 +1,4 @@
-//! Every property that the YCSB door knows, with its default and meaning: the source of the did-you-mean, of the warnings
+//! Every property that the YCSB front end knows, with its default and meaning: the source of the did-you-mean, of the warnings
 //! and of docs/reference/ycsb-properties.md.
 
 use crate::dispatch;
@@ -6,17 +6,15 @@ use crate::dispatch;
 /// A property.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Its name.
     pub name: &'static str,
     /// Its default, as text.
     pub default: &'static str,
-    /// What it means.
     pub meaning: &'static str,
-    /// Who brought it.
+    /// Where it comes from.
     pub source: Source,
 }
 
-/// Who brought a property.
+/// Where a property comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// YCSB 0.17.0, same meaning.
@@ -148,7 +146,7 @@ pub const KNOWN: &[Known] = &[
         "executors, for stores that are not driven by a thread per client",
     ),
     ours("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
-    ours("ledger", "", "file in which a run notes its writes, so that lost ones can be told; implies versions"),
+    ours("ledger", "", "file in which a run records its writes, so that lost ones can be found; implies versions"),
     ours("settle", "false", "wait until the store is idle before ending"),
     ours("failures.tolerated", "0", "share of failed operations that still exits 0"),
 ];

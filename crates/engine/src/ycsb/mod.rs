@@ -1,4 +1,4 @@
-//! The YCSB door: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
+//! The YCSB front end: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
 
 mod args;
 mod bindings;
@@ -14,7 +14,6 @@ mod measure;
 mod number;
 mod printer;
 mod properties;
-mod props;
 mod rate;
 mod report;
 mod shell;
@@ -27,27 +26,27 @@ use std::sync::mpsc::Receiver;
 use args::{Args, Command, USAGE};
 use export::Export;
 use printer::Printer;
-use props::Props;
+use properties::Properties;
 
 use crate::control::Control;
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::output::{err, out};
 
-/// Runs the door. Returns the exit code.
+/// Runs the front end. Returns the exit code.
 pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     if words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) || words.is_empty() {
         out(USAGE);
         return Ok(if words.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(words)?;
-    let mut props = Props::gather(&args)?;
+    let mut properties = Properties::gather(&args)?;
     if args.command == Command::Shell {
         // The shell does what is typed; how many records there are does not matter.
-        props.default_to("recordcount", "1");
-        props.default_to("operationcount", "1");
+        properties.default_to("recordcount", "1");
+        properties.default_to("operationcount", "1");
     }
-    let translated = translate::translate(&args, &props)?;
+    let translated = translate::translate(&args, &properties)?;
     for warning in &translated.warnings {
         err(&format!("warning: {warning}\n"));
     }
@@ -60,7 +59,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     if args.command == Command::Shell {
         return shell::main(&translated.spec);
     }
-    // Wherever the report goes must be writable before hours of load are put on a system.
+    // The file of the report must be writable before hours of load are put on a system.
     let export = Export::prepare(&translated.reporting)?;
     let mut printer = Printer::new(&translated, words, export);
     let end = dispatch::run(&translated.spec, controls, &mut printer)?;

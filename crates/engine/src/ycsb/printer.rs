@@ -12,13 +12,13 @@ use super::report::{self, Overall};
 use super::status::{Progress, StatusLine, local_time};
 use super::translate::Translated;
 use crate::clock::unix_ns;
-use crate::control::End;
+use crate::control::{End, TrialFailure};
+use crate::diagnostics;
 use crate::error::EngineError;
 use crate::failures::Failures;
-use crate::notes;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
-use crate::recorder::Totals;
+use crate::recorder::reader::Totals;
 use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
 
@@ -115,18 +115,21 @@ impl<'a> Printer<'a> {
             End::Failed(why) => {
                 let left = self.spec.until.operations.unwrap_or(0);
                 let loaded = self.totals.succeeded;
-                let hint = if why.contains(Status::NoSpace.name()) {
-                    "make room on the device, or choose another"
-                } else if !why.starts_with("insert of ") {
-                    "the report has what came before; see what was printed above"
-                } else {
-                    "set core_workload_insertion_retry_limit to try again, or \
-                     core_workload_insertion_keep_going_on_error=true to go on"
+                let hint = match why {
+                    TrialFailure::Insert { status: Status::NoSpace, .. } => {
+                        "make room on the device, or choose another"
+                    }
+                    TrialFailure::Insert { .. } => {
+                        "set core_workload_insertion_retry_limit to try again, or \
+                         core_workload_insertion_keep_going_on_error=true to go on"
+                    }
+                    _ => "the report has what came before; see what was printed above",
                 };
                 let message = format!("the {what} stopped after {loaded} of {left}: {why}");
                 return Err(EngineError::failed(message).hint(hint));
             }
-            End::Stopped(why) | End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
+            End::Stopped(who) => err(&format!("the {what} was stopped: {}\n", who.reason())),
+            End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
             End::Done => {}
         }
         let hung = self.unanswered;
@@ -145,7 +148,7 @@ impl<'a> Printer<'a> {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
                 .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
         }
-        // A store that buffers has said OK to writes that it sends only now.
+        // A store that buffers sends only now what it has answered with OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!(
                 "{} client{} of this {what} did not close: what was still held there may be lost",
@@ -153,7 +156,7 @@ impl<'a> Printer<'a> {
                 if self.unclosed == 1 { "" } else { "s" }
             ))
             .hint(
-                "the warning above has the words of the store; failures.tolerated=SHARE sets how many still exit 0",
+                "see the message of the store in the warning above; failures.tolerated=SHARE sets how many still exit 0",
             ));
         }
         Ok(end.code())
@@ -178,19 +181,19 @@ fn shown(words: &[String]) -> String {
 
 impl Observer for Printer<'_> {
     fn ready(&mut self, opened: &Opened<'_>) {
-        let promise = opened.promise;
+        let guarantee = opened.guarantee;
         let mut line = format!("Store: {}", opened.spec.store.name);
-        for (name, value) in &promise.facts {
+        for (name, value) in &guarantee.facts {
             let _ = write!(line, ", {name} {value}");
         }
         err(&format!("{line}\n"));
         let asked = loadstone_stores::Durability::from(opened.spec.store.durability);
-        let other = match promise.durability.cmp(&asked) {
+        let other = match guarantee.durability.cmp(&asked) {
             std::cmp::Ordering::Equal => String::new(),
-            std::cmp::Ordering::Greater => format!(" (asked for {}: this store has nothing between)", asked.name()),
+            std::cmp::Ordering::Greater => format!(" (asked for {}: this store has no level between)", asked.name()),
             std::cmp::Ordering::Less => format!(" (asked for {}: the server is not set up for it)", asked.name()),
         };
-        err(&format!("Writes survive: {}{other}: {}\n", survives(promise.durability), promise.how));
+        err(&format!("Writes survive: {}{other}: {}\n", survives(guarantee.durability), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
         err("Starting test.\n");
     }
@@ -206,9 +209,9 @@ impl Observer for Printer<'_> {
     fn end(&mut self, closed: &Closed<'_>) {
         let mut metrics = metrics(closed.moment.recorders, self.reporting);
         add_censored(&mut metrics, &closed.censored, self.reporting);
-        self.totals = closed.moment.totals;
-        self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
         let totals = closed.moment.totals;
+        self.totals = totals;
+        self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
         let asked = closed.moment.operations != Some(0) && closed.due != Some(0);
         self.nothing = asked && closed.window.completed + totals.failed() + totals.not_yet == 0;
         self.keep_failures(&metrics, closed);
@@ -228,13 +231,13 @@ impl Observer for Printer<'_> {
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
         self.trouble = self.export.report(&text).err().or(self.trouble.take());
-        for note in notes::of(closed) {
+        for note in diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed)) {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }
 }
 
-/// What a durability level survives, in words.
+/// What a durability level survives.
 fn survives(durability: loadstone_stores::Durability) -> &'static str {
     use loadstone_stores::Durability;
     match durability {

@@ -2,27 +2,29 @@
 
 use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
 
-use super::props::Props;
+use super::properties::Properties;
 use crate::error::EngineError;
 
 /// When operations are sent.
-pub fn pace(props: &Props) -> Result<PaceSpec, EngineError> {
-    let pace = spec(props)?;
-    let name = ["rate.ramp", "rate.steps"].into_iter().find(|name| props.trimmed(name).is_some()).unwrap_or("target");
+pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
+    let pace = spec(properties)?;
+    let name =
+        ["rate.ramp", "rate.steps"].into_iter().find(|name| properties.trimmed(name).is_some()).unwrap_or("target");
     Pace::new(&pace, 0).map_err(|error| {
-        EngineError::usage(format!("{name}: {error} ({})", props.origin(name))).hint(format!("change {name}"))
+        EngineError::usage(format!("{name}: {error} ({})", properties.origin(name))).hint(format!("change {name}"))
     })?;
     Ok(pace)
 }
 
-fn spec(props: &Props) -> Result<PaceSpec, EngineError> {
-    let arrival = match props.text("arrival", "uniform").as_str() {
+fn spec(properties: &Properties) -> Result<PaceSpec, EngineError> {
+    let arrival = match properties.text("arrival", "uniform").as_str() {
         "uniform" => Arrival::Uniform,
         "poisson" => Arrival::Poisson,
-        other => return Err(props.bad("arrival", "uniform or poisson", other)),
+        other => return Err(properties.bad("arrival", "uniform or poisson", other)),
     };
-    let set: Vec<&str> = ["rate.ramp", "rate.steps"].into_iter().filter(|name| props.trimmed(name).is_some()).collect();
-    let target = props.real("target", 0.0)?;
+    let set: Vec<&str> =
+        ["rate.ramp", "rate.steps"].into_iter().filter(|name| properties.trimmed(name).is_some()).collect();
+    let target = properties.real("target", 0.0)?;
     if set.len() + usize::from(target > 0.0) > 1 {
         return Err(EngineError::usage("target, rate.ramp and rate.steps exclude each other").hint("keep one of them"));
     }
@@ -31,15 +33,15 @@ fn spec(props: &Props) -> Result<PaceSpec, EngineError> {
         if numbers.len() == count && text.split(':').count() == count {
             Ok(numbers)
         } else {
-            Err(props.bad(name, wanted, text))
+            Err(properties.bad(name, wanted, text))
         }
     };
-    if let Some(text) = props.trimmed("rate.ramp") {
+    if let Some(text) = properties.trimmed("rate.ramp") {
         let ramp = parts("rate.ramp", text, "FROM:TO:SECONDS", 3)?;
         let rate = vec![RatePiece { from: ramp[0], to: ramp[1], seconds: ramp[2] }];
         return Ok(PaceSpec::Open { rate, arrival });
     }
-    if let Some(text) = props.trimmed("rate.steps") {
+    if let Some(text) = properties.trimmed("rate.steps") {
         let mut rate = Vec::new();
         for step in text.split(',') {
             let step = parts("rate.steps", step, "RATE:SECONDS,RATE:SECONDS", 2)?;
@@ -48,7 +50,7 @@ fn spec(props: &Props) -> Result<PaceSpec, EngineError> {
         return Ok(PaceSpec::Open { rate, arrival });
     }
     if target < 0.0 {
-        return Err(props.bad("target", "at least 0", &target.to_string()));
+        return Err(properties.bad("target", "at least 0", &target.to_string()));
     }
     Ok(if target > 0.0 {
         PaceSpec::Open { rate: vec![RatePiece { from: target, to: target, seconds: 0.0 }], arrival }

@@ -7,7 +7,7 @@ use super::measure::{Measure, Metric};
 use super::number;
 use super::report::{HdrFigures, at_percentile, part_prefix};
 
-/// Writes status lines; remembers what the last one told.
+/// Writes status lines; remembers the last one.
 #[derive(Debug, Default)]
 pub struct StatusLine {
     last: BTreeMap<String, Vec<Measure>>,
@@ -138,7 +138,7 @@ fn remaining(seconds: u64) -> String {
 /// `yyyy-MM-dd HH:mm:ss:SSS` of a Unix time in ms, local.
 pub fn local_time(unix_ms: u64) -> String {
     let seconds = (unix_ms / 1_000) as libc::time_t;
-    // SAFETY: both structs are ours; localtime_r fills the second.
+    // SAFETY: both structs are local; localtime_r fills the second.
     let time = unsafe {
         let mut time = std::mem::zeroed::<libc::tm>();
         libc::localtime_r(&raw const seconds, &raw mut time);

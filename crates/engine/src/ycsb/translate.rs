@@ -1,12 +1,12 @@
 //! From YCSB's properties to a TrialSpec and to how it is reported.
 
 use loadstone_load::Segment;
-use loadstone_load::deal::Deal;
+use loadstone_load::kind_sequence::KindSequence;
 
 use super::args::{Args, Command};
 use super::config::{Reporting, reporting};
 use super::core_workload::core;
-use super::props::Props;
+use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
 use crate::error::EngineError;
 use crate::spec::{
@@ -34,45 +34,48 @@ pub struct Translated {
 }
 
 /// Understands a command line.
-pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> {
+pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, EngineError> {
     let store = bindings::resolve(&args.store)?;
-    let mut warnings = props.warnings.clone();
-    unknown_properties(args, props, store, &mut warnings)?;
+    let mut warnings = properties.warnings.clone();
+    unknown_properties(args, properties, store, &mut warnings)?;
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
-    let seed = props.whole("seed")?.unwrap_or_else(crate::clock::unix_ns);
-    let mut clients = props.whole("threadcount")?.unwrap_or(1);
+    let seed = properties.whole("seed")?.unwrap_or_else(crate::clock::unix_ns);
+    let mut clients = properties.whole("threadcount")?.unwrap_or(1);
     if clients == 0 {
-        return Err(props.bad("threadcount", "at least 1", "0").hint("use -threads 1"));
+        return Err(properties.bad("threadcount", "at least 1", "0").hint("use -threads 1"));
     }
     if clients > CLIENTS_MAX {
-        return Err(props.bad("threadcount", &format!("at most {CLIENTS_MAX}"), &clients.to_string()));
+        return Err(properties.bad("threadcount", &format!("at most {CLIENTS_MAX}"), &clients.to_string()));
     }
-    let class = props.text("workload", "CoreWorkload");
+    let class = properties.text("workload", "CoreWorkload");
     let (work, operations) = match class.rsplit('.').next().unwrap_or_default() {
-        "TimeSeriesWorkload" => time_series::translate(props, phase, clients)?,
-        "CoreWorkload" => core(props, phase, clients, false)?,
-        "ConstantOccupancyWorkload" => core(props, phase, clients, true)?,
+        "TimeSeriesWorkload" => time_series::translate(properties, phase, clients)?,
+        "CoreWorkload" => core(properties, phase, clients, false)?,
+        "ConstantOccupancyWorkload" => core(properties, phase, clients, true)?,
         _ => {
-            return Err(props
+            return Err(properties
                 .bad("workload", "a workload class", &class)
                 .hint("there are CoreWorkload, ConstantOccupancyWorkload and TimeSeriesWorkload"));
         }
     };
-    if matches!(&work, WorkSpec::Records(core) if core.versions) && props.trimmed("seed").is_none() {
+    if matches!(&work, WorkSpec::Records(core) if core.versions) && properties.trimmed("seed").is_none() {
         return Err(EngineError::usage("versions and ledger need a seed: it is in every value")
             .hint("give load and run the same one: -p seed=1"));
     }
     if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
         && let Some(share) = core.mix.too_rare()
     {
-        warnings.push(format!("a proportion of {share:e} is dealt as 1 in {}: nothing is rarer", Deal::RAREST));
+        warnings.push(format!(
+            "a proportion of {share:e} is rounded up to 1 in {}, the smallest one possible",
+            KindSequence::RAREST
+        ));
     }
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
-        warnings.push(format!("threadcount {clients} is more than there are operations: {operations} clients run"));
+        warnings.push(format!("threadcount {clients} is above the number of operations: {operations} clients run"));
         clients = operations;
     }
-    let seconds = props.at_most("maxexecutiontime", SECONDS_MAX)?.filter(|&s| s > 0).map(|s| s as f64);
-    let warmup_seconds = props.within("warmuptime", 0.0, 0.0, SECONDS_MAX as f64)?;
+    let seconds = properties.at_most("maxexecutiontime", SECONDS_MAX)?.filter(|&s| s > 0).map(|s| s as f64);
+    let warmup_seconds = properties.within("warmuptime", 0.0, 0.0, SECONDS_MAX as f64)?;
     if phase == Phase::Load && warmup_seconds > 0.0 {
         return Err(EngineError::usage("warmuptime is for run: a load counts every record").hint("leave it out"));
     }
@@ -83,7 +86,7 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
             .hint("set operationcount or maxexecutiontime"));
     }
-    let segment = match props.trimmed("segment") {
+    let segment = match properties.trimmed("segment") {
         None => Segment::default(),
         Some(text) => {
             Segment::parse(text).map_err(|error| EngineError::usage(error).hint("segment=0/4 is the first of four"))?
@@ -93,49 +96,49 @@ pub fn translate(args: &Args, props: &Props) -> Result<Translated, EngineError> 
         return Err(EngineError::usage(format!("{clients} clients cannot be split into {} segments", segment.n))
             .hint(format!("use at least as many: -threads {}", segment.n)));
     }
-    let (sinks, reporting) = reporting(props, &mut warnings)?;
+    let (sinks, reporting) = reporting(properties, &mut warnings)?;
     let spec = TrialSpec {
         spec: VERSION,
         store: StoreSpec {
             name: store.to_owned(),
-            properties: store_properties(args, props, store),
-            durability: durability(props, store)?,
+            properties: store_properties(args, properties, store),
+            durability: durability(properties, store)?,
         },
         phase,
         work,
         clients,
-        pace: rate::pace(props)?,
+        pace: rate::pace(properties)?,
         until: Until { operations, seconds },
         warmup_seconds,
         segment,
         seed,
         inserts: InsertSpec {
-            retries: props.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
-            retry_seconds: props.within("core_workload_insertion_retry_interval", 3.0, 0.0, SECONDS_MAX as f64)?,
-            keep_going: props.boolean("core_workload_insertion_keep_going_on_error", false),
+            retries: properties.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
+            retry_seconds: properties.within("core_workload_insertion_retry_interval", 3.0, 0.0, SECONDS_MAX as f64)?,
+            keep_going: properties.boolean("core_workload_insertion_keep_going_on_error", false),
         },
-        spin: props.boolean("spin.sleep", false),
-        executors: props.whole("executors")?.unwrap_or(0),
+        spin: properties.boolean("spin.sleep", false),
+        executors: properties.whole("executors")?.unwrap_or(0),
         deadline_ms: None,
         sinks,
         interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s * 1_000),
         lease_ms: None,
         wait_for_start: false,
-        settle: props.boolean("settle", false),
+        settle: properties.boolean("settle", false),
         // A load has nothing to note but the versions of its values.
-        ledger: props
+        ledger: properties
             .trimmed("ledger")
             .filter(|_| phase == Phase::Run)
             .map(|file| LedgerSpec { file: file.to_owned() }),
     };
     spec.check()?;
-    let tolerated = props.within("failures.tolerated", 0.0, 0.0, 1.0)?;
+    let tolerated = properties.within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// Everything goes to the store but what the door itself understands. Stores in a JVM have more.
-fn store_properties(args: &Args, props: &Props, store: &str) -> std::collections::BTreeMap<String, String> {
-    let mut all = props.all();
+/// Everything goes to the store but what the front end itself understands. Stores in a JVM have more.
+fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
+    let mut all = properties.all();
     if hosted::is_hosted(store) {
         hosted::add(&mut all, args, store);
     }
@@ -143,21 +146,26 @@ fn store_properties(args: &Args, props: &Props, store: &str) -> std::collections
     all
 }
 
-fn unknown_properties(args: &Args, props: &Props, store: &str, warnings: &mut Vec<String>) -> Result<(), EngineError> {
-    for name in props.names().filter(|name| !known::knows(name, store)) {
-        let value = props.get(name).unwrap_or_default();
+fn unknown_properties(
+    args: &Args,
+    properties: &Properties,
+    store: &str,
+    warnings: &mut Vec<String>,
+) -> Result<(), EngineError> {
+    for name in properties.names().filter(|name| !known::knows(name, store)) {
+        let value = properties.get(name).unwrap_or_default();
         let (message, hint) = match suggest::did_you_mean(name, known::names(store)) {
             // A report's script says `-p threads=10`; YCSB took no notice and ran one thread.
             Some("threadcount") if name == "threads" => (
-                format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", props.origin(name)),
+                format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", properties.origin(name)),
                 format!("use -threads {value} or -p threadcount={value}"),
             ),
             Some(near) => (
-                format!("neither the workload nor the store {store} knows {name} ({})", props.origin(name)),
+                format!("neither the workload nor the store {store} knows {name} ({})", properties.origin(name)),
                 format!("did you mean {near}?"),
             ),
             None => (
-                format!("neither the workload nor the store {store} knows {name} ({})", props.origin(name)),
+                format!("neither the workload nor the store {store} knows {name} ({})", properties.origin(name)),
                 "it has no effect".to_owned(),
             ),
         };
@@ -167,7 +175,7 @@ fn unknown_properties(args: &Args, props: &Props, store: &str, warnings: &mut Ve
         warnings.push(format!("{message}; {hint}"));
     }
     for known in known::KNOWN.iter().filter(|k| k.source == known::Source::YcsbIdle) {
-        if props.boolean(known.name, false) && known.name != "dotransactions" {
+        if properties.boolean(known.name, false) && known.name != "dotransactions" {
             warnings.push(format!("{} has no effect: {}", known.name, known.meaning));
         }
     }
@@ -179,8 +187,8 @@ fn unknown_properties(args: &Args, props: &Props, store: &str, warnings: &mut Ve
     Ok(())
 }
 
-fn durability(props: &Props, store: &str) -> Result<DurabilitySpec, EngineError> {
-    let text = props.trimmed("durability");
+fn durability(properties: &Properties, store: &str) -> Result<DurabilitySpec, EngineError> {
+    let text = properties.trimmed("durability");
     if let Some(level) = text.and_then(|text| hosted::durability(text, store)) {
         return Ok(level);
     }
@@ -188,6 +196,6 @@ fn durability(props: &Props, store: &str) -> Result<DurabilitySpec, EngineError>
         None | Some("os") => Ok(DurabilitySpec::Os),
         Some("none") => Ok(DurabilitySpec::None),
         Some("device") => Ok(DurabilitySpec::Device),
-        Some(other) => Err(props.bad("durability", "none, os or device", other)),
+        Some(other) => Err(properties.bad("durability", "none, os or device", other)),
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
+use crate::keys::{InsertOrder, KeyDistribution};
 use crate::row::Wanted;
 use crate::segment::Segment;
+use crate::values::Length;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 fn spec() -> CoreSpec {

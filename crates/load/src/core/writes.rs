@@ -11,19 +11,19 @@ pub(super) const KINDS: [Kind; 4] = [Kind::Update, Kind::Insert, Kind::ReadModif
 impl Writes for CoreRun {
     #[inline]
     fn number(&self, index: u64) -> Option<u64> {
-        let at = self.deal.place(index);
-        let write = self.shape.spec.versions && KINDS.contains(&self.deal.kind_at(at));
-        write.then(|| self.deal.before_any(&KINDS, at))
+        let at = self.kinds.position(index);
+        let write = self.shape.spec.versions && KINDS.contains(&self.kinds.kind_at(at));
+        write.then(|| self.kinds.before_any(&KINDS, at))
     }
 
     fn index(&self, number: u64) -> Option<u64> {
-        if self.shape.spec.versions { self.deal.index_of_any(&KINDS, number) } else { None }
+        if self.shape.spec.versions { self.kinds.index_of_any(&KINDS, number) } else { None }
     }
 
     fn write(&self, index: u64) -> Option<Write> {
         let spec = &self.shape.spec;
-        let at = self.deal.place(index);
-        let kind = self.deal.kind_at(at);
+        let at = self.kinds.position(index);
+        let kind = self.kinds.kind_at(at);
         if !KINDS.contains(&kind) {
             return None;
         }
@@ -42,6 +42,6 @@ impl Writes for CoreRun {
     }
 
     fn deleted(&self, record: u64) -> Option<u64> {
-        self.deal.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
+        self.kinds.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
     }
 }

@@ -42,7 +42,7 @@ pub trait Writes {
 pub struct Span {
     /// It was not sent before.
     pub begun: u64,
-    /// It was answered or given up by then; `u64::MAX`: nobody knows.
+    /// It was answered or abandoned by then; `u64::MAX`: unknown.
     pub done: u64,
 }
 
@@ -67,7 +67,7 @@ impl Times {
         let mut exceptions: Vec<_> = ledger.exceptions().map(|each| (each.index, span(each.sent, each.done))).collect();
         exceptions.sort_unstable_by_key(|&(index, _)| index);
         // An engine that died had at most one write under way for each client. The segment's next writes are so many, and
-        // those of the others lie between them: twice as many is room enough for how they are dealt.
+        // those of the others lie between them: twice as many is room enough for how they are shuffled.
         let end = ledger.end() + 2 * ledger.layout().clients * ledger.segment().n + 64;
         let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { SLOW_NS };
         Self { start, ticks, exceptions, end, slowest }

@@ -29,7 +29,7 @@ pub enum Finding {
     Fine,
     /// A write that may have overlapped the last in time: either may have been the later one.
     Overlapped,
-    /// A write of which nobody knew whether it was done.
+    /// A write with an unknown outcome.
     CameTrue,
     /// An acknowledged write is missing: that of this index, which was sent last, and maybe others before it, see
     /// [`Judge::ages`]; `None`: what was there before the run.
@@ -43,9 +43,9 @@ pub enum Finding {
 }
 
 /// A finding of a loss, to be looked into.
+#[allow(missing_docs, reason = "a field whose name says everything")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The record.
     pub record: u64,
     /// The field's place in the workload's list.
     pub field: usize,
@@ -60,7 +60,7 @@ pub struct Age {
     pub writes: u64,
     /// The index of the oldest.
     pub oldest: u64,
-    /// It was at least so old, ns: this accuses.
+    /// It was at least so old, ns: a stale read.
     pub least_ns: i64,
     /// And at most, ns.
     pub most_ns: i64,
@@ -81,7 +81,7 @@ const BEFORE: Standing = Standing { index: u64::MAX, done: 0, maybe: false };
 pub struct Judge<'a, W, M> {
     writes: &'a W,
     evidence: &'a Evidence<'a, M>,
-    /// Whether a write that nobody acknowledged may land after later ones: so where the server orders writes, and not
+    /// Whether a write that was not acknowledged may land after later ones: so where the server orders writes, and not
     /// where the client's time stamps do.
     late_writes_land: bool,
     records: Range<u64>,

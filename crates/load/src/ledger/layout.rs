@@ -1,4 +1,4 @@
-//! Where in the words what lies.
+//! The layout of a ledger in memory.
 
 /// Words of the header; the areas behind it begin on cache lines of their own.
 pub(super) const HEADER: usize = 32;

@@ -57,7 +57,7 @@ fn what_an_engine_noted_is_there_after_its_death() {
 }
 
 #[test]
-fn numbers_beyond_the_ledger_are_counted_and_known_for_nothing() {
+fn numbers_beyond_the_ledger_are_counted_and_of_unknown_state() {
     let ledger = ledger();
     for number in LAYOUT.writes - 2..LAYOUT.writes + 300 {
         ledger.pen(0).note(number, State::Refused);

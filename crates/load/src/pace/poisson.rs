@@ -117,7 +117,7 @@ impl Poisson {
         let chunk = self.sums.chunk(block / CHUNK, |block| self.length(block));
         let at = (block % CHUNK) as usize;
         let from = at.checked_sub(1).map_or(0, |last| chunk.sums[last]);
-        let pattern = Draws::at(!self.seed, block, Purpose::Deal).below(PATTERNS) * BLOCK;
+        let pattern = Draws::at(!self.seed, block, Purpose::KindSequence).below(PATTERNS) * BLOCK;
         Block { before: chunk.before + u128::from(from), length: chunk.sums[at] - from, pattern }
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     /// However many ask, in whatever order, a block lies where the sum of those before it ends.
     #[test]
-    fn blocks_follow_each_other_whoever_asks_first() {
+    fn blocks_follow_each_other_in_any_order_of_queries() {
         let blocks = CHUNK * 9 + 5;
         let poisson = Poisson::new(3);
         std::thread::scope(|scope| {

@@ -92,7 +92,7 @@ impl TimeSeriesSpec {
         }
         if matches!(self.keys, KeyDistribution::Latest | KeyDistribution::Exponential { .. }) {
             return Err(
-                "requestdistribution must be uniform, sequential, zipfian or hotspot: metrics have no age".to_owned()
+                "requestdistribution must be uniform, sequential, zipfian or hotspot: metrics are not inserted in order".to_owned()
             );
         }
         let longest = match &self.scan_length {

@@ -1,12 +1,12 @@
 //! Which points there are, and in which order they are written.
 //!
 //! A position is a place in the grid of all series at all time steps: step × series + place of the series. Every
-//! position is written once, in order; with sparsity, only those dealt.
+//! position is written once, in order; with sparsity, only some of them.
 //!
 //! Nothing here depends on the trial's seed: a run has another seed than its load, and must find its points.
 
 use super::spec::TimeSeriesSpec;
-use crate::deal::Deal;
+use crate::kind_sequence::KindSequence;
 use crate::operation::Kind;
 use crate::random::{Draws, Purpose};
 
@@ -18,21 +18,19 @@ const DATA_SEED: u64 = 0x7469_6d65_7365_7269;
 pub(super) struct Point {
     /// The series: metric and tag values in mixed radix, the last tag fastest.
     pub(super) series: u64,
-    /// When.
     pub(super) timestamp: i64,
 }
 
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Series in all.
     series: u64,
     /// Series of one metric.
     per_key: u64,
     /// For each tag, how far apart the series of its neighbouring values are, and how many values there are.
     tags: Vec<(u64, u64)>,
     orders: Option<Orders>,
-    /// Deals the positions that are written as inserts.
-    sparse: Option<Deal>,
+    /// Which positions are written: those of inserts.
+    sparse: Option<KindSequence>,
     /// A shuffle of the time steps, repeated; empty: time goes forward.
     steps: Vec<u32>,
     start: i64,
@@ -79,7 +77,7 @@ impl Layout {
         let series = spec.key_count * per_key;
         let sparse = if spec.sparsity > 0.0 {
             let weights = [(Kind::Insert, 1.0 - spec.sparsity), (Kind::Delete, spec.sparsity)];
-            Some(Deal::new(DATA_SEED, &weights, &[Kind::Insert]).filter(|deal| deal.deals(Kind::Insert))?)
+            Some(KindSequence::new(DATA_SEED, &weights, &[Kind::Insert]).filter(|kinds| kinds.includes(Kind::Insert))?)
         } else {
             None
         };
@@ -122,13 +120,13 @@ impl Layout {
     /// The position of the `nth` (from 0) point that is written.
     #[inline]
     pub(super) fn position(&self, nth: u64) -> u64 {
-        self.sparse.as_ref().and_then(|deal| deal.index_of(Kind::Insert, nth)).unwrap_or(nth)
+        self.sparse.as_ref().and_then(|kinds| kinds.index_of(Kind::Insert, nth)).unwrap_or(nth)
     }
 
     /// How many points are written before `position`.
     #[inline]
     pub(super) fn before(&self, position: u64) -> u64 {
-        self.sparse.as_ref().map_or(position, |deal| deal.before(Kind::Insert, position))
+        self.sparse.as_ref().map_or(position, |kinds| kinds.before(Kind::Insert, position))
     }
 
     /// The point at `position`.

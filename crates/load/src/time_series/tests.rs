@@ -47,7 +47,7 @@ fn load(spec: TimeSeriesSpec) -> TimeSeriesLoad {
 }
 
 fn run(spec: TimeSeriesSpec) -> TimeSeriesRun {
-    // Another seed than the load's, as it is when nobody sets one.
+    // Another seed than the load's, as it is when none is set.
     TimeSeriesRun::new(spec, 2).unwrap()
 }
 

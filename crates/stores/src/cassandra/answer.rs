@@ -19,9 +19,7 @@ const NO_METADATA: i32 = 0x04;
 /// An error of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which one.
     pub code: i32,
-    /// Its words.
     pub message: String,
 }
 
@@ -59,14 +57,14 @@ impl Refusal {
             0x1000..=0x1002 => Failure::new(Status::ServiceUnavailable, message),
             0x1100 | 0x1200 => Failure::new(Status::Timeout, message),
             0x2000 | 0x2200 | 0x2300 => Failure::new(Status::BadRequest, message),
-            // A full device is a server error with the operating system's words.
+            // A full device is a server error with the operating system's message.
             _ => Failure::from_text(message),
         };
         if refused { failure.refusal() } else { failure }
     }
 
-    /// Whether a write that ends with this was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is told before
-    /// anything is sent to a replica; the others find fault with the request, with who asks, or with a node that does not
+    /// Whether a write that ends with this was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is sent before
+    /// anything is sent to a replica; the others reject the request or the user, or come from with a node that does not
     /// serve yet. A node may call itself `Overloaded` at any time (drivers repeat such a write only if that does no harm),
     /// and a protocol error on a connection that many share need not be this request's.
     fn refuses_writes(&self) -> bool {
@@ -89,7 +87,7 @@ pub fn check(code: u8, body: Body<'_>) -> Result<(), Refusal> {
 #[cold]
 pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
     if code != opcode::ERROR {
-        return Refusal { code: -1, message: format!("an answer of kind {code:#04x}, which is no result") };
+        return Refusal { code: -1, message: format!("an answer of kind {code:#04x} instead of a result") };
     }
     let read = body.int().and_then(|code| Ok((code, body.string()?)));
     match read {
@@ -174,7 +172,7 @@ pub struct Table<'a> {
     pub rows: usize,
     /// Values of each.
     pub width: usize,
-    /// These are not all: what the server wants to be told to go on from there.
+    /// Set if more rows follow: what the next request must send.
     pub more: Option<&'a [u8]>,
 }
 

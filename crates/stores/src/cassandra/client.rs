@@ -227,7 +227,7 @@ impl Client {
         if table.width != prepared.columns.len() {
             // Another client prepared it again after the table was altered, so the node did not refuse ours.
             prepared.stale.set(true);
-            let words = format!("rows of {} columns, {} were told of", table.width, prepared.columns.len());
+            let words = format!("rows of {} columns, {} were announced", table.width, prepared.columns.len());
             return Err(Failure::new(Status::UnexpectedState, words));
         }
         // The key comes first wherever it is asked for.

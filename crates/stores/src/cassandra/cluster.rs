@@ -1,4 +1,4 @@
-//! What there is to know of a cluster before the first operation: its nodes, the table, what it promises.
+//! What there is to know of a cluster before the first operation: its nodes, the table, what it guarantees.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,11 +18,10 @@ type Cells = Vec<Vec<Option<Vec<u8>>>>;
 pub struct Cluster {
     /// How it is reached.
     pub settings: Settings,
-    /// All nodes.
     pub nodes: Vec<Node>,
     /// The data centre whose nodes are asked.
     pub local_dc: String,
-    /// Who has which keys.
+    /// Which node has which keys.
     pub ring: Ring,
     /// How the keyspace is replicated.
     pub replication: Replication,
@@ -149,7 +148,10 @@ pub fn unreachable(failure: &Failure) -> StoreError {
 
 fn refused(contact: SocketAddr, refusal: Refusal) -> StoreError {
     let failure = refusal.failure();
-    unreachable(&Failure::new(failure.status, format!("{contact} does not tell about itself: {}", failure.message)))
+    unreachable(&Failure::new(
+        failure.status,
+        format!("{contact} does not answer a query of its system tables: {}", failure.message),
+    ))
 }
 
 fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Result<(), StoreError> {

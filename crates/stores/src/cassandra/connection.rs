@@ -26,7 +26,7 @@ const STREAMS_MAX: usize = 1 << 15;
 pub const SWEEPS: u32 = 16;
 
 struct Entry {
-    /// `None` once nobody waits any more. The stream is not used again before its answer has come.
+    /// `None` once no request waits any more. The stream is not used again before its answer has come.
     slot: Option<Rc<Slot>>,
     serial: u32,
     sent: u32,
@@ -84,8 +84,8 @@ impl Connection {
         let mut task =
             Task { shared: Rc::clone(&shared), stream, inbox: vec![0; room], from: 0, to: 0, sending: sent, sent: 0 };
         tokio::task::spawn_local(async move {
-            let words = poll_fn(|context| task.poll(context)).await;
-            task.shared.lose(&words);
+            let message = poll_fn(|context| task.poll(context)).await;
+            task.shared.lose(&message);
         });
         Ok(Self(shared))
     }
@@ -126,8 +126,8 @@ impl Connection {
                 && let Some(slot) = entry.slot.take()
             {
                 *orphans += 1;
-                let words = format!("no answer from {} within {} ms", shared.address, timeout.as_millis());
-                slot.fail(entry.serial, Status::Timeout, &words);
+                let message = format!("no answer from {} within {} ms", shared.address, timeout.as_millis());
+                slot.fail(entry.serial, Status::Timeout, &message);
             }
         }
         if *orphans == 0 {
@@ -179,12 +179,12 @@ impl Shared {
     /// Puts a request among what is to be sent. One that fails here is not.
     #[inline]
     fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
-        if let Some(words) = &*self.lost.borrow() {
-            return Err(Failure::new(Status::ServiceUnavailable, words).refusal());
+        if let Some(message) = &*self.lost.borrow() {
+            return Err(Failure::new(Status::ServiceUnavailable, message).refusal());
         }
         let stream = self.streams.borrow_mut().take(slot, self.now.get()).ok_or_else(|| {
-            let words = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
-            Failure::new(Status::ServiceUnavailable, words).refusal()
+            let message = format!("{STREAMS_MAX} requests to {} have no answer", self.address);
+            Failure::new(Status::ServiceUnavailable, message).refusal()
         })?;
         let mut out = self.out.borrow_mut();
         // The task is awake already if there was something to send.
@@ -211,12 +211,12 @@ impl Shared {
 
     /// Every request under way fails.
     #[cold]
-    fn lose(&self, words: &str) {
-        self.lost.borrow_mut().get_or_insert_with(|| words.to_owned());
+    fn lose(&self, message: &str) {
+        self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
         let entries = std::mem::take(&mut self.streams.borrow_mut().entries);
         for entry in entries.into_iter().flatten() {
             if let Some(slot) = entry.slot {
-                slot.fail(entry.serial, Status::ServiceUnavailable, words);
+                slot.fail(entry.serial, Status::ServiceUnavailable, message);
             }
         }
     }
@@ -235,7 +235,7 @@ struct Task {
 }
 
 impl Task {
-    /// Ends with the words for why.
+    /// Ends with the reason.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
         let mut task = self.shared.task.borrow_mut();
         if !task.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -245,8 +245,8 @@ impl Task {
         if self.shared.closing.get() {
             return Poll::Ready("the connection is closed".to_owned());
         }
-        if let Poll::Ready(words) = self.read(context) {
-            return Poll::Ready(words);
+        if let Poll::Ready(message) = self.read(context) {
+            return Poll::Ready(message);
         }
         match self.write(context) {
             Poll::Ready(Err(error)) => Poll::Ready(format!("{} broke off: {error}", self.shared.address)),
@@ -262,15 +262,15 @@ impl Task {
             let len = buffer.filled().len();
             let address = self.shared.address;
             if let Err(error) = read {
-                return Poll::Ready(format!("{address} broke off: {error}"));
+                return Poll::Ready(format!("{address}: the connection was lost: {error}"));
             }
             if len == 0 {
                 return Poll::Ready(format!("{address} closed the connection"));
             }
             self.to += len;
             self.shared.heard.set(self.shared.now.get());
-            if let Err(words) = self.understand() {
-                return Poll::Ready(format!("{address} cannot be understood: {words}"));
+            if let Err(message) = self.understand() {
+                return Poll::Ready(format!("{address} cannot be understood: {message}"));
             }
         }
     }
@@ -285,7 +285,7 @@ impl Task {
                 break;
             }
             let body = &self.inbox[self.from + HEADER..self.from + wanted];
-            // Streams below 0 are events, for which nobody asked.
+            // Streams below 0 are events, which were not requested.
             if let Ok(stream) = u16::try_from(header.stream)
                 && let Some(Entry { slot: Some(slot), serial, .. }) = self.shared.streams.borrow_mut().give_back(stream)
             {

@@ -33,7 +33,7 @@ impl Link {
         let opened = tokio::time::timeout(settings.connect_timeout, Self::log_in(address, settings)).await;
         opened.unwrap_or_else(|_| {
             let ms = settings.connect_timeout.as_millis();
-            Err(Failure::new(Status::ServiceUnavailable, format!("{address} opens no connection within {ms} ms")))
+            Err(Failure::new(Status::ServiceUnavailable, format!("{address} did not open a connection within {ms} ms")))
         })
     }
 
@@ -141,7 +141,7 @@ impl Link {
         answer::check(slot.opcode(), body)?;
         let Some(mut table) = answer::rows(body).map_err(short)? else { return Ok(Vec::new()) };
         if table.more.is_some() {
-            return Err(words("it answers in pages, for which nobody asked".to_owned()));
+            return Err(words("it answers in pages, which were not requested".to_owned()));
         }
         let mut rows = Vec::new();
         for _ in 0..table.rows {

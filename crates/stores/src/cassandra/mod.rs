@@ -26,8 +26,8 @@ use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::session::{Drive, Store};
 
 /// A cluster.
@@ -95,7 +95,8 @@ impl Store for Cassandra {
                 })
                 .join()
         });
-        let cluster = discovered.map_err(|_| StoreError::failed("looking at the cluster failed: a defect"))??;
+        let cluster = discovered
+            .map_err(|_| StoreError::failed("internal error: the thread that reads the cluster panicked"))??;
         let store = Self { cluster: Arc::new(cluster) };
         let (durability, how) = store.durability();
         if options.durability == Durability::Device && durability != Durability::Device {
@@ -105,12 +106,12 @@ impl Store for Cassandra {
         Ok(store)
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let Cluster { settings, replication, local_dc, .. } = &*self.cluster;
         let (durability, how) = self.durability();
         let nodes = self.cluster.local_nodes();
         let connections = if settings.per_client { "of each client" } else { "of each executor" };
-        let mut promise = Promise::new(durability, how)
+        let mut guarantee = Guarantee::new(durability, how)
             .fact("version", format!("Cassandra {}", self.cluster.version))
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", native protocol 4"))
             .fact("address", self.cluster.contact.to_string())
@@ -123,18 +124,18 @@ impl Store for Cassandra {
             .fact("connections", format!("{} to each node, {connections}", settings.connections))
             .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string());
         if let Some(copies) = replication.copies() {
-            promise = promise.fact("replication", copies.to_string());
+            guarantee = guarantee.fact("replication", copies.to_string());
         }
         if let Some(copies) = replication.acknowledged(settings.write.name, local_dc) {
-            promise = promise.fact("replication_acknowledged", copies.to_string());
+            guarantee = guarantee.fact("replication_acknowledged", copies.to_string());
         }
         if let Some(sync) = &self.cluster.commitlog_sync {
-            promise = promise.fact("commitlog_sync", sync.clone());
+            guarantee = guarantee.fact("commitlog_sync", sync.clone());
         }
         if settings.tracing {
-            promise = promise.fact("tracing", "yes");
+            guarantee = guarantee.fact("tracing", "yes");
         }
-        promise
+        guarantee
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_promised_than_a_killed_node_keeps() {
+    fn no_more_is_guaranteed_than_a_killed_node_keeps() {
         for (sync, durable_writes, kept) in [
             (Some("batch"), true, Durability::Device),
             (Some("group"), true, Durability::Device),

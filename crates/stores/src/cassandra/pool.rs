@@ -16,7 +16,7 @@ use super::murmur3;
 use super::statements::Statements;
 use crate::error::{Failure, StoreError};
 
-/// Before an attempt that failed is told of, and the next is made: so long a dead node is left alone.
+/// How long after a failed attempt its error is returned at once, before the next attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A place for a connection to a node.
@@ -40,7 +40,6 @@ pub struct Pool {
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
-    /// Its statements.
     pub statements: Statements,
 }
 
@@ -138,7 +137,7 @@ impl Pool {
         })
     }
 
-    /// Begins to connect, if nobody is at it.
+    /// Begins to connect, unless that is under way.
     #[cold]
     fn revive(self: &Rc<Self>, line: usize) {
         if !self.lines[line].opening.replace(true) {
@@ -165,12 +164,12 @@ impl Line {
 
     #[cold]
     fn why(&self) -> Failure {
-        let words = || format!("{} has closed the connection", self.address);
-        self.failure.borrow().clone().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, words()))
+        let message = || format!("{} has closed the connection", self.address);
+        self.failure.borrow().clone().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, message()))
     }
 }
 
-/// Connects until it succeeds, or until nobody needs it any more.
+/// Connects until it succeeds, or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, number: usize) {
     loop {
         let Some(address) = pool.upgrade().map(|pool| pool.lines[number].address) else { return };

@@ -9,7 +9,6 @@ pub struct Node {
     pub address: SocketAddr,
     /// Its data centre.
     pub dc: String,
-    /// Its rack.
     pub rack: String,
     /// Where its ranges end.
     pub tokens: Vec<i64>,
@@ -95,7 +94,7 @@ impl Replication {
     }
 }
 
-/// The ring: ranges and who has them. Empty where that cannot be told.
+/// The ring: ranges and the nodes that have them. Empty where that is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ring {
     /// Ends of ranges, ascending, with the nodes that have the range.

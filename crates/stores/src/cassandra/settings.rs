@@ -6,7 +6,7 @@ use super::consistency::Consistency;
 use crate::error::StoreError;
 use crate::options::Options;
 
-/// What YCSB's binding gets from its driver when nothing is said.
+/// The default of YCSB's binding, which is that of its driver.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
 /// Longer than any run; keeps additions of times from overflowing.
@@ -116,7 +116,7 @@ fn truth(options: &Options, name: &str) -> Result<bool, StoreError> {
 /// A name that CQL takes without quotes. Like YCSB's binding this folds `usertableSplit` to small letters.
 fn identifier(property: &str, text: &str) -> Result<String, StoreError> {
     if !is_plain(text) {
-        return Err(StoreError::usage(format!("{property} \"{text}\" is no name in CQL"))
+        return Err(StoreError::usage(format!("{property} \"{text}\" is not a valid CQL identifier"))
             .hint("use letters, digits and _, a letter first"));
     }
     Ok(text.to_ascii_lowercase())

@@ -82,7 +82,7 @@ impl Slot {
             State::Answered => Poll::Ready(Ok(())),
             State::Failed => {
                 let failure = self.failure.borrow_mut().take();
-                Poll::Ready(Err(failure.unwrap_or_else(|| Failure::new(Status::Error, "no words"))))
+                Poll::Ready(Err(failure.unwrap_or_else(|| Failure::new(Status::Error, "no message"))))
             }
             State::Waiting => {
                 let mut waker = self.waker.borrow_mut();

@@ -2,7 +2,7 @@
 
 /// Bytes of a frame's header: version, flags, stream (2), opcode, length (4).
 pub const HEADER: usize = 9;
-/// A longer answer than this is no answer: the protocol's own limit.
+/// The longest answer: the protocol's limit.
 pub const BODY_MAX: usize = 256 << 20;
 
 const VERSION: u8 = 0x04;
@@ -54,18 +54,16 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 /// The header of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its flags.
     pub flags: u8,
-    /// The request that it answers; below 0: nobody's.
+    /// The request that it answers; below 0: none.
     pub stream: i16,
-    /// What it is.
     pub opcode: u8,
     /// Bytes of its body.
     pub len: usize,
 }
 
 impl Header {
-    /// Reads one; in words why it is none.
+    /// Reads one; the error says why it is not valid.
     #[inline]
     pub fn read(bytes: [u8; HEADER]) -> Result<Self, String> {
         let [version, flags, high, low, opcode, a, b, c, d] = bytes;
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_end_early_are_told() {
+    fn bodies_that_end_early_are_errors() {
         let mut body = Body(b"\0\x02ab\xFF\xFF\xFF\xFF\0\0\0\x05abc");
         assert_eq!(body.string(), Ok(&b"ab"[..]));
         assert_eq!(body.bytes(), Ok(None));

@@ -20,8 +20,8 @@ type Params = *const *const c_char;
 pub struct Fault {
     /// As in errno(3).
     pub errno: c_int,
-    /// HSE's own words: its source line and the errno's text.
-    pub words: String,
+    /// HSE's message: its source line and the errno's text.
+    pub message: String,
 }
 
 macro_rules! api {
@@ -88,7 +88,7 @@ impl Api {
         // named.
         let library = unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_LOCAL) }?;
         let api = Self::resolve(&library)?;
-        // It stays for as long as the process: nothing promises that no thread of HSE's is still on its way out when
+        // It stays for as long as the process: nothing guarantees that no thread of HSE's is still on its way out when
         // hse_fini returns, and unmapping the code below one is a crash.
         std::mem::forget(library);
         Ok(api)
@@ -130,13 +130,13 @@ impl Api {
 
     #[cold]
     fn fault(&self, error: Error) -> Fault {
-        let mut words = [0 as c_char; 256];
-        // SAFETY: the buffer is as long as it is said to be, and HSE ends what it writes with a NUL.
+        let mut message = [0 as c_char; 256];
+        // SAFETY: the buffer has the length that is passed, and HSE ends what it writes with a NUL.
         unsafe {
-            (self.strerror)(error, words.as_mut_ptr(), words.len());
+            (self.strerror)(error, message.as_mut_ptr(), message.len());
             Fault {
                 errno: (self.err_to_errno)(error),
-                words: CStr::from_ptr(words.as_ptr()).to_string_lossy().into_owned(),
+                message: CStr::from_ptr(message.as_ptr()).to_string_lossy().into_owned(),
             }
         }
     }
@@ -175,7 +175,7 @@ pub unsafe fn parameter(
 ) -> Option<String> {
     let mut text = [0 as c_char; 128];
     let mut needed = 0usize;
-    // SAFETY: as required of the caller; the buffer is as long as it is said to be, and longer values are cut.
+    // SAFETY: as required of the caller; the buffer has the length that is passed, and longer values are cut.
     unsafe {
         if getter?(handle, name.as_ptr(), text.as_mut_ptr(), text.len() - 1, &raw mut needed) != 0 {
             return None;

@@ -1,4 +1,4 @@
-//! What HSE promises, and what else is printed beside a result.
+//! What HSE guarantees, and what else is printed beside a result.
 
 use std::fs;
 use std::path::Path;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use super::api::{Ptr, parameter};
 use super::kvdb::Kvdb;
 use super::settings::Settings;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 
-/// An opening that takes longer in a virtual machine is told about. Without the trap it takes 0.1 s.
+/// An opening that takes longer in a virtual machine is reported. Without the trap it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
-/// What is promised, in HSE's own terms and as HSE itself reports it: a `kvdb.conf` in the home wins over everything.
-pub fn promise(
+/// What is guaranteed, in HSE's own terms and as HSE itself reports it: a `kvdb.conf` in the home wins over everything.
+pub fn guarantee(
     kvdb: &Kvdb,
     kvs: Ptr,
     options: &Options,
     settings: &Settings,
     home: &Path,
     opening: Duration,
-) -> Promise {
+) -> Guarantee {
     let api = kvdb.api();
     let of_kvdb = |name| kvdb.parameter(name);
     // SAFETY: the KVS is open.
@@ -45,7 +45,7 @@ pub fn promise(
     let path = api.path();
     let version = path.as_deref().and_then(|path| version(path).map(str::to_owned));
     let unknown = || "unknown".to_owned();
-    let mut promise = Promise::new(durability, how)
+    let mut guarantee = Guarantee::new(durability, how)
         .fact("version", version.or(path.map(|path| path.display().to_string())).unwrap_or_else(unknown))
         .fact("directory", home.display().to_string())
         // Its data files are mapped: what it caches is in the kernel's page cache.
@@ -60,11 +60,11 @@ pub fn promise(
         .fact("prefix.length", of_kvs(c"prefix.length").unwrap_or_else(unknown))
         .fact("throttling.init_policy", of_kvdb(c"throttling.init_policy").unwrap_or_else(unknown));
     if let Some(length) = settings.cursor_prefix {
-        promise = promise.fact("cursor_pfx_len", format!("{length}, without effect: scans use no prefix"));
+        guarantee = guarantee.fact("cursor_pfx_len", format!("{length}, without effect: scans use no prefix"));
     }
     match slow_open(opening, in_virtual_machine()) {
-        Some(words) => promise.fact("note", words),
-        None => promise,
+        Some(message) => guarantee.fact("note", message),
+        None => guarantee,
     }
 }
 
@@ -105,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slow_opening_in_a_virtual_machine_is_told_about() {
+    fn only_a_slow_opening_in_a_virtual_machine_is_reported() {
         assert_eq!(slow_open(Duration::from_millis(100), true), None);
         assert_eq!(slow_open(Duration::from_secs(12), false), None);
-        let words = slow_open(Duration::from_millis(12_140), true).unwrap();
+        let message = slow_open(Duration::from_millis(12_140), true).unwrap();
         assert!(
-            words.starts_with("opened in 12.1 s: in a virtual machine, stock HSE traps to the hypervisor on CPUID")
+            message.starts_with("opened in 12.1 s: in a virtual machine, stock HSE traps to the hypervisor on CPUID")
         );
     }
 }

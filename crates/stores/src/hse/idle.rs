@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// So many quiet looks in a row mean that it is idle; its own timers are shorter.
-const QUIET_LOOKS: usize = 4;
+/// So many samples without activity in a row mean that it is idle; its timers are shorter.
+const IDLE_SAMPLES: usize = 4;
 /// Of one processor. Without anything to do, its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;
 /// Per look. Without anything to do it writes nothing.
@@ -29,12 +29,12 @@ struct Work {
 pub fn wait(max: Duration) -> bool {
     let start = Instant::now();
     let (mut before, mut at) = (look(), Instant::now());
-    let mut quiet = 0;
+    let mut idle = 0;
     while !before.is_empty() && start.elapsed() < max {
         std::thread::sleep(INTERVAL);
         let (now, seconds) = (look(), at.elapsed().as_secs_f64());
-        quiet = if is_quiet(done(&before, &now), seconds) { quiet + 1 } else { 0 };
-        if quiet == QUIET_LOOKS {
+        idle = if is_idle(done(&before, &now), seconds) { idle + 1 } else { 0 };
+        if idle == IDLE_SAMPLES {
             return true;
         }
         (before, at) = (now, Instant::now());
@@ -42,7 +42,7 @@ pub fn wait(max: Duration) -> bool {
     before.is_empty()
 }
 
-fn is_quiet(work: Work, seconds: f64) -> bool {
+fn is_idle(work: Work, seconds: f64) -> bool {
     (work.cpu_ns as f64) < CPU_SHARE_IDLE * seconds * 1e9 && work.written_bytes < WRITTEN_BYTES_IDLE
 }
 
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn its_clock_is_not_work_and_a_compaction_is() {
-        assert!(is_quiet(work(7, 0), 0.25));
-        assert!(!is_quiet(work(120, 0), 0.25));
-        assert!(!is_quiet(work(7, 1_024), 0.25));
+        assert!(is_idle(work(7, 0), 0.25));
+        assert!(!is_idle(work(120, 0), 0.25));
+        assert!(!is_idle(work(7, 1_024), 0.25));
     }
 
     #[test]

@@ -143,7 +143,7 @@ fn load_first(home: &Path) -> String {
 
 /// What cannot be done to which directory, and what to do about it.
 pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> StoreError {
-    let message = format!("HSE cannot {action} {}: {}", home.display(), fault.words);
+    let message = format!("HSE cannot {action} {}: {}", home.display(), fault.message);
     match fault.errno {
         libc::EINVAL if !parameters.is_empty() => StoreError::usage(message).hint(format!(
             "it was given {}; to read in its log which one it refuses, add -p hse.gparams=logging.destination=stderr",

@@ -1,4 +1,4 @@
-//! Finding libhse. No distribution ships it, so there is no version to choose: it is where the user built it.
+//! Finding libhse. No distribution ships it: it is where the user built it.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -38,7 +38,7 @@ fn search(names: &[&str]) -> Result<Api, StoreError> {
     for name in names {
         match Api::load(OsStr::new(name)).map_err(|error| words(&error)) {
             Ok(api) => return Ok(api),
-            // The loader's words begin with the file that it misses: this one, or one that this one needs.
+            // The loader's message begins with the missing file: this one, or one that this one needs.
             Err(words) if is_absent(&words, name) => {}
             Err(words) => return Err(broken(name, &words)),
         }
@@ -49,7 +49,7 @@ fn search(names: &[&str]) -> Result<Api, StoreError> {
     ))
 }
 
-/// The loader's own words; those of the error itself are only "dlopen failed".
+/// The loader's message; that of the error itself is only "dlopen failed".
 fn words(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_hse_is_no_missing_library() {
+    fn a_library_that_is_not_hse_is_not_reported_as_missing() {
         let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
         assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
         assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_it_needs_is_told_from_itself() {
+    fn a_missing_dependency_is_told_apart_from_a_missing_library() {
         let words = "liburcu-bp.so.8: cannot open shared object file: No such file or directory";
         assert!(!is_absent(words, "libhse-3.so.0"));
         assert!(broken("libhse-3.so.0", words).hint.unwrap().starts_with("a library that it needs is missing"));

@@ -3,7 +3,7 @@
 //! A table is a KVS of the one KVDB; a record's value is in YCSB's stored form. Scans use a cursor over the whole KVS:
 //! the bindings for HSE 1 and 2 walked from prefix to prefix, which fits no keys but `user<digits>`.
 //!
-//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. There is no level between that
+//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. It has no level between that
 //! and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): what the operating system has,
 //! the device has too. `hse_kvdb_sync` without flags puts the journal's end on the device before it returns: it notes
 //! how far the buffers are filled, our put included, wakes the journal's thread, and waits until what is written
@@ -28,9 +28,9 @@ use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
 use crate::error::{Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use api::{Api, Fault, Ptr};
 use kvdb::{Kvdb, cannot};
 use settings::Settings;
@@ -62,7 +62,7 @@ pub struct HseEngine {
     /// `hse_kvdb_sync` may wait for ever, because the thread that would answer has ended (`wal_sync_notifier`).
     broken: OnceLock<Fault>,
     home: PathBuf,
-    promise: Promise,
+    guarantee: Guarantee,
 }
 
 // SAFETY: hse.h calls put, get, delete, cursor_create and sync thread safe; a cursor stays on its thread; create, open
@@ -162,19 +162,19 @@ unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
 #[cold]
 fn failure(key: &[u8], value_len: usize, fault: Fault) -> Failure {
     if key.is_empty() || key.len() > KEY_LEN_MAX {
-        let words = format!("HSE takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
-        return Failure::new(Status::BadRequest, words);
+        let message = format!("HSE takes keys of 1 to {KEY_LEN_MAX} bytes, not {}", key.len());
+        return Failure::new(Status::BadRequest, message);
     }
     if value_len > VALUE_LEN_MAX {
-        let words = format!("HSE takes values of up to {VALUE_LEN_MAX} bytes, not {value_len}");
-        return Failure::new(Status::BadRequest, words);
+        let message = format!("HSE takes values of up to {VALUE_LEN_MAX} bytes, not {value_len}");
+        return Failure::new(Status::BadRequest, message);
     }
     let status = match fault.errno {
         libc::ENOSPC | libc::EDQUOT => Status::NoSpace,
         libc::EROFS => Status::Forbidden,
         _ => Status::Error,
     };
-    Failure::new(status, fault.words)
+    Failure::new(status, fault.message)
 }
 
 impl KeyValue for HseEngine {
@@ -225,7 +225,7 @@ impl KeyValue for HseEngine {
         let kvdb = Kvdb::open(subsystem, &settings, &home)?;
         let opening = start.elapsed();
         let kvs = kvdb.table(&settings, options, &home)?;
-        let promise = facts::promise(&kvdb, kvs, options, &settings, &home, opening);
+        let guarantee = facts::guarantee(&kvdb, kvs, options, &settings, &home, opening);
         Ok(Self {
             api,
             kvs,
@@ -233,19 +233,19 @@ impl KeyValue for HseEngine {
             sync: options.durability != Durability::None,
             broken: OnceLock::new(),
             home,
-            promise,
+            guarantee,
         })
     }
 
-    fn promise(&self) -> Promise {
-        self.promise.clone()
+    fn guarantee(&self) -> Guarantee {
+        self.guarantee.clone()
     }
 
     #[inline]
     fn get(&self, Buffer(buffer): &mut Buffer, key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
         loop {
             let (mut exists, mut len) = (false, 0usize);
-            // SAFETY: the KVS is open; the buffer is as long as it is said to be.
+            // SAFETY: the KVS is open; the buffer has the length that is passed.
             let got = unsafe {
                 (self.api.kvs_get)(
                     self.kvs,
@@ -303,7 +303,7 @@ impl KeyValue for HseEngine {
                     let destroyed = api.check((api.kvs_cursor_destroy)(cursor));
                     read.and(destroyed)
                 })
-                .map_err(|fault| Failure::new(Status::Error, fault.words))
+                .map_err(|fault| Failure::new(Status::Error, fault.message))
         }
     }
 

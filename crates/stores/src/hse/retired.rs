@@ -1,16 +1,16 @@
 //! The options of YCSB's binding for HSE 1, which kept its data in mpools. HSE 2.0 replaced these by directories, so
-//! the options cannot work; whoever uses them is told what to write now.
+//! the options cannot work; the error says what to write instead.
 
 use std::path::Path;
 
 use crate::error::StoreError;
 use crate::options::Options;
 
-/// A parameter of HSE 1, and how HSE 3 is told the same.
+/// A parameter of HSE 1, and what HSE 3 has instead.
 struct Renamed {
     old: &'static str,
     new: &'static str,
-    /// Values that are other words now, old and new.
+    /// Values that have other names now, old and new.
     values: &'static [(&'static str, &'static str)],
 }
 

@@ -89,7 +89,7 @@ impl Settings {
             self.config_file = Some(file);
             return Ok(());
         }
-        // What is said of one KVS wins over what is said of all, as in kvdb.conf; HSE takes the last of a name.
+        // The settings of one KVS win over those of all, as in kvdb.conf; HSE takes the last of a name.
         let (mut all, mut one) = (Vec::new(), Vec::new());
         for (name, value) in pairs("hse.config", text)? {
             let under_kvs = name.strip_prefix("kvdb.kvs.").or_else(|| name.strip_prefix("kvs."));

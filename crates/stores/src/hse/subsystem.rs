@@ -34,10 +34,10 @@ impl Subsystem {
             (api.init)(config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), count, values)
         });
         api.check(result).map_err(|fault| {
-            let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.words);
+            let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.message);
             let error = if fault.errno == libc::EINVAL { StoreError::usage } else { StoreError::failed };
             error(message)
-                .hint("hse.gparams takes HSE's global parameters; HSE's own words on standard error name the wrong one")
+                .hint("hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one")
         })?;
         initialised.push(api.identity());
         Ok(Self { api })

@@ -144,7 +144,7 @@ impl Env {
         }
     }
 
-    /// `toString` of something thrown, for when there is no better way yet.
+    /// `toString` of an exception, until the host can give its message.
     pub fn plain_words(self, thrown: &Thrown) -> String {
         // SAFETY: every object has the method; its result is a string or null.
         unsafe {
@@ -152,11 +152,11 @@ impl Env {
             let method = jni!(self, GetMethodID, class, c"toString".as_ptr(), c"()Ljava/lang/String;".as_ptr());
             let string = jni!(self, CallObjectMethodA, thrown.0, method, std::ptr::null());
             if self.checked().is_err() || string.is_null() {
-                return "no words".to_owned();
+                return "no message".to_owned();
             }
             let text = jni!(self, GetStringUTFChars, string, std::ptr::null_mut());
             if text.is_null() {
-                return "no words".to_owned();
+                return "no message".to_owned();
             }
             let words = CStr::from_ptr(text).to_string_lossy().into_owned();
             jni!(self, ReleaseStringUTFChars, string, text);

@@ -17,8 +17,8 @@ pub extern "C" fn hook(status: i32) {
     if WATCHED.load(Ordering::SeqCst) {
         std::thread::sleep(PRINTING);
     } else {
-        let text = format!("error: {}\nhint: {HINT}\n", words(status));
-        // SAFETY: plain calls; nobody else is there to tell it, nor to end the process.
+        let text = format!("error: {}\nhint: {HINT}\n", message(status));
+        // SAFETY: plain calls; the process has no other way to learn of it, or to end.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
     }
     // SAFETY: handlers of a normal exit would wait for threads that stand still.
@@ -27,18 +27,18 @@ pub extern "C" fn hook(status: i32) {
 
 const HINT: &str = "a binding must throw an exception where it cannot go on; see what it printed above";
 
-/// Whether the JVM has ended, without a promise to look again.
+/// Whether the JVM has ended, for a caller that does not poll.
 pub fn has_ended() -> bool {
     ENDED.load(Ordering::Relaxed) != 0
 }
 
-/// Why the JVM has ended, if it has. Who asks looks again, and ends the process when it has.
+/// Why the JVM has ended, if it has. A caller that polls this ends the process when it has.
 pub fn ended() -> Option<String> {
     WATCHED.store(true, Ordering::SeqCst);
     let ended = ENDED.load(Ordering::SeqCst);
-    (ended != 0).then(|| words((ended as u32).cast_signed()))
+    (ended != 0).then(|| message((ended as u32).cast_signed()))
 }
 
-fn words(status: i32) -> String {
+fn message(status: i32) -> String {
     format!("the binding called System.exit({status})")
 }

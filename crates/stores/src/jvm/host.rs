@@ -69,7 +69,7 @@ impl Host {
     }
 
     /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is what JNI's `DestroyJavaVM` calls after it has waited for every
-    /// thread that is no daemon; YCSB's client does not wait for those.
+    /// thread that is not a daemon; YCSB's client does not wait for those.
     pub fn leave(env: Env) {
         let shutdown = env.class(c"java/lang/Shutdown").and_then(|class| {
             let method = env.method(class, c"shutdown", c"()V")?;
@@ -86,12 +86,12 @@ impl Host {
         self.statuses.get(number).copied().unwrap_or(Status::Error)
     }
 
-    /// The words of something thrown.
+    /// The message of an exception.
     pub fn describe(&self, env: Env, thrown: &Thrown) -> String {
         // SAFETY: it takes what was thrown and returns bytes.
         let words = unsafe { env.call_object(self.class, self.describe, &[object(thrown.0)]) };
         env.forget_local(thrown.0);
-        words.map_or_else(|_| "no words".to_owned(), |words| String::from_utf8_lossy(&env.bytes(words)).into_owned())
+        words.map_or_else(|_| "no message".to_owned(), |words| String::from_utf8_lossy(&env.bytes(words)).into_owned())
     }
 
     /// Opens a store: a reference for ever.
@@ -139,7 +139,7 @@ impl Host {
     /// Tells a client which memory it shares with us.
     ///
     /// # Safety
-    /// The memory must stay until the client is told of other memory, or is not called any more.
+    /// The memory must stay until the client has other memory, or is not called any more.
     pub unsafe fn share(&self, env: Env, client: jobject, memory: *mut u8, len: usize) -> Result<(), String> {
         // SAFETY: as required; it takes a client and a buffer.
         let shared = unsafe {
@@ -160,7 +160,7 @@ impl Host {
         unsafe { env.call_long(self.class, self.call, &[object(client), operation, key_len, len, count]) }
     }
 
-    /// The words of a client's last failure.
+    /// The message of a client's last failure.
     pub fn words(&self, env: Env, client: jobject) -> Option<String> {
         // SAFETY: it takes a client and returns bytes or null.
         let words = unsafe { env.call_object(self.class, self.words, &[object(client)]) };

@@ -34,7 +34,7 @@ pub fn path(options: &Options) -> Result<PathBuf, StoreError> {
     Ok(target)
 }
 
-/// The jar appears whole or not at all, whoever else unpacks it.
+/// The jar appears complete or not at all, even if other processes unpack it, too.
 fn unpack(target: &Path) -> io::Result<()> {
     if fs::read(target).is_ok_and(|bytes| bytes == EMBEDDED) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The JVM of this process. There is at most one, and it can be started once.
+//! The JVM of this process: at most one, which can be started once.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
@@ -70,7 +70,7 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
 
 fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, StoreError> {
     let unusable = |error: libloading::Error| {
-        // libloading keeps the loader's own words a level down.
+        // libloading keeps the loader's message a level down.
         let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         StoreError::failed(format!("cannot load the JVM from {}: {words}", path.display())).hint(home::HINT)
     };
@@ -104,8 +104,8 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the arguments are JNI's, and live through the call.
     let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
     if code != JNI_OK {
-        return Err(StoreError::usage(format!("the JVM does not start with {} (JNI {code})", told(&arguments)))
-            .hint("its own words stand above; -jvm-args are the arguments of `java`"));
+        return Err(StoreError::usage(format!("the JVM does not start with {} (JNI {code})", shown(&arguments)))
+            .hint("its messages are above; -jvm-args are the arguments of `java`"));
     }
     // SAFETY: the creating thread is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
@@ -133,7 +133,7 @@ pub fn leave() -> Result<(), String> {
     Ok(())
 }
 
-fn told(arguments: &[String]) -> String {
+fn shown(arguments: &[String]) -> String {
     if arguments.is_empty() { "its defaults".to_owned() } else { arguments.join(" ") }
 }
 
@@ -176,7 +176,7 @@ impl Machine {
                 ((**self.vm).v1_4.AttachCurrentThreadAsDaemon)(self.vm, &raw mut env, (&raw mut arguments).cast())
             };
             if code != JNI_OK {
-                return Err(StoreError::failed(format!("the JVM does not take another thread (JNI {code})"))
+                return Err(StoreError::failed(format!("the JVM cannot attach another thread (JNI {code})"))
                     .hint("use fewer clients, or more memory"));
             }
             // SAFETY: this thread is attached until it ends.

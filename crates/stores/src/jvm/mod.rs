@@ -3,6 +3,7 @@
 //! The JVM is loaded at run time (JNI's invocation interface). One static call an operation crosses into it, to a small
 //! host of ours (`java/`) that calls the binding as YCSB would.
 
+mod arguments;
 pub mod class_path;
 mod env;
 mod exit;
@@ -11,7 +12,6 @@ mod host;
 mod host_jar;
 pub mod machine;
 pub mod session;
-mod words;
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ use jni_sys::jobject;
 use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::session::{Collections, Drive, Store};
 use machine::Machine;
 use session::JvmSession;
@@ -45,7 +45,7 @@ unsafe impl Send for Hosted {}
 unsafe impl Sync for Hosted {}
 
 impl Hosted {
-    /// Starts the JVM with this class path (the host's jar follows) and opens a store in it; `Err` holds Java's words.
+    /// Starts the JVM with this class path (the host's jar follows) and opens a store in it; `Err` holds Java's message.
     pub fn open(
         options: &Options,
         kind: &str,
@@ -57,7 +57,7 @@ impl Hosted {
         if core.is_file() {
             class_path.push(core);
         }
-        let arguments = words::split(options.get("jvm.args").unwrap_or_default())?;
+        let arguments = arguments::split(options.get("jvm.args").unwrap_or_default())?;
         let machine = machine::machine(&class_path::joined(&class_path), &arguments)?;
         let mut request = Vec::new();
         let own = options.properties.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -74,7 +74,7 @@ impl Hosted {
     /// What the store tells of itself.
     pub fn facts(&self) -> Result<Vec<(String, String)>, StoreError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
-        facts.map_err(|words| told(&words))
+        facts.map_err(|words| host_error(&words))
     }
 
     /// Whether operations cross a network, as far as is known.
@@ -101,12 +101,12 @@ impl Hosted {
             return Ok(());
         }
         let closed = self.machine.host.close(self.machine.env()?, self.store);
-        closed.map_err(|words| told(&format!("cannot close it: {words}")))
+        closed.map_err(|words| host_error(&format!("cannot close it: {words}")))
     }
 }
 
 /// What the host says of a failure: a refusal has its hint in a second line.
-pub fn told(words: &str) -> StoreError {
+pub fn host_error(words: &str) -> StoreError {
     match words.split_once('\n') {
         Some((message, hint)) => StoreError::failed(message).hint(hint),
         None => StoreError::failed(words),
@@ -152,18 +152,18 @@ impl Store for Jvm {
         Ok(Self { hosted, class: class.to_owned() })
     }
 
-    fn promise(&self) -> Promise {
-        let mut promise = Promise::new(Durability::None, "whatever the binding does: nothing is known of it")
+    fn guarantee(&self) -> Guarantee {
+        let mut guarantee = Guarantee::new(Durability::None, "whatever the binding does: nothing is known of it")
             .fact("binding", &self.class);
-        promise.facts.extend(self.hosted.facts().unwrap_or_default());
-        promise
+        guarantee.facts.extend(self.hosted.facts().unwrap_or_default());
+        guarantee
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
         JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |words| {
             (
                 words,
-                "these are the binding's own words; it gets every property, see its README for those it needs"
+                "the message comes from the binding, which gets every property: see its README for those it needs"
                     .to_owned(),
             )
         })
@@ -203,7 +203,7 @@ fn unusable(class: &str, words: &str) -> StoreError {
         return StoreError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
     }
     if words.contains("ClassCastException") {
-        return StoreError::usage(format!("{class} is no binding: it does not extend site.ycsb.DB"))
+        return StoreError::usage(format!("{class} is not a binding: it does not extend site.ycsb.DB"))
             .hint("-db names a class like site.ycsb.db.RedisClient");
     }
     StoreError::failed(format!("{class} cannot be used: {words}")).hint(PATH)

@@ -36,8 +36,8 @@ pub struct JvmSession {
 }
 
 impl JvmSession {
-    /// A client of a store, attached and not yet connected. `explain` makes of the words of a client that does not
-    /// connect the words for the user, and a hint.
+    /// A client of a store, attached and not yet connected. `explain` turns the message of a client that does not
+    /// connect into one for the user, with a hint.
     pub fn new(
         machine: &'static Machine,
         store: jobject,
@@ -45,7 +45,7 @@ impl JvmSession {
         explain: fn(&str) -> (&str, String),
     ) -> Result<Self, StoreError> {
         let env = machine.env()?;
-        let failed = |words: String| StoreError::failed(format!("{name} makes no client: {words}"));
+        let failed = |words: String| StoreError::failed(format!("{name} cannot create a client: {words}"));
         let client = machine.host.client(env, store).map_err(failed)?;
         let memory = Memory::new(MEMORY_BYTES);
         let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), explain };
@@ -61,7 +61,7 @@ impl JvmSession {
     /// Makes the memory larger; what is in it is lost.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), String> {
-        // The old memory goes when the client knows the new; a client that was not told writes into the old one.
+        // The old memory is freed when the client knows the new; until then it writes into the old one.
         let old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
         let shared = self.share();
         if shared.is_err() {
@@ -94,14 +94,15 @@ impl JvmSession {
             Err(words) => return self.failed(words),
         };
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let mut told = self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
-        if told < 0 {
-            if let Err(words) = self.grow(told.unsigned_abs() as usize) {
+        let mut answer =
+            self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
+        if answer < 0 {
+            if let Err(words) = self.grow(answer.unsigned_abs() as usize) {
                 return self.failed(words);
             }
-            told = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
+            answer = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
         }
-        if told <= 0 {
+        if answer <= 0 {
             let thrown = self.env.checked();
             let words = thrown.map_or_else(
                 |thrown| self.machine.host.describe(self.env, &thrown),
@@ -109,7 +110,7 @@ impl JvmSession {
             );
             return self.failed(words);
         }
-        (self.machine.host.status((told & 0xff) as usize - 1), (told >> 8) as usize)
+        (self.machine.host.status((answer & 0xff) as usize - 1), (answer >> 8) as usize)
     }
 
     #[cold]
@@ -120,7 +121,7 @@ impl JvmSession {
 
     #[cold]
     fn malformed(&mut self) -> Status {
-        self.error = Some("the host's answer is no record".to_owned());
+        self.error = Some("the JVM host's answer is not a record".to_owned());
         Status::UnexpectedState
     }
 }

@@ -5,20 +5,20 @@ use std::error::Error as _;
 use loadstone_load::Status;
 use tokio_postgres::error::{Severity, SqlState};
 
-use crate::error::Failure;
+use crate::error::{ConnectError, Failure};
 use crate::remote::Server;
 
 /// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
 const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
 
-/// A failure with the server's words, or the client library's; and whether the connection can be used on.
+/// A failure with the server's message, or the client library's; and whether the connection can be used on.
 pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
-    if let Some(told) = error.as_db_error() {
-        let (code, message) = (told.code(), told.message());
+    if let Some(answer) = error.as_db_error() {
+        let (code, message) = (answer.code(), answer.message());
         // The other field, which all servers have, is in their own language.
-        let ends = match told.parsed_severity() {
+        let ends = match answer.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
-            None => matches!(told.severity(), "FATAL" | "PANIC"),
+            None => matches!(answer.severity(), "FATAL" | "PANIC"),
         };
         let words = format!("postgres answers: {message} (SQLSTATE {})", code.code());
         let failure = Failure::new(of_state(code.code(), message), words);
@@ -41,6 +41,19 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
     (Failure::new(status, format!("{words} ({server})")), usable)
 }
 
+/// Why a connection could not be made.
+pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
+    let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    match (error.code(), io) {
+        (Some(&SqlState::INVALID_CATALOG_NAME), _) => ConnectError::NoDatabase,
+        (Some(&SqlState::TOO_MANY_CONNECTIONS), _) => ConnectError::ClientsExhausted,
+        (_, Some(io)) => ConnectError::of(io),
+        // The library keeps the kinds of its errors to itself.
+        _ if words(error).contains("password missing") => ConnectError::NoPassword,
+        _ => ConnectError::Other,
+    }
+}
+
 /// Whether an error of this SQLSTATE that leaves the session alive says that a statement of its own transaction was rolled
 /// back. An error ends the transaction (the protocol's chapter "Message Flow"), and once one is committed the server raises
 /// none any more, since "the latter would lead the client to believe that the transaction aborted" (`syncrep.c`). Not so
@@ -51,7 +64,7 @@ fn rolls_back(code: &str) -> bool {
     code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
 
-/// The library's words with their causes.
+/// The library's message with its cause.
 fn words(error: &tokio_postgres::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
@@ -106,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_whose_outcome_is_unknown_was_not_surely_rolled_back() {
+    fn an_unknown_outcome_is_not_a_rollback() {
         for code in ["23505", "22001", "25006", "40001", "40P01", "42501", "42P01", "53100", "53300", "57014", "58030"]
         {
             assert!(rolls_back(code), "{code}");

@@ -6,7 +6,7 @@ use loadstone_load::Status;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, Statement};
 
-use super::failure::of_error;
+use super::failure::{connect_error, of_error};
 use super::layout::Verb;
 use super::settings::Settings;
 use crate::deadline::Deadline;
@@ -34,7 +34,7 @@ impl Link {
         let server = &settings.server;
         match Deadline::new(settings.connect_timeout).keep(settings.config.connect(NoTls)).await {
             Ok(Ok((client, connection))) => {
-                // How a connection ended is told to whoever waits for an answer on it.
+                // The request that waits for an answer gets the error of its connection.
                 let driver = tokio::task::spawn_local(async move {
                     let _ = connection.await;
                 });
@@ -43,7 +43,7 @@ impl Link {
             Ok(Err(error)) => {
                 let (failure, _) = of_error(&error, server);
                 let message = format!("cannot connect to {server}: {}", failure.message);
-                Err(Failure { message, ..failure })
+                Err(Failure { message, ..failure }.connecting(connect_error(&error)))
             }
             Err(late) => Err(Failure::new(Status::Timeout, format!("cannot connect to {server}: {late}"))),
         }
@@ -62,7 +62,7 @@ impl Link {
 
     /// Says goodbye; a server that does not answer is left after `limit`.
     pub async fn close(mut self, limit: Duration) {
-        // The task ends when nobody holds a client any more; what remains of this one asks nothing.
+        // The task ends when the last client is dropped; what remains of this one sends nothing.
         let driver = std::mem::replace(&mut self.driver, tokio::task::spawn_local(async {}));
         drop(self);
         let _ = Deadline::new(limit).keep(driver).await;

@@ -13,14 +13,14 @@ mod values;
 use std::sync::Arc;
 
 use layout::Layout;
-use server::Told;
+use server::ServerInfo;
 pub use session::PostgresSession;
 use settings::Settings;
 
 use crate::about::{About, secret, setting};
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::remote::asking;
 use crate::session::{Drive, Store};
 
@@ -75,7 +75,7 @@ pub type PostgreNoSql = Sql<true>;
 #[derive(Debug)]
 struct Plan {
     settings: Settings,
-    told: Told,
+    info: ServerInfo,
 }
 
 impl<const JSON: bool> Store for Sql<JSON> {
@@ -85,8 +85,8 @@ impl<const JSON: bool> Store for Sql<JSON> {
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         let settings = Settings::read(if JSON { Layout::Json } else { Layout::Columns }, options)?;
-        let told = asking(Told::ask(&settings))?;
-        let (durability, how) = told.durability();
+        let info = asking(ServerInfo::ask(&settings))?;
+        let (durability, how) = info.durability();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(StoreError::failed(format!(
                 "postgres at {} cannot give durability=device: {how}",
@@ -94,27 +94,27 @@ impl<const JSON: bool> Store for Sql<JSON> {
             ))
             .hint("set fsync=on in postgresql.conf, and use a logged table"));
         }
-        Ok(Self { plan: Arc::new(Plan { settings, told }), clients: options.clients })
+        Ok(Self { plan: Arc::new(Plan { settings, info }), clients: options.clients })
     }
 
-    fn promise(&self) -> Promise {
-        let Plan { settings, told } = &*self.plan;
-        let (durability, how) = told.durability();
+    fn guarantee(&self) -> Guarantee {
+        let Plan { settings, info } = &*self.plan;
+        let (durability, how) = info.durability();
         let limit = |limit: std::time::Duration| limit.as_millis().to_string();
-        Promise::new(durability, how)
-            .fact("version", format!("PostgreSQL {}", told.setting("server_version")))
+        Guarantee::new(durability, how)
+            .fact("version", format!("PostgreSQL {}", info.setting("server_version")))
             .fact("address", settings.server.to_string())
             .fact("client", LIBRARY)
             .fact("connections", self.clients.to_string())
             .fact("timeout_ms", limit(settings.timeout))
             .fact("connect_timeout_ms", limit(settings.connect_timeout))
             .fact("consistency", "one server")
-            .fact("replication_acknowledged", told.acknowledged())
-            .fact("isolation", told.setting("default_transaction_isolation"))
-            .fact("collation", told.collation.as_str())
-            .fact("wal_sync_method", told.setting("wal_sync_method"))
-            .fact("full_page_writes", told.setting("full_page_writes"))
-            .fact("shared_buffers", told.setting("shared_buffers"))
+            .fact("replication_acknowledged", info.acknowledged())
+            .fact("isolation", info.setting("default_transaction_isolation"))
+            .fact("collation", info.collation.as_str())
+            .fact("wal_sync_method", info.setting("wal_sync_method"))
+            .fact("full_page_writes", info.setting("full_page_writes"))
+            .fact("shared_buffers", info.setting("shared_buffers"))
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {

@@ -10,7 +10,7 @@ use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
 use super::settings::Settings;
 use crate::deadline::Deadline;
-use crate::error::{Failure, StoreError};
+use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
@@ -24,9 +24,9 @@ const COLUMNS: &str = "SELECT attname::text, format_type(atttypid, NULL), coales
     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 const COLLATION: &str = "SELECT datcollate::text FROM pg_database WHERE datname = current_database()";
 
-/// A server's own words.
+/// A server's settings.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct ServerInfo {
     settings: BTreeMap<String, String>,
     /// The table's columns beside the key, in its order.
     pub columns: Vec<String>,
@@ -36,13 +36,13 @@ pub struct Told {
     pub unlogged: bool,
 }
 
-impl Told {
+impl ServerInfo {
     /// Asks the server. A table that is missing or has not the layout's columns is an error.
     pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
         let link = Link::open(settings).await.map_err(|failure| refused(settings, &failure))?;
         let asked = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
-        let told = match asked {
-            Ok(Ok(told)) => told,
+        let info = match asked {
+            Ok(Ok(info)) => info,
             Ok(Err(error)) => return Err(refused(settings, &of_error(&error, &settings.server).0)),
             Err(late) => {
                 let failure = Failure::new(Status::Timeout, format!("{late} from {}", settings.server));
@@ -50,34 +50,34 @@ impl Told {
             }
         };
         link.close(settings.timeout).await;
-        told.ok_or_else(|| unfit(settings))
+        info.ok_or_else(|| unfit(settings))
     }
 
     async fn answers(client: &Client, settings: &Settings) -> Result<Option<Self>, tokio_postgres::Error> {
-        let mut told = Self::default();
+        let mut info = Self::default();
         for row in client.query(SETTINGS, &[]).await? {
-            told.settings.insert(row.try_get(0)?, row.try_get(1)?);
+            info.settings.insert(row.try_get(0)?, row.try_get(1)?);
         }
         let mut key = false;
         let mut value = false;
         for row in client.query(COLUMNS, &[&settings.table]).await? {
             let (name, kind): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-            told.unlogged = row.try_get::<_, String>(3)? == "u";
+            info.unlogged = row.try_get::<_, String>(3)? == "u";
             if name.eq_ignore_ascii_case(KEY) {
                 key = true;
-                told.collation = row.try_get(2)?;
+                info.collation = row.try_get(2)?;
             } else {
                 value |= match settings.layout {
                     Layout::Columns => true,
                     Layout::Json => name.eq_ignore_ascii_case(VALUE) && kind == "jsonb",
                 };
-                told.columns.push(name);
+                info.columns.push(name);
             }
         }
-        if told.collation == "default" {
-            told.collation = client.query_one(COLLATION, &[]).await?.try_get(0)?;
+        if info.collation == "default" {
+            info.collation = client.query_one(COLLATION, &[]).await?.try_get(0)?;
         }
-        Ok((key && value).then_some(told))
+        Ok((key && value).then_some(info))
     }
 
     /// What it says of one setting.
@@ -98,7 +98,7 @@ impl Told {
         }
     }
 
-    /// Who else has a write when it is acknowledged.
+    /// Where else a write is when it is acknowledged.
     pub fn acknowledged(&self) -> String {
         let standbys = self.setting("synchronous_standby_names");
         let waits = !matches!(self.setting("synchronous_commit"), "off" | "local");
@@ -133,13 +133,17 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
         Status::Timeout => {
             "is it paused or overloaded? postgres.timeout and postgres.connecttimeout are the limits, ms".into()
         }
-        _ if words.contains("3D000") => format!("make it with createdb, or name another in {}", layout.url()),
-        _ if words.contains("53300") => "raise the server's max_connections: each client has a connection".into(),
-        _ if words.contains("password missing") => format!("set {}", layout.credentials()),
-        _ => {
-            let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
-            connect_hint(words, &start)
-        }
+        _ => match failure.connect {
+            Some(ConnectError::NoDatabase) => format!("make it with createdb, or name another in {}", layout.url()),
+            Some(ConnectError::ClientsExhausted) => {
+                "raise the server's max_connections: each client has a connection".into()
+            }
+            Some(ConnectError::NoPassword) => format!("set {}", layout.credentials()),
+            _ => {
+                let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
+                connect_hint(failure, &start)
+            }
+        },
     };
     StoreError::failed(message).hint(hint)
 }
@@ -148,9 +152,9 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
 mod tests {
     use super::*;
 
-    fn told(pairs: &[(&str, &str)]) -> Told {
+    fn info(pairs: &[(&str, &str)]) -> ServerInfo {
         let settings = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Told { settings, ..Told::default() }
+        ServerInfo { settings, ..ServerInfo::default() }
     }
 
     #[test]
@@ -163,17 +167,17 @@ mod tests {
             ("on", "off", Durability::Os),
             ("off", "off", Durability::None),
         ] {
-            let told = told(&[("synchronous_commit", commit), ("fsync", sync)]);
-            assert_eq!(told.durability().0, durability, "{commit} {sync}");
-            let unlogged = Told { unlogged: true, ..told };
+            let info = info(&[("synchronous_commit", commit), ("fsync", sync)]);
+            assert_eq!(info.durability().0, durability, "{commit} {sync}");
+            let unlogged = ServerInfo { unlogged: true, ..info };
             assert_eq!(unlogged.durability().0, Durability::None);
         }
-        assert_eq!(told(&[]).durability().0, Durability::None);
+        assert_eq!(info(&[]).durability().0, Durability::None);
     }
 
     #[test]
     fn standbys_count_when_they_are_waited_for() {
-        let with = |commit, names| told(&[("synchronous_commit", commit), ("synchronous_standby_names", names)]);
+        let with = |commit, names| info(&[("synchronous_commit", commit), ("synchronous_standby_names", names)]);
         assert_eq!(with("on", "").acknowledged(), "1");
         assert_eq!(with("local", "b").acknowledged(), "1");
         assert_eq!(with("remote_apply", "ANY 1 (b, c)").acknowledged(), "1 and ANY 1 (b, c) (remote_apply)");

@@ -40,9 +40,9 @@ impl PostgresSession {
         let link = Link::open(&self.plan.settings).await?;
         self.link = Some(link);
         let plan = Arc::clone(&self.plan);
-        for (verb, names) in plan.settings.layout.expected(&plan.told.columns) {
+        for (verb, names) in plan.settings.layout.expected(&plan.info.columns) {
             let prepared = self.statement(verb, names.iter().map(|name| name.as_bytes())).await;
-            // A column that cannot be written, or is not there any more, concerns those who write it: they will be told.
+            // A column that cannot be written, or is not there any more, makes only the writes to it fail.
             if self.link.is_none() {
                 prepared?;
             }
@@ -69,7 +69,7 @@ impl PostgresSession {
         let plan = Arc::clone(&self.plan);
         let settings = &plan.settings;
         let texts: Result<Vec<&str>, _> = fields.iter().map(|field| std::str::from_utf8(field)).collect();
-        let texts = texts.map_err(|_| Failure::new(Status::BadRequest, "a field's name is no text"))?;
+        let texts = texts.map_err(|_| Failure::new(Status::BadRequest, "a field's name is not valid UTF-8"))?;
         let sql = settings.layout.sql(verb, &settings.table, &texts);
         let mut name = Vec::new();
         name_statement(&mut name, verb, fields.iter().copied());
@@ -77,7 +77,7 @@ impl PostgresSession {
         let prepared = self.deadline.keep(link.client.prepare(&sql)).await;
         let statement = self.answer(prepared)?;
         if let Some(other) = settings.layout.other_than_text(verb, statement.params()) {
-            let words = format!("a column of {} is of the type {other}, which is no text", settings.table);
+            let words = format!("a column of {} is of the type {other}, not a text type", settings.table);
             return Err(Failure::new(Status::BadRequest, words));
         }
         self.link.as_mut().ok_or_else(gone)?.keep(name, statement.clone());
@@ -98,7 +98,7 @@ impl PostgresSession {
         opened
     }
 
-    /// Drops a connection that cannot be used on: an answer that comes late belongs to nobody.
+    /// Drops a connection that cannot be used on: a late answer must not be taken for another's.
     fn answer<T>(
         &mut self,
         answered: Result<Result<T, tokio_postgres::Error>, crate::deadline::Late>,
@@ -236,7 +236,7 @@ fn read_row(layout: Layout, one: &tokio_postgres::Row, wanted: Wanted<'_>, row: 
     let whole = matches!(wanted, Wanted::All);
     let text = |at: usize| -> Result<Option<Text<'_>>, Failure> {
         one.try_get(at).or_else(|error| {
-            // A column that is no field of a workload's: those are texts.
+            // Not a field of a workload: those are texts.
             let beside = whole && !<Text<'_> as FromSql<'_>>::accepts(one.columns()[at].type_());
             if beside { Ok(None) } else { Err(unreadable(&error)) }
         })
@@ -308,7 +308,7 @@ impl Session for PostgresSession {
     }
 
     fn last_error(&mut self) -> Option<String> {
-        self.last.words()
+        self.last.message()
     }
 
     fn refused(&self, status: Status) -> bool {

@@ -105,7 +105,7 @@ impl Settings {
         if let Some(schema) = parameter("currentSchema") {
             started.push(format!("-c search_path={}", schema.replace('\\', "\\\\").replace(' ', "\\ ")));
         }
-        // What the server is set to is `os`, since there is no level between its two.
+        // What the server is set to is `os`, as it has no level between its two.
         match options.durability {
             Durability::None => started.push("-c synchronous_commit=off".to_owned()),
             Durability::Os => {}

@@ -26,9 +26,7 @@ const IDLE: &[&str] = &[
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// The host.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// The database; the driver's default is one named as the user.
     pub database: Option<String>,
@@ -62,7 +60,7 @@ impl Url {
         let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
             Some((host, port)) => {
                 let number = port.parse().ok().filter(|&port: &u16| port > 0);
-                (host, number.ok_or_else(|| bad(format!("\"{port}\" is no port")))?)
+                (host, number.ok_or_else(|| bad(format!("\"{port}\" is not a port")))?)
             }
             None => (authority, PORT),
         };
@@ -154,7 +152,7 @@ mod tests {
         for (text, wanted) in [
             ("jdbc:postgresql://h/d?sslmode=require", "no TLS"),
             ("jdbc:postgresql://h/d?targetServerType=primary", "targetServerType"),
-            ("jdbc:postgresql://h:x/d", "no port"),
+            ("jdbc:postgresql://h:x/d", "not a port"),
             ("jdbc:postgresql://h,i/d", "one host"),
             ("jdbc:postgresql://h/d;jdbc:postgresql://i/d", "shards"),
         ] {

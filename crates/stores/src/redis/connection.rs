@@ -60,12 +60,7 @@ impl Connection {
         self.exchange(&request, settings, deadline).await?;
         match self.replies().next()? {
             Some(Reply::Simple(b"OK")) => Ok(()),
-            // Redis has a word for it since 6.0; before, and where no password is set, the sentence tells.
-            Some(Reply::Error(words)) => {
-                let failure = failure::of_error(words);
-                let refused = failure.message.contains("password") || failure.message.contains("AUTH");
-                Err(if refused { Failure { status: Status::Forbidden, ..failure } } else { failure })
-            }
+            Some(Reply::Error(reply)) => Err(failure::of_refused_login(reply)),
             other => Err(failure::unexpected(other)),
         }
     }
@@ -111,7 +106,7 @@ impl Connection {
             loop {
                 match replies.skip() {
                     Ok(true) if left > 0 => left -= 1,
-                    // More replies than commands: whose they are, nobody knows.
+                    // More replies than commands: they cannot be matched.
                     Ok(true) => return Ok(Err(failure::unexpected(None))),
                     Ok(false) => break,
                     Err(malformed) => return Ok(Err(malformed.into())),

@@ -3,7 +3,7 @@
 use loadstone_load::Status;
 
 use super::reply::{Malformed, Reply};
-use crate::error::Failure;
+use crate::error::{ConnectError, Failure};
 
 /// The failure in an error reply. Redis's first word says which it is.
 pub fn of_error(words: &[u8]) -> Failure {
@@ -16,19 +16,36 @@ pub fn of_error(words: &[u8]) -> Failure {
             Status::ServiceUnavailable
         }
         "WRONGTYPE" => Status::UnexpectedState,
-        _ if text.contains("max number of clients") => Status::ServiceUnavailable,
+        _ if text.contains(CLIENTS_EXHAUSTED) => Status::ServiceUnavailable,
         _ if text.contains("wrong number of arguments") || text.contains("Protocol error") => Status::BadRequest,
         _ => Status::Error,
     };
-    let failure = Failure::new(status, format!("redis answers: {text}"));
+    let mut failure = Failure::new(status, format!("redis answers: {text}"));
+    if text.contains(CLIENTS_EXHAUSTED) {
+        failure = failure.connecting(ConnectError::ClientsExhausted);
+    }
     if is_refusal(&text) { failure.refusal() } else { failure }
 }
+
+/// The failure in an error reply to AUTH. Since 6.0 Redis has a code for a refused one; before, and where no password is set,
+/// only the sentence tells.
+pub fn of_refused_login(reply: &[u8]) -> Failure {
+    let failure = of_error(reply);
+    let text = String::from_utf8_lossy(reply);
+    if text.contains("password") || text.contains("AUTH") {
+        return Failure { status: Status::Forbidden, ..failure };
+    }
+    failure
+}
+
+/// What a server answers that has as many clients as it takes: under the code `ERR`, which most errors have.
+const CLIENTS_EXHAUSTED: &str = "max number of clients";
 
 /// Whether an error reply says that its command, one that writes, changed nothing.
 ///
 /// `processCommand` in Redis's `server.c` answers with these, through `rejectCommand`, before it calls the command: see the
 /// commands' `rejected_calls` in INFO. The key's type is looked at by HMSET, ZADD, DEL and ZREM before they change anything.
-/// A server with too many clients reads no command of a new one (`networking.c`). Other words may be a proxy's, which does
+/// A server with too many clients reads no command of a new one (`networking.c`). Other messages may be a proxy's, which does
 /// not know what became of a command that it has sent on.
 fn is_refusal(text: &str) -> bool {
     match text.split(' ').next().unwrap_or_default() {
@@ -85,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_known_by_its_words() {
+    fn a_refusal_is_known_by_its_code() {
         for (words, refused) in [
             ("OOM command not allowed when used memory > 'maxmemory'.", true),
             ("READONLY You can't write against a read only replica.", true),

@@ -13,14 +13,14 @@ mod settings;
 
 use std::sync::Arc;
 
-use server::Told;
+use server::ServerInfo;
 pub use session::RedisSession;
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
 use crate::error::StoreError;
+use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use crate::remote::asking;
 use crate::session::{Drive, Store};
 
@@ -28,7 +28,7 @@ use crate::session::{Drive, Store};
 #[derive(Debug)]
 pub struct Redis {
     settings: Arc<Settings>,
-    told: Told,
+    info: ServerInfo,
     clients: usize,
 }
 
@@ -53,30 +53,30 @@ impl Store for Redis {
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         let settings = Settings::read(options)?;
-        let told = asking(Told::ask(&settings))?;
-        if options.durability == Durability::Device && told.durability().0 != Durability::Device {
-            let how = told.durability().1;
+        let info = asking(ServerInfo::ask(&settings))?;
+        if options.durability == Durability::Device && info.durability().0 != Durability::Device {
+            let how = info.durability().1;
             return Err(StoreError::failed(format!(
                 "redis at {} cannot give durability=device: {how}",
                 settings.server
             ))
             .hint("redis-cli CONFIG SET appendfsync always, then CONFIG SET appendonly yes"));
         }
-        Ok(Self { settings: Arc::new(settings), told, clients: options.clients })
+        Ok(Self { settings: Arc::new(settings), info, clients: options.clients })
     }
 
-    fn promise(&self) -> Promise {
-        let (durability, how) = self.told.durability();
-        let setting = |name: &str| self.told.get(name).unwrap_or("unknown").to_owned();
-        Promise::new(durability, how)
-            .fact("version", self.told.version())
+    fn guarantee(&self) -> Guarantee {
+        let (durability, how) = self.info.durability();
+        let setting = |name: &str| self.info.get(name).unwrap_or("unknown").to_owned();
+        Guarantee::new(durability, how)
+            .fact("version", self.info.version())
             .fact("address", self.settings.server.to_string())
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", RESP 2"))
             .fact("connections", self.clients.to_string())
             .fact("pipeline", self.settings.pipeline.to_string())
             .fact("timeout_ms", self.settings.timeout.as_millis().to_string())
             .fact("consistency", "one server")
-            .fact("replication", self.told.replication())
+            .fact("replication", self.info.replication())
             .fact("replication_acknowledged", "1")
             .fact("appendonly", setting("appendonly"))
             .fact("appendfsync", setting("appendfsync"))

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_reply_is_none_yet_and_moves_nothing() {
+    fn a_partial_reply_is_not_consumed() {
         let mut whole = 0;
         for end in 0..ALL.len() {
             let mut replies = Replies::new(&ALL[..end]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_refused() {
+    fn an_invalid_reply_is_refused() {
         for bytes in
             [&b"HTTP/1.1 400\r\n"[..], b"+OK\n", b":x\r\n", b"$-2\r\n", b"$1\r\nabcd", b"$99999999999999999999\r\n"]
         {

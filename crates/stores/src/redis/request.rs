@@ -33,7 +33,7 @@ impl Request {
         self.commands
     }
 
-    /// A command of these words.
+    /// A command with these arguments.
     pub fn command(&mut self, words: &[&[u8]]) {
         self.head(words.len());
         for word in words {

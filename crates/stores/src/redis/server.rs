@@ -10,7 +10,7 @@ use super::reply::{Replies, Reply};
 use super::request::Request;
 use super::settings::Settings;
 use crate::deadline::Deadline;
-use crate::error::{Failure, StoreError};
+use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
@@ -18,38 +18,38 @@ use crate::remote::connect_hint;
 const CONFIGURED: [&str; 6] =
     ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads"];
 
-/// A server's own words, by name; what it does not tell is missing.
+/// A server's settings, by name; those that it does not give are missing.
 #[derive(Clone, Debug, Default)]
-pub struct Told(BTreeMap<String, String>);
+pub struct ServerInfo(BTreeMap<String, String>);
 
-impl Told {
+impl ServerInfo {
     /// Asks the server.
     pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
         let mut deadline = Deadline::new(settings.timeout);
         let asked = async {
             let mut connection = Connection::open(settings, &mut deadline).await?;
-            let mut told = Self::default();
+            let mut info = Self::default();
             let mut request = Request::default();
             for section in ["server", "replication"] {
                 request.clear();
                 request.command(&[b"INFO", section.as_bytes()]);
                 connection.exchange(&request, settings, &mut deadline).await?;
-                told.information(connection.replies())?;
+                info.information(connection.replies())?;
             }
             for name in CONFIGURED {
                 request.clear();
                 request.command(&[b"CONFIG", b"GET", name.as_bytes()]);
                 connection.exchange(&request, settings, &mut deadline).await?;
-                told.setting(name, connection.replies())?;
+                info.setting(name, connection.replies())?;
             }
-            Ok(told)
+            Ok(info)
         };
-        let told = asked.await.map_err(|failure| refused(settings, &failure))?;
-        if told.get("redis_mode") == Some("cluster") {
+        let info = asked.await.map_err(|failure| refused(settings, &failure))?;
+        if info.get("redis_mode") == Some("cluster") {
             return Err(StoreError::failed(format!("redis at {} is a node of a cluster", settings.server))
                 .hint("this store speaks to one server; use YCSB's binding in the store jvm"));
         }
-        Ok(told)
+        Ok(info)
     }
 
     /// Where `INFO` is not allowed, its facts are unknown; any other refusal will be every operation's.
@@ -117,7 +117,7 @@ impl Told {
         }
     }
 
-    /// Who else has the writes.
+    /// Where else the writes are.
     pub fn replication(&self) -> String {
         match (self.get("role"), self.get("connected_slaves")) {
             (Some("slave"), _) => "this server is a replica".to_owned(),
@@ -143,11 +143,11 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
         Status::Forbidden if settings.credentials.is_empty() => "set redis.password".to_owned(),
         Status::Forbidden => "check redis.password, or redis.cusername and redis.cpassword".to_owned(),
         Status::Timeout => "is it paused or overloaded? redis.timeout sets the limit, ms".to_owned(),
-        _ if words.contains("max number of clients") => {
+        _ if failure.connect == Some(ConnectError::ClientsExhausted) => {
             "raise the server's maxclients (redis-cli CONFIG SET maxclients …) and its open-file limit".to_owned()
         }
         Status::UnexpectedState => "check redis.port: something else than Redis answers, or it wants TLS".to_owned(),
-        _ => connect_hint(words, "start it (loadstone systems up redis), or set redis.host and redis.port"),
+        _ => connect_hint(failure, "start it (loadstone systems up redis), or set redis.host and redis.port"),
     };
     StoreError::failed(message).hint(hint)
 }
@@ -156,8 +156,8 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
 mod tests {
     use super::*;
 
-    fn told(pairs: &[(&str, &str)]) -> Told {
-        Told(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    fn info(pairs: &[(&str, &str)]) -> ServerInfo {
+        ServerInfo(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]
@@ -169,26 +169,26 @@ mod tests {
             ("yes", "always", "no", Durability::Device),
             ("yes", "always", "yes", Durability::Os),
         ] {
-            let told = told(&[
+            let info = info(&[
                 ("appendonly", appendonly),
                 ("appendfsync", appendfsync),
                 ("no-appendfsync-on-rewrite", rewrite),
             ]);
-            assert_eq!(told.durability().0, durability, "{appendonly} {appendfsync}");
+            assert_eq!(info.durability().0, durability, "{appendonly} {appendfsync}");
         }
-        assert_eq!(told(&[]).durability().0, Durability::None);
+        assert_eq!(info(&[]).durability().0, Durability::None);
     }
 
     #[test]
     fn replicas_and_versions_are_named() {
-        assert_eq!(told(&[("role", "master"), ("connected_slaves", "0")]).replication(), "none");
+        assert_eq!(info(&[("role", "master"), ("connected_slaves", "0")]).replication(), "none");
         assert_eq!(
-            told(&[("role", "master"), ("connected_slaves", "2")]).replication(),
+            info(&[("role", "master"), ("connected_slaves", "2")]).replication(),
             "2 replicas, after the answer"
         );
-        assert_eq!(told(&[("role", "slave")]).replication(), "this server is a replica");
-        assert_eq!(told(&[("redis_version", "7.0.15")]).version(), "Redis 7.0.15");
-        assert_eq!(told(&[("redis_version", "7.2.4"), ("valkey_version", "8.1.0")]).version(), "Valkey 8.1.0");
-        assert_eq!(told(&[]).version(), "unknown");
+        assert_eq!(info(&[("role", "slave")]).replication(), "this server is a replica");
+        assert_eq!(info(&[("redis_version", "7.0.15")]).version(), "Redis 7.0.15");
+        assert_eq!(info(&[("redis_version", "7.2.4"), ("valkey_version", "8.1.0")]).version(), "Valkey 8.1.0");
+        assert_eq!(info(&[]).version(), "unknown");
     }
 }

@@ -35,7 +35,7 @@ impl RedisSession {
         Self { settings, deadline, connection: None, request, keys, key_ends, last: LastFailure::default() }
     }
 
-    /// Sends the request and hands out its replies. Connects if there is no connection, and drops one that failed: an
+    /// Sends the request and hands out its replies. Connects if necessary, and drops one that failed: an
     /// answer that comes late must not be read as the next one's.
     #[inline]
     async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
@@ -308,7 +308,7 @@ impl Session for RedisSession {
     }
 
     fn last_error(&mut self) -> Option<String> {
-        self.last.words()
+        self.last.message()
     }
 
     fn refused(&self, status: Status) -> bool {

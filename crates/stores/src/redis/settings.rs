@@ -15,7 +15,7 @@ const TIMEOUT_MS: u64 = 2_000;
 pub struct Settings {
     /// Where it is.
     pub server: Server,
-    /// The words after AUTH: a password, perhaps after a user's name. Empty: no AUTH.
+    /// The arguments of AUTH: a password, perhaps after a user's name. Empty: no AUTH.
     pub credentials: Vec<String>,
     /// For connecting and for each answer.
     pub timeout: Duration,

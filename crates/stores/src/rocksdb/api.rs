@@ -98,7 +98,7 @@ impl Api {
         // SAFETY: loading runs the object's initialisers; it is the file that the user or the cache named.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
         library.and_then(Self::resolve).map_err(|error| {
-            // libloading keeps the loader's own words a level down.
+            // libloading keeps the loader's message a level down.
             let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             StoreError::failed(format!("cannot load RocksDB from {}: {words}", path.display()))
                 .hint("it must be a shared object for this processor that exports RocksDB's C API")

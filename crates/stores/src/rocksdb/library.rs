@@ -16,7 +16,7 @@ pub const NEWEST: &str = "10.10.1";
 /// The version that YCSB 0.17.0's binding uses.
 pub const YCSB: &str = "5.11.3";
 
-/// The classifier of the jars. There is none for aarch64: its library is a second member of the same jar.
+/// The classifier of the jars. aarch64 has none: its library is a second member of the same jar.
 const CLASSIFIER: &str = "linux64";
 /// The platform as the members of a jar name it.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
@@ -24,7 +24,6 @@ const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else
 /// Where the shared object was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// The file.
     pub path: PathBuf,
     /// Its version, when the place tells it.
     pub version: Option<String>,
@@ -80,13 +79,13 @@ fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
     )
 }
 
-/// Unpacks one member of a jar; the target appears whole or not at all, whoever else unpacks it.
+/// Unpacks one member of a jar; the target appears complete or not at all, even if other processes unpack it, too.
 fn unpack(jar: &Path, member: &str, target: &Path) -> io::Result<()> {
     let mut archive = zip::ZipArchive::new(File::open(jar)?).map_err(io::Error::other)?;
     let mut packed = archive.by_name(member).map_err(io::Error::other)?;
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    // Of this process and this thread: whoever else unpacks it writes a file of its own.
+    // The name has process and thread: any other that unpacks it writes another file.
     let own = format!("{member}.{}.{:?}.partial", std::process::id(), std::thread::current().id());
     let partial = directory.join(own);
     let written = File::create(&partial).and_then(|mut file| io::copy(&mut packed, &mut file));

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::about::{About, directory, setting};
-use crate::embedded::Engine;
-use crate::error::{Failure, StoreError};
+use crate::embedded::{Cause, Engine};
+use crate::error::{FULL_DEVICE, Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
-use crate::promise::Promise;
 use api::{Api, Ptr, c_text};
 pub use library::{NEWEST, YCSB};
 use settings::Settings;
@@ -112,14 +112,24 @@ impl RocksDbEngine {
 
 const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
+/// What an error of RocksDB's is due to. Its C API has nothing but the text, which ends in the operating system's message.
+fn cause(text: &str) -> Cause {
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
+        return Cause::Forbidden;
+    }
+    if has(&["/LOCK: "]) {
+        return Cause::Locked;
+    }
+    if has(&FULL_DEVICE) { Cause::Full } else { Cause::Other }
+}
+
 fn cannot_open(directory: &Path, text: &str) -> StoreError {
     if text.contains("VersionEdit") || text.contains("unknown") {
         return StoreError::failed(format!("RocksDB cannot open {}: {text}", directory.display()))
             .hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
     }
-    // RocksDB speaks of a lock that is held as of a file that cannot be locked.
-    let words = if text.contains("lock") { format!("{text} (locked)") } else { text.to_owned() };
-    ENGINE.cannot_open(directory, &words)
+    ENGINE.cannot_open(directory, text, cause(text))
 }
 
 impl KeyValue for RocksDbEngine {
@@ -139,7 +149,7 @@ impl KeyValue for RocksDbEngine {
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, StoreError> {
-        // Whatever can be wrong with the words is found before anything is made.
+        // Errors in the properties are found before anything is created.
         let found = library::find(options)?;
         let api = Api::load(&found.path)?;
         let settings = Settings::new(&api, options)?;
@@ -195,13 +205,13 @@ impl KeyValue for RocksDbEngine {
         Ok(engine)
     }
 
-    fn promise(&self) -> Promise {
+    fn guarantee(&self) -> Guarantee {
         let how = match self.durability {
             Durability::None => "no write-ahead log",
             Durability::Os => "write-ahead log, not synced",
             Durability::Device => "write-ahead log, synced at each write",
         };
-        Promise::new(self.durability, how)
+        Guarantee::new(self.durability, how)
             .fact("version", self.version.as_str())
             .fact("directory", self.directory.display().to_string())
             // Versions before 5.17 do not tell.

@@ -57,7 +57,7 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
     let mut next = start;
     // Lines go on for a while after the kill: what the victim wrote to the pipe before it died.
     for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
-        // The harness puts its own words before the first line, and a line may be cut by the kill.
+        // The test harness prints before the first line, and a line may be cut by the kill.
         if let Some((_, n)) = line.split_once(ACKNOWLEDGED)
             && n.parse() == Ok(next)
         {
@@ -88,7 +88,7 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         let (status, found) = session.list(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "what is left is whole");
         // What it says it kept, it must have kept: LMDB keeps more than `none` asks for, and says so.
-        if store.promise().durability > Durability::None {
+        if store.guarantee().durability > Durability::None {
             assert!(found.len() >= acknowledged);
             for n in 0..acknowledged {
                 let read = session.get(&key(n), Wanted::All);

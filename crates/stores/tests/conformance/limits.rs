@@ -1,4 +1,4 @@
-//! What single stores refuse, and with which words.
+//! What single stores refuse, and with which messages.
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::fjall::FjallEngine;
@@ -23,7 +23,7 @@ fn with(mut place: Place, property: &str, value: &str) -> Place {
 }
 
 #[test]
-fn a_full_map_of_lmdb_is_no_space_and_says_what_to_set() {
+fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = with(LMDB.place(), "lmdb.mapsize", "1M");
         place.options.durability = durability;
@@ -121,7 +121,7 @@ fn a_run_with_a_misspelt_table_is_refused() {
 fn caches_are_as_large_as_asked() {
     let cached = |facts: Vec<(String, String)>| facts.into_iter().find(|(name, _)| name == "cache_bytes").unwrap().1;
     let place = with(FJALL.place(), "fjall.cachesize", "3M");
-    assert_eq!(cached(open::<FjallEngine>(&place.options).promise().facts), "3145728");
+    assert_eq!(cached(open::<FjallEngine>(&place.options).guarantee().facts), "3145728");
     let place = with(REDB.place(), "redb.cachesize", "3M");
-    assert_eq!(cached(open::<RedbEngine>(&place.options).promise().facts), "3145728");
+    assert_eq!(cached(open::<RedbEngine>(&place.options).guarantee().facts), "3145728");
 }

@@ -23,7 +23,7 @@ macro_rules! conformance {
                     properties: &[$(($property, $value)),*],
                 };
                 cases! { $engine;
-                    records: reading_a_missing_key_finds_nothing, updating_a_missing_key_makes_nothing,
+                    records: reading_a_missing_key_finds_nothing, updating_a_missing_key_creates_nothing,
                         deleting_a_missing_key_succeeds, what_is_inserted_is_read, one_field_is_read_alone,
                         named_fields_are_read_alone, an_update_keeps_the_other_fields,
                         an_insert_replaces_the_whole_record, a_deleted_record_is_gone, scans_are_in_byte_order,
@@ -33,8 +33,8 @@ macro_rules! conformance {
                         an_impossible_key_is_an_answer_and_no_panic, clients_do_not_disturb_each_other;
                     opening: tables_do_not_see_each_other, records_outlive_a_clean_close,
                         settling_leaves_every_record, bytes_that_are_no_row_are_reported,
-                        a_run_without_a_database_makes_nothing, a_file_in_place_of_the_directory_is_refused,
-                        a_second_opening_is_refused, the_promise_is_no_weaker_than_asked;
+                        a_run_without_a_database_creates_nothing, a_file_in_place_of_the_directory_is_refused,
+                        a_second_opening_is_refused, the_guarantee_is_no_weaker_than_asked;
                     kill: none_opens_after_a_kill, os_outlives_a_kill, device_outlives_a_kill;
                 }
                 /// Not a case: what the cases of `kill` start as a process of its own, and kill.
@@ -69,7 +69,7 @@ conformance! {
     hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 
-/// The versions that promises print are written by hand; a dependency that moves on must not leave them behind.
+/// The versions that guarantees print are written by hand; a dependency that moves on must not leave them behind.
 #[test]
 fn versions_are_those_of_the_lock_file() {
     let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();

@@ -77,7 +77,7 @@ pub fn settling_leaves_every_record<K: KeyValue>(subject: &Subject) {
 
 pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     let place = subject.place();
-    // Opened once through the door of the other tests, so that what the store needs is there.
+    // Opened once as in the other tests, so that what the store needs is there.
     open::<K>(&place.options).close().expect("a clean close");
     let engine = K::open(&place.options).expect("the engine below the store");
     engine.put(&mut K::Client::default(), b"foreign", b"not a row").expect("a raw put");
@@ -100,7 +100,7 @@ pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     assert_eq!(session.list(b"a", 10).0, Status::Ok);
 }
 
-pub fn a_run_without_a_database_makes_nothing<K: KeyValue>(subject: &Subject) {
+pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) {
     let mut place = subject.place();
     place.options.create = false;
     let directory = subject.directory(&place.options);
@@ -140,18 +140,18 @@ pub fn a_second_opening_is_refused<K: KeyValue>(subject: &Subject) {
     open::<K>(&place.options).close().expect("a clean close");
 }
 
-pub fn the_promise_is_no_weaker_than_asked<K: KeyValue>(subject: &Subject) {
+pub fn the_guarantee_is_no_weaker_than_asked<K: KeyValue>(subject: &Subject) {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = subject.place();
         place.options.durability = durability;
         let store = open::<K>(&place.options);
-        let promise = store.promise();
-        assert!(promise.durability >= durability, "{promise:?}");
-        assert!(!promise.how.is_empty());
-        let fact = |name: &str| promise.facts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        let guarantee = store.guarantee();
+        assert!(guarantee.durability >= durability, "{guarantee:?}");
+        assert!(!guarantee.how.is_empty());
+        let fact = |name: &str| guarantee.facts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
         assert_eq!(fact("directory"), Some(&*subject.directory(&place.options).display().to_string()));
         for name in ["version", "cache_bytes", "compression"] {
-            assert!(!fact(name).unwrap_or_default().is_empty(), "{name}: {promise:?}");
+            assert!(!fact(name).unwrap_or_default().is_empty(), "{name}: {guarantee:?}");
         }
         store.close().expect("a clean close");
     }

@@ -18,7 +18,7 @@ pub fn reading_a_missing_key_finds_nothing<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.last_error(), None, "words are taken once");
 }
 
-pub fn updating_a_missing_key_makes_nothing<K: KeyValue>(subject: &Subject) {
+pub fn updating_a_missing_key_creates_nothing<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     assert_eq!(opened.session.change(b"nobody", &three()), Status::NotFound);
     assert_eq!(opened.session.get(b"nobody", Wanted::All).0, Status::NotFound);

@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! What is refused, and with which messages.
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Durability, Session, Store};
@@ -93,7 +93,7 @@ fn refused_parameters_are_shown() {
     assert_eq!(
         refusal("hse.gparams", "nonsense=1"),
         "error: HSE does not start with rest.enabled=false,logging.enabled=false,nonsense=1: fake.c:1: Invalid argument \
-         (22)\nhint: hse.gparams takes HSE's global parameters; HSE's own words on standard error name the wrong one"
+         (22)\nhint: hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one"
     );
     for (name, action) in [
         ("hse.kvdb.cparams", "create a KVDB in DIR/kvdb"),
@@ -111,7 +111,7 @@ fn refused_parameters_are_shown() {
 }
 
 #[test]
-fn a_library_that_is_no_library_is_named() {
+fn a_file_that_is_not_a_library_is_named() {
     let bench = Bench::over(Library::fake(Version::Three));
     let file = bench.directory.path().join("libhse-3.so");
     std::fs::write(&file, "text").unwrap();

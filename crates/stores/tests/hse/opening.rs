@@ -91,10 +91,10 @@ fn parameters_go_where_hse_takes_them() {
             "kvs_open cn_cursor_vra=0 transactions.enabled=false",
         ]
     );
-    let promise = store.promise();
-    assert_eq!(promise.durability, Durability::Device);
+    let guarantee = store.guarantee();
+    assert_eq!(guarantee.durability, Durability::Device);
     assert_eq!(
-        promise.facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>(),
+        guarantee.facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>(),
         [
             ("version", std::fs::canonicalize(bench.library.path()).unwrap().to_str().unwrap()),
             ("directory", bench.home().to_str().unwrap()),
@@ -112,18 +112,18 @@ fn hse_2_has_other_names() {
     let bench = Bench::over(Library::fake(Version::Two)).lasting(Durability::None);
     let store = bench.open();
     assert_eq!(bench.library.calls().unwrap()[0], "init socket.enabled=false logging.enabled=false");
-    assert!(store.promise().facts.contains(&("compression".to_owned(), "none".to_owned())));
+    assert!(store.guarantee().facts.contains(&("compression".to_owned(), "none".to_owned())));
 }
 
 #[test]
-fn without_a_journal_the_promise_says_so() {
+fn without_a_journal_the_guarantee_says_so() {
     let bench = Bench::new().with("hse.kvdb.rparams", "durability.enabled=false").lasting(Durability::None);
     let store = bench.open();
-    assert_eq!(store.promise().how, "no journal");
+    assert_eq!(store.guarantee().how, "no journal");
     store.close().unwrap();
     drop(bench);
     let bench = Bench::new().with("hse.config", "kvdb.durability.interval_ms=250").lasting(Durability::None);
-    assert_eq!(bench.open().promise().how, "journal written within 250 ms, not waited for");
+    assert_eq!(bench.open().guarantee().how, "journal written within 250 ms, not waited for");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn keys_and_values_beyond_the_limits_are_bad_requests() {
 
     let long = [b'k'; KEY_LEN_MAX + 1];
     for key in [&b""[..], &long] {
-        let words = format!("HSE takes keys of 1 to 1344 bytes, not {}", key.len());
+        let message = format!("HSE takes keys of 1 to 1344 bytes, not {}", key.len());
         for call in ["insert", "read", "delete"] {
             let status = match call {
                 "insert" => now(session.insert(key, &small)),
@@ -169,13 +169,13 @@ fn keys_and_values_beyond_the_limits_are_bad_requests() {
                 _ => now(session.delete(key)),
             };
             assert_eq!(status, Status::BadRequest, "{call}");
-            assert_eq!(session.last_error().as_deref(), Some(words.as_str()), "{call}");
+            assert_eq!(session.last_error().as_deref(), Some(message.as_str()), "{call}");
         }
     }
     let big = row(&[("f", &vec![b'x'; VALUE_LEN_MAX])]);
     assert_eq!(now(session.insert(b"user1", &big)), Status::BadRequest);
-    let words = format!("HSE takes values of up to 1048576 bytes, not {}", big.bytes().len());
-    assert_eq!(session.last_error(), Some(words));
+    let message = format!("HSE takes values of up to 1048576 bytes, not {}", big.bytes().len());
+    assert_eq!(session.last_error(), Some(message));
     assert_eq!(now(session.insert(b"user1", &small)), Status::Ok, "the session goes on");
 }
 
@@ -206,7 +206,7 @@ fn clients_work_side_by_side() {
 
 #[test]
 fn only_with_durability_each_write_is_synced() {
-    for (asked, promised, how, syncs) in [
+    for (asked, guaranteed, how, syncs) in [
         (Durability::None, Durability::None, "journal written within 100 ms, not waited for", false),
         (
             Durability::Os,
@@ -218,7 +218,7 @@ fn only_with_durability_each_write_is_synced() {
     ] {
         let bench = Bench::new().lasting(asked);
         let store = bench.open();
-        assert_eq!((store.promise().durability, store.promise().how.as_str()), (promised, how));
+        assert_eq!((store.guarantee().durability, store.guarantee().how.as_str()), (guaranteed, how));
         let mut session = store.session().unwrap();
         let mut read = Row::default();
         now(session.insert(b"user1", &row(&[("field0", b"a")])));
@@ -288,7 +288,7 @@ fn many_records_come_back() {
              settle {settled_s:.2} s, close {closed_s:.2} s, open {opened_s:.2} s, {gets_again_per_s:.0} gets/s",
             durability.name(),
         );
-        println!("{:?}", store.promise());
+        println!("{:?}", store.guarantee());
         store.close().unwrap();
     }
 }

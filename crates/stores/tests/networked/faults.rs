@@ -1,4 +1,4 @@
-//! Cases on connections that break and answers that come late. For stores that are told one address and keep to it.
+//! Cases on connections that break and answers that come late. For stores that are given one address and keep to it.
 
 use loadstone_load::{Status, Wanted};
 use loadstone_stores::Store;
@@ -37,7 +37,7 @@ pub fn a_broken_connection_is_made_anew<S: Store>(subject: &Subject, case: &str)
     }
 }
 
-pub fn a_late_answer_is_nobodys<S: Store>(subject: &Subject, case: &str) {
+pub fn a_late_answer_is_dropped<S: Store>(subject: &Subject, case: &str) {
     if subject.timeout.is_empty() {
         return;
     }
@@ -71,7 +71,7 @@ pub fn an_unknown_password_is_refused<S: Store>(subject: &Subject, _case: &str) 
     assert!(error.hint.unwrap_or_default().contains(subject.password));
 }
 
-pub fn a_missing_table_is_told<S: Store>(subject: &Subject, _case: &str) {
+pub fn a_missing_table_is_reported<S: Store>(subject: &Subject, _case: &str) {
     if subject.tables {
         for create in [true, false] {
             let mut options = subject.options();

@@ -29,10 +29,10 @@ macro_rules! conformance {
                         empty_values_are_kept, large_values_are_kept, values_are_text_of_any_language,
                         values_are_bytes, keys_with_signs_are_kept, impossible_keys_are_answers,
                         clients_do_not_disturb_each_other, many_clients_share_an_executor;
-                    opening: the_promise_says_what_it_is, a_port_where_nobody_listens_is_refused,
+                    opening: the_guarantee_is_complete, a_closed_port_is_refused,
                         a_host_that_does_not_exist_is_refused, records_outlive_the_connection;
-                    faults: a_broken_connection_is_made_anew, a_late_answer_is_nobodys,
-                        an_unknown_password_is_refused, a_missing_table_is_told;
+                    faults: a_broken_connection_is_made_anew, a_late_answer_is_dropped,
+                        an_unknown_password_is_refused, a_missing_table_is_reported;
                 }
             }
         )*

@@ -5,11 +5,11 @@ use loadstone_stores::{Store, StoreError};
 
 use crate::subject::{Subject, Sync, row};
 
-pub fn the_promise_says_what_it_is<S: Store>(subject: &Subject, case: &str) {
+pub fn the_guarantee_is_complete<S: Store>(subject: &Subject, case: &str) {
     let opened = subject.open::<S>(case);
-    let promise = opened.store.promise();
-    assert!(!promise.how.is_empty());
-    assert!(promise.facts.iter().any(|(name, value)| name == "version" && !value.is_empty()), "{promise:?}");
+    let guarantee = opened.store.guarantee();
+    assert!(!guarantee.how.is_empty());
+    assert!(guarantee.facts.iter().any(|(name, value)| name == "version" && !value.is_empty()), "{guarantee:?}");
     assert!(opened.store.networked());
     opened.store.settle().expect("it settles");
     opened.close();
@@ -41,7 +41,7 @@ fn refused<S: Store>(subject: &Subject, host: &str, port: &str) {
     assert!(!error.hint.unwrap_or_default().is_empty());
 }
 
-pub fn a_port_where_nobody_listens_is_refused<S: Store>(subject: &Subject, _case: &str) {
+pub fn a_closed_port_is_refused<S: Store>(subject: &Subject, _case: &str) {
     refused::<S>(subject, "127.0.0.1", "1");
 }
 

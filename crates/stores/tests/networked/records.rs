@@ -178,7 +178,7 @@ pub fn keys_with_signs_are_kept<S: Store>(subject: &Subject, case: &str) {
     }
 }
 
-/// Systems differ in the keys they take. What they do not take is an answer with words, and the client works on.
+/// Systems differ in the keys they take. A key that they do not take is answered with a message, and the client works on.
 pub fn impossible_keys_are_answers<S: Store>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     for key in [vec![], vec![b'k'; 70_000], b"\xff\xfe".to_vec()] {

@@ -1,4 +1,4 @@
-//! A relay between a store and its server, which cuts connections and holds answers back when it is told to.
+//! A relay between a store and its server, which cuts connections and holds answers back on command.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -21,7 +21,7 @@ pub struct Subject {
     pub scans: bool,
     /// Values may be any bytes, not text only.
     pub bytes: bool,
-    /// A record that is not there can be told when it is updated.
+    /// An update of a missing record is detected.
     pub tells_missing: bool,
     /// An insert over a record is refused, as in SQL.
     pub refuses_second: bool,
@@ -29,7 +29,7 @@ pub struct Subject {
     pub pads: bool,
     /// There are tables, which it does not make.
     pub tables: bool,
-    /// The property of its limit of a wait, ms, if it keeps to the address that it is told: it is put behind a relay. So does
+    /// The property of its limit of a wait, ms, if it keeps to the address that it is given: it is put behind a relay. So does
     /// Cassandra where its cluster is one node.
     pub timeout: &'static str,
     /// The property of the password.

@@ -160,7 +160,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
 }
 
 #[test]
-fn kinds_and_metrics_are_dealt_in_proportion() {
+fn kinds_and_metrics_occur_in_proportion() {
     let mix = Mix { read: 0.5, update: 0.2, insert: 0.15, scan: 0.1, delete: 0.05, ..Mix::default() };
     let hot = KeyDistribution::Hotspot { data_fraction: 0.2, operation_fraction: 0.8 };
     let spec = TimeSeriesSpec { mix, key_count: 10, keys: hot, records: Some(100_000), ..spec() };

@@ -1,4 +1,4 @@
-//! Settings: what is refused, and what is when nothing is said.
+//! Settings: what is refused, and the defaults.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn impossible_settings_are_refused_by_name() {
         ),
         (
             TimeSeriesSpec { keys: KeyDistribution::Latest, ..ok() },
-            "requestdistribution must be uniform, sequential, zipfian or hotspot: metrics have no age",
+            "requestdistribution must be uniform, sequential, zipfian or hotspot: metrics are not inserted in order",
         ),
         (
             TimeSeriesSpec { scan_length: Length::Uniform { min: 1, max: 0 }, ..ok() },

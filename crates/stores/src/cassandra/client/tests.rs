@@ -70,7 +70,7 @@ fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
     out
 }
 
-/// A scan of `count` rows of what the server answers: status, keys, last words, and what was executed.
+/// A scan of `count` rows of what the server answers: status, keys, last message, and what was executed.
 fn asked(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     let pages: Vec<_> = pages.iter().map(|page| (opcode::RESULT, page.clone())).collect();
@@ -109,7 +109,7 @@ fn a_scan_that_has_what_it_wants_asks_for_no_more() {
 }
 
 #[test]
-fn a_server_that_does_not_get_on_is_told_of() {
+fn a_server_that_makes_no_progress_is_reported() {
     let (status, _, words, _) = asked(9, &[page(&["a"], Some("same")), page(&["a"], Some("same"))]);
     assert_eq!(status, Status::UnexpectedState);
     assert!(words.unwrap().contains("same page"));
@@ -123,7 +123,7 @@ fn error(code: i32) -> (u8, Vec<u8>) {
 }
 
 #[test]
-fn a_write_is_refused_only_where_nothing_was_begun() {
+fn a_write_is_refused_only_if_it_was_not_begun() {
     const UNAVAILABLE: i32 = 0x1000;
     const WRITE_TIMEOUT: i32 = 0x1100;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();

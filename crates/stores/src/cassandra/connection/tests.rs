@@ -101,7 +101,7 @@ fn large_requests_and_answers_are_whole() {
 }
 
 #[test]
-fn the_answer_to_a_request_given_up_is_nobodys() {
+fn the_answer_to_an_abandoned_request_is_dropped() {
     on_executor(async |connection, mut server| {
         let late = async {
             let stream = server.request().await.0;
@@ -144,7 +144,7 @@ fn requests_under_way_fail_with_their_connection() {
 }
 
 #[test]
-fn what_is_no_answer_ends_the_connection() {
+fn an_invalid_answer_ends_the_connection() {
     on_executor(async |connection, mut server| {
         let nonsense = async {
             server.request().await;

@@ -71,7 +71,7 @@ fn an_update_that_was_answered_by_a_refusal_was_not_done() {
 }
 
 #[test]
-fn an_insert_or_a_delete_of_which_a_part_was_done_is_no_refusal() {
+fn an_insert_or_a_delete_that_was_done_in_part_is_not_a_refusal() {
     for (first, write) in [("+OK\r\n", true), (DONE, false)] {
         let both = async |session: &mut RedisSession| {
             if write { insert(session).await } else { delete(session).await }

@@ -8,14 +8,13 @@ use crate::mapping::Mapping;
 
 /// One client's way to the ledger.
 #[derive(Debug)]
-pub struct Notes<'a> {
-    /// The ledger.
+pub struct LedgerWriter<'a> {
     pub ledger: &'a Ledger<Mapping>,
     /// The pen of the client's worker.
     pub pen: Pen<'a>,
 }
 
-impl Notes<'_> {
+impl LedgerWriter<'_> {
     /// Notes the write of this number after its last attempt; it was claimed no earlier than `ready_ns`.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {

@@ -1,12 +1,12 @@
 use super::*;
 
 /// The entry that holds: the last one with this key.
-fn last<'a>(found: &'a Properties, key: &str) -> Option<&'a Entry> {
+fn last<'a>(found: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
     found.entries.iter().rev().find(|entry| entry.key == key)
 }
 
-fn parse(text: &str) -> Properties {
-    Properties::parse(text.as_bytes(), "workloads/x").expect("legal")
+fn parse(text: &str) -> PropertiesFile {
+    PropertiesFile::parse(text.as_bytes(), "workloads/x").expect("legal")
 }
 
 /// `key=value` of each entry, with its line in front.
@@ -76,7 +76,7 @@ fn half_a_surrogate_pair_is_replaced_with_a_warning() {
 
 #[test]
 fn malformed_escapes_name_their_line() {
-    let message = |text: &str| Properties::parse(text.as_bytes(), "w/x").expect_err("malformed").to_string();
+    let message = |text: &str| PropertiesFile::parse(text.as_bytes(), "w/x").expect_err("malformed").to_string();
     let expected = |escape| format!("\\u must be followed by four hexadecimal digits, got \"{escape}\" (w/x:2)");
     assert_eq!(message("a=1\nb=\\u12G4\n"), expected("\\u12G4"));
     assert_eq!(message("a=1\nb=\\u12\n34"), expected("\\u12"));
@@ -95,7 +95,7 @@ fn the_last_entry_with_a_key_holds() {
 
 #[test]
 fn encodings_are_noticed() {
-    let latin = Properties::parse(b"table=caf\xe9 \xc3", "x").expect("legal");
+    let latin = PropertiesFile::parse(b"table=caf\xe9 \xc3", "x").expect("legal");
     assert_eq!((latin.entries[0].value.as_str(), latin.warnings.len()), ("caf\u{e9} \u{c3}", 0));
 
     let utf8 = parse("# µs: not in an entry\na=1\ntable=café\nb=ö");
@@ -110,7 +110,7 @@ fn encodings_are_noticed() {
     assert_eq!(marked.warnings, [expected]);
 
     for bytes in [&b"\xff\xfea\0=\0"[..], b"\xfe\xff\0a", b"a\0=\0b\0", b"\xff\xfe"] {
-        let error = Properties::parse(bytes, "x").expect_err("UTF-16");
+        let error = PropertiesFile::parse(bytes, "x").expect_err("UTF-16");
         assert_eq!(error.to_string(), "x: looks like UTF-16; save it as ISO-8859-1 or UTF-8");
     }
 }
@@ -133,7 +133,7 @@ fn no_bytes_make_it_panic_or_lose_order() {
             if draw & 256 == 0 { draw as u8 } else { syntax[draw % syntax.len()] }
         };
         let bytes: Vec<u8> = (0..length).map(|_| byte(next()).max(1)).collect();
-        match Properties::parse(&bytes, "fuzz") {
+        match PropertiesFile::parse(&bytes, "fuzz") {
             Ok(found) => {
                 legal += 1;
                 assert!(found.entries.windows(2).all(|pair| pair[0].line < pair[1].line));

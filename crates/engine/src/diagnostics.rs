@@ -1,27 +1,27 @@
-//! What the engine reports against itself and about the run.
+//! Notes on a trial: what its figures say about the engine itself, the clients and the system.
 
 use loadstone_load::Status;
 
 use crate::event::Note;
 use crate::observer::Closed;
 
-/// More than this share of operations over 1 ms late is a verdict, not an accident.
+// The thresholds of the judge's checks of these names (python/loadstone/judge/settings.py); a test compares them.
+/// `generator-limited`, `client-limited`: share of the operations that may be over 1 ms late.
 const LATE_SHARE: f64 = 0.001;
-/// A thread of the engine that is at work for more than this share of the time has none left to be on time.
-const BUSY_SHARE: f64 = 0.9;
-/// More than this share of an embedded operation's time being ours distorts the comparison.
+/// `generator-limited`: share of the time that an executor may be busy, or of its processors that the engine may use.
+const CPU_SHARE: f64 = 0.9;
+/// `generator-limited`: share of an embedded operation's time that may be the engine's.
 const DRIVER_SHARE: f64 = 0.1;
-/// A rate of which more than this share was not answered was not held.
+/// `rate-not-held`: share of the operations due that may have no answer in time.
 const CENSORED_SHARE: f64 = 0.001;
-/// A warm-up that lasts for more than this share of the window into it was too short, or the system hung.
+/// `carried-over`: share of the window that operations of the warm-up may last into it.
 const CARRIED_SHARE: f64 = 0.1;
 /// Pauses of the engine below this share of the window do not explain why a rate was not held.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial.
-pub fn of(closed: &Closed<'_>) -> Vec<Note> {
+/// The notes of a trial. Whether it was `generator-limited` is not among them: with the lab, the judge decides that.
+pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
-    notes.extend(generator_limited(closed));
     notes.extend(client_limited(closed));
     notes.extend(rate_not_held(closed));
     notes.extend(carried(closed));
@@ -39,47 +39,69 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
-fn generator_limited(closed: &Closed<'_>) -> Option<Note> {
+/// What a front end that runs without the lab prints where the engine was the bottleneck: by the formula of the judge's check
+/// of this name (`python/loadstone/judge/checks/generator_limited.py`).
+pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     let totals = closed.moment.totals;
-    let late = totals.late_generator as f64 / totals.operations.max(1) as f64;
+    if totals.operations == 0 {
+        return Vec::new();
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let mut notes = Vec::new();
+    let mut add = |message, hint| notes.push(note("generator-limited", message, hint));
+    let late = totals.late_generator as f64 / totals.operations as f64;
     if late > LATE_SHARE {
-        return Some(note(
-            "generator-limited",
+        add(
             format!("{:.2} % of the operations were sent more than 1 ms late although a client was idle", late * 100.0),
             "run fewer clients per engine, use more engines, or set spin.sleep=true",
-        ));
+        );
     }
-    if totals.operations == 0 {
-        return None;
+    if closed.embedded {
+        let clients = closed.moment.recorders.iter().map(|recorder| recorder.flights.len() as u64).sum();
+        let each_ns = operation_ns(closed.window.length_ns, clients, processors, totals.operations);
+        let share = closed.driver_ns / each_ns;
+        if !closed.open && share > DRIVER_SHARE {
+            add(
+                format!(
+                    "{:.0} % of an operation's time is the engine's own ({:.0} ns of {each_ns:.0} ns)",
+                    share.min(1.0) * 100.0,
+                    closed.driver_ns
+                ),
+                "compare service times, not throughput, or use larger values",
+            );
+        }
+        return notes;
     }
     let executors = closed.threads.iter().filter(|thread| thread.clients > 0);
-    let busiest = executors.max_by(|a, b| a.busy().total_cmp(&b.busy()));
-    if let Some(busiest) = busiest.filter(|busiest| !closed.embedded && busiest.busy() > BUSY_SHARE) {
-        return Some(note(
-            "generator-limited",
-            format!(
-                "{}, which serves {} clients, was busy for {:.0} % of the time",
-                busiest.name,
-                busiest.clients,
-                busiest.busy() * 100.0
-            ),
-            "use more executors or engines, or a host with more processors",
-        ));
+    if let Some(busiest) = executors.max_by(|a, b| a.busy().total_cmp(&b.busy())) {
+        if busiest.busy() > CPU_SHARE {
+            add(
+                format!(
+                    "{}, which serves {} clients, was busy for {:.0} % of the time",
+                    busiest.name,
+                    busiest.clients,
+                    busiest.busy() * 100.0
+                ),
+                "use more executors or engines, or a host with more processors",
+            );
+        }
+    } else {
+        let available_ns = (closed.window.length_ns * processors).max(1);
+        let share = closed.cpu_ns.iter().sum::<u64>() as f64 / available_ns as f64;
+        if share > CPU_SHARE {
+            add(
+                format!("the engine used {:.0} % of the processors", share * 100.0),
+                "use more engines, or a host with more processors",
+            );
+        }
     }
-    // In the closed loop each worker is busy all the time, so its time per operation is the store's and ours.
-    let each = closed.window.length_ns as f64 * closed.moment.recorders.len() as f64 / totals.operations as f64;
-    let share = closed.driver_ns / each.max(1.0);
-    (closed.embedded && !closed.open && share > DRIVER_SHARE).then(|| {
-        note(
-            "generator-limited",
-            format!(
-                "{:.0} % of an operation's time is ours ({:.0} ns of {each:.0} ns)",
-                share.min(1.0) * 100.0,
-                closed.driver_ns
-            ),
-            "compare service times, not throughput, or use larger values",
-        )
-    })
+    notes
+}
+
+/// The time of one client for one operation, ns. Of clients that are more than the processors only as many are at work: the
+/// others wait for a processor, not for the store.
+fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) -> f64 {
+    (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
 
 fn client_limited(closed: &Closed<'_>) -> Option<Note> {
@@ -111,7 +133,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-/// That the engine itself was held up, if it was: then the rate may not be to blame.
+/// Whether the engine itself was paused: then the rate may not be the reason.
 fn held(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
@@ -180,4 +202,38 @@ fn clock(closed: &Closed<'_>) -> Option<Note> {
             "was the machine suspended or moved? Measure again",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thresholds of a check as the judge has them.
+    fn judges(check: &str) -> serde_json::Value {
+        let settings = include_str!("../../../python/loadstone/judge/settings.py");
+        let line = settings.lines().find_map(|line| line.trim().strip_prefix(&format!("\"{check}\": ")));
+        serde_json::from_str(line.expect("a line of DEFAULTS").trim_end_matches(',')).expect("names and numbers")
+    }
+
+    #[test]
+    fn thresholds_are_those_of_the_judge() {
+        for (check, name, ours) in [
+            ("generator-limited", "late", LATE_SHARE),
+            ("generator-limited", "cpu", CPU_SHARE),
+            ("generator-limited", "driver", DRIVER_SHARE),
+            ("client-limited", "late", LATE_SHARE),
+            ("rate-not-held", "censored", CENSORED_SHARE),
+            ("carried-over", "share", CARRIED_SHARE),
+        ] {
+            assert_eq!(judges(check)[name].as_f64(), Some(ours), "{check}: {name}");
+        }
+    }
+
+    /// The same as the judge's cases of the check (`tests/judge_cases.py`).
+    #[test]
+    fn of_clients_that_share_processors_only_as_many_are_at_work() {
+        let window_ns = 100_000_000_000;
+        assert!((operation_ns(window_ns, 10, 64, 100_000) - 10_000_000.0).abs() < 1e-3);
+        assert!((operation_ns(window_ns, 10, 4, 100_000) - 4_000_000.0).abs() < 1e-3);
+    }
 }

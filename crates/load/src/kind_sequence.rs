@@ -1,6 +1,6 @@
-//! Which kind of operation stands at which index: dealt from seeded shuffles with exact quotas.
+//! Which kind of operation stands at which index: taken from seeded shuffles with exact quotas.
 //!
-//! YCSB draws each kind at random, so two runs of one workload do not do the same number of inserts, and nobody can say
+//! YCSB draws each kind at random, so two runs of one workload do not do the same number of inserts, and nothing says
 //! how many inserts come before operation i without counting them. Here every `deck` consecutive operations hold each
 //! kind exactly in proportion, in shuffled order, and "inserts before i" is a division and a table look-up.
 
@@ -14,31 +14,31 @@ const CARDS: usize = 1 << 16;
 /// kind without a card, in the last, which holds one of every kind (`before` counts to 65,535).
 const DECKS: [usize; 4] = [100, 1_000, 10_000, 50_000];
 
-/// The deal of kinds to indices.
+/// The kind of the operation at each index.
 #[derive(Debug)]
-pub struct Deal {
+pub struct KindSequence {
     seed: u64,
     deck: Divisor,
     shuffles: u64,
     kinds: Vec<Kind>,
     quota: [u64; Kind::COUNT],
-    /// For the kinds that are counted: how many of it stand before each place of each shuffle.
+    /// For the kinds that are counted: how many of it stand before each position of each shuffle.
     before: [Vec<u16>; Kind::COUNT],
 }
 
-/// Where an operation stands in the deal.
+/// Where an operation stands in the sequence.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct Position {
     block: u64,
     /// Among the cards of all shuffles.
     card: usize,
 }
 
-/// The deck in which the last place was, and which deal's it is: seed and size of deck decide how many shuffles there are.
+/// The deck of the last position, and which sequence it belongs to: seed and size of deck decide how many shuffles there are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     seed: u64,
-    /// 0 before the first place.
+    /// 0 before the first position.
     deck: u64,
     /// Index of its first card.
     from: u64,
@@ -47,11 +47,11 @@ pub struct Cursor {
     card: usize,
 }
 
-impl Deal {
-    /// No kind is dealt more rarely than once in so many operations.
+impl KindSequence {
+    /// No kind occurs more rarely than once in so many operations.
     pub const RAREST: usize = DECKS[3];
 
-    /// A deal of `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.
+    /// A sequence with these `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.
     /// `None` when no weight is positive.
     pub fn new(seed: u64, weights: &[(Kind, f64)], counted: &[Kind]) -> Option<Self> {
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
@@ -80,7 +80,7 @@ impl Deal {
             for &(kind, n) in &one {
                 kinds.extend(std::iter::repeat_n(kind, n));
             }
-            Draws::at(seed, shuffle as u64, Purpose::Deal).shuffle(&mut kinds[start..]);
+            Draws::at(seed, shuffle as u64, Purpose::KindSequence).shuffle(&mut kinds[start..]);
         }
         let mut before: [Vec<u16>; Kind::COUNT] = Default::default();
         for &kind in counted.iter().filter(|&&k| quota[k as usize] > 0) {
@@ -91,83 +91,83 @@ impl Deal {
 
     /// Where the operation at `index` stands: a caller with several questions about it looks this up once.
     #[inline]
-    pub fn place(&self, index: u64) -> Place {
+    pub fn position(&self, index: u64) -> Position {
         let (block, at) = self.deck.divide(index);
-        let shuffle = Draws::at(self.seed, block, Purpose::Deal).below(self.shuffles);
-        Place { block, card: (shuffle * self.deck.get() + at) as usize }
+        let shuffle = Draws::at(self.seed, block, Purpose::KindSequence).below(self.shuffles);
+        Position { block, card: (shuffle * self.deck.get() + at) as usize }
     }
 
     /// The same, for a caller that asks for many indices near each other: a deck is found once.
     #[inline]
-    pub fn place_near(&self, index: u64, cursor: &mut Cursor) -> Place {
+    pub fn position_near(&self, index: u64, cursor: &mut Cursor) -> Position {
         let deck = self.deck.get();
         if index.wrapping_sub(cursor.from) >= deck || (cursor.seed, cursor.deck) != (self.seed, deck) {
             let first = index - self.deck.remainder(index);
-            let Place { block, card } = self.place(first);
+            let Position { block, card } = self.position(first);
             *cursor = Cursor { seed: self.seed, deck, from: first, block, card };
         }
-        Place { block: cursor.block, card: cursor.card + (index - cursor.from) as usize }
+        Position { block: cursor.block, card: cursor.card + (index - cursor.from) as usize }
     }
 
-    /// The kind of the operation at a place.
+    /// The kind of the operation at a position.
     #[inline]
-    pub fn kind_at(&self, place: Place) -> Kind {
-        self.kinds[place.card]
+    pub fn kind_at(&self, position: Position) -> Kind {
+        self.kinds[position.card]
     }
 
     /// The kind of the operation at `index`.
     #[inline]
     pub fn kind(&self, index: u64) -> Kind {
-        self.kind_at(self.place(index))
+        self.kind_at(self.position(index))
     }
 
     /// How many operations of a counted `kind` have an index below `index`.
     #[inline]
     pub fn before(&self, kind: Kind, index: u64) -> u64 {
-        self.before_at(kind, self.place(index))
+        self.before_at(kind, self.position(index))
     }
 
-    /// How many operations of a counted `kind` stand before a place.
+    /// How many operations of a counted `kind` stand before a position.
     #[inline]
-    pub fn before_at(&self, kind: Kind, place: Place) -> u64 {
+    pub fn before_at(&self, kind: Kind, position: Position) -> u64 {
         let quota = self.quota[kind as usize];
         if quota == 0 {
             return 0;
         }
-        place.block * quota + u64::from(self.before[kind as usize][place.card])
+        position.block * quota + u64::from(self.before[kind as usize][position.card])
     }
 
-    /// How many operations of any of the counted `kinds` stand before a place.
+    /// How many operations of any of the counted `kinds` stand before a position.
     #[inline]
-    pub fn before_any(&self, kinds: &[Kind], place: Place) -> u64 {
-        kinds.iter().map(|&kind| self.before_at(kind, place)).sum()
+    pub fn before_any(&self, kinds: &[Kind], position: Position) -> u64 {
+        kinds.iter().map(|&kind| self.before_at(kind, position)).sum()
     }
 
-    /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them is dealt.
+    /// The index of the `nth` (from 0) operation of any of the counted `kinds`; `None` if none of them occurs.
     pub fn index_of_any(&self, kinds: &[Kind], nth: u64) -> Option<u64> {
         let quota: u64 = kinds.iter().map(|&kind| self.quota[kind as usize]).sum();
         let start = nth.checked_div(quota)?.checked_mul(self.deck.get())?;
-        // Its place is the last before which there are no more than `nth`.
+        // Its position is the last before which there are no more than `nth`.
         let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            if self.before_any(kinds, self.place(middle)) <= nth { low = middle } else { high = middle - 1 }
+            if self.before_any(kinds, self.position(middle)) <= nth { low = middle } else { high = middle - 1 }
         }
         Some(low)
     }
 
-    /// Whether any operation of `kind` is dealt.
+    /// Whether any operation is of this `kind`.
     #[inline]
-    pub fn deals(&self, kind: Kind) -> bool {
+    pub fn includes(&self, kind: Kind) -> bool {
         self.quota[kind as usize] > 0
     }
 
-    /// The index of the `nth` (from 0) operation of a counted `kind`; `None` if that kind is never dealt.
+    /// The index of the `nth` (from 0) operation of a counted `kind`; `None` if that kind never occurs.
     pub fn index_of(&self, kind: Kind, nth: u64) -> Option<u64> {
         let quota = self.quota[kind as usize];
         let block = nth.checked_div(quota)?;
         let start = block * self.deck.get();
-        // Binary search: `before` grows by at most one from place to place.
+        // Binary search: `before` grows by at most one from position to position.
         let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
@@ -182,7 +182,7 @@ impl Deal {
 }
 
 /// Whole numbers that sum to `deck` and stray least from `shares` (Hamilton's largest remainders), but that no positive
-/// share comes to nothing.
+/// share is rounded to nothing.
 fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
     let mut out: Vec<(Kind, usize)> =
         shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();
@@ -214,8 +214,8 @@ fn running_counts(kinds: &[Kind], deck: usize, kind: Kind) -> Vec<u16> {
     kinds
         .iter()
         .enumerate()
-        .map(|(place, &k)| {
-            if place % deck == 0 {
+        .map(|(position, &k)| {
+            if position % deck == 0 {
                 seen = 0;
             }
             let before = seen;
@@ -229,19 +229,20 @@ fn running_counts(kinds: &[Kind], deck: usize, kind: Kind) -> Vec<u16> {
 mod tests {
     use super::*;
 
-    fn workload_d() -> Deal {
-        Deal::new(42, &[(Kind::Read, 0.95), (Kind::Insert, 0.05)], &[Kind::Insert]).unwrap()
+    fn workload_d() -> KindSequence {
+        KindSequence::new(42, &[(Kind::Read, 0.95), (Kind::Insert, 0.05)], &[Kind::Insert]).unwrap()
     }
 
     #[test]
-    fn a_place_is_the_same_with_a_cursor_whatever_deal_it_came_from() {
+    fn a_position_is_the_same_with_a_cursor_of_any_sequence() {
         let weights = [(Kind::Read, 0.5), (Kind::Update, 0.5)];
         let thousands = [(Kind::Read, 0.999), (Kind::Update, 0.001)];
-        let deals = [(1, &weights), (2, &weights), (1, &thousands)].map(|(seed, w)| Deal::new(seed, w, &[]).unwrap());
+        let sequences =
+            [(1, &weights), (2, &weights), (1, &thousands)].map(|(seed, w)| KindSequence::new(seed, w, &[]).unwrap());
         let mut cursor = Cursor::default();
         for index in [0, 1, 99, 100, 99, 5, 1_000, 100_000_007, 3, u64::MAX, 0] {
-            for deal in &deals {
-                let (near, alone) = (deal.place_near(index, &mut cursor), deal.place(index));
+            for sequence in &sequences {
+                let (near, alone) = (sequence.position_near(index, &mut cursor), sequence.position(index));
                 assert_eq!((near.block, near.card), (alone.block, alone.card), "{index}");
             }
         }
@@ -249,21 +250,21 @@ mod tests {
 
     #[test]
     fn every_deck_holds_the_exact_quota() {
-        let deal = workload_d();
+        let sequence = workload_d();
         for block in 0..50 {
-            let inserts = (0..100).filter(|i| deal.kind(block * 100 + i) == Kind::Insert).count();
+            let inserts = (0..100).filter(|i| sequence.kind(block * 100 + i) == Kind::Insert).count();
             assert_eq!(inserts, 5);
         }
     }
 
     #[test]
     fn inserts_before_an_index_equal_a_count() {
-        let deal = workload_d();
+        let sequence = workload_d();
         let mut seen = 0;
         for index in 0..20_000 {
-            assert_eq!(deal.before(Kind::Insert, index), seen, "index {index}");
-            if deal.kind(index) == Kind::Insert {
-                assert_eq!(deal.index_of(Kind::Insert, seen), Some(index));
+            assert_eq!(sequence.before(Kind::Insert, index), seen, "index {index}");
+            if sequence.kind(index) == Kind::Insert {
+                assert_eq!(sequence.index_of(Kind::Insert, seen), Some(index));
                 seen += 1;
             }
         }
@@ -271,27 +272,28 @@ mod tests {
 
     #[test]
     fn odd_proportions_are_rounded_to_a_ten_thousandth() {
-        let third = Deal::new(1, &[(Kind::Read, 2.0), (Kind::Update, 1.0)], &[]).unwrap();
+        let third = KindSequence::new(1, &[(Kind::Read, 2.0), (Kind::Update, 1.0)], &[]).unwrap();
         let updates = (0..10_000).filter(|&i| third.kind(i) == Kind::Update).count();
         assert_eq!(updates, 3_333);
-        assert!(Deal::new(1, &[(Kind::Read, 0.0)], &[]).is_none());
-        assert!(Deal::new(1, &[(Kind::Read, f64::NAN)], &[]).is_none());
+        assert!(KindSequence::new(1, &[(Kind::Read, 0.0)], &[]).is_none());
+        assert!(KindSequence::new(1, &[(Kind::Read, f64::NAN)], &[]).is_none());
     }
 
     #[test]
-    fn rare_kinds_are_dealt() {
-        for (share, among, dealt) in [(0.000_04, 100_000, 4), (0.000_14, 100_000, 14), (1e-9, 100_000, 2)] {
-            let deal = Deal::new(1, &[(Kind::Read, 1.0 - share), (Kind::Insert, share)], &[Kind::Insert]).unwrap();
-            let inserts = (0..among).filter(|&i| deal.kind(i) == Kind::Insert).count();
-            assert_eq!((inserts, deal.before(Kind::Insert, among)), (dealt, dealt as u64), "{share}");
+    fn rare_kinds_occur() {
+        for (share, among, occurrences) in [(0.000_04, 100_000, 4), (0.000_14, 100_000, 14), (1e-9, 100_000, 2)] {
+            let sequence =
+                KindSequence::new(1, &[(Kind::Read, 1.0 - share), (Kind::Insert, share)], &[Kind::Insert]).unwrap();
+            let inserts = (0..among).filter(|&i| sequence.kind(i) == Kind::Insert).count();
+            assert_eq!((inserts, sequence.before(Kind::Insert, among)), (occurrences, occurrences as u64), "{share}");
         }
     }
 
     #[test]
     fn the_order_differs_between_decks_and_seeds() {
         let kinds = |seed, block: u64| {
-            let deal = Deal::new(seed, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).unwrap();
-            (0..100).map(|i| deal.kind(block * 100 + i)).collect::<Vec<_>>()
+            let kinds = KindSequence::new(seed, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).unwrap();
+            (0..100).map(|i| kinds.kind(block * 100 + i)).collect::<Vec<_>>()
         };
         assert_ne!(kinds(1, 0), kinds(1, 1));
         assert_ne!(kinds(1, 0), kinds(2, 0));

@@ -1,4 +1,4 @@
-//! Real threads and executors: whoever performs the operations, they are the same.
+//! Real threads and executors perform the same operations.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,10 +10,10 @@ use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
-use loadstone_stores::{About, Durability, Options, Promise, Rows, Session};
+use loadstone_stores::{About, Durability, Guarantee, Options, Rows, Session};
 
 use super::*;
-use crate::control::End;
+use crate::control::{End, TrialFailure};
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::sink::Sink;
 use crate::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, Until, WorkSpec};
@@ -37,8 +37,8 @@ impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
     fn open(options: &Options) -> Result<Self, StoreError> {
         Ok(Self(options.table.clone()))
     }
-    fn promise(&self) -> Promise {
-        Promise::new(Durability::None, "hashes")
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "hashes")
     }
     fn session(&self) -> Result<HashingSession, StoreError> {
         Ok(HashingSession(self.0.clone()))
@@ -160,7 +160,7 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
     assert_eq!(hash_of::<Hashing<false>>("seven segments on executors", 14, 7), alone);
 }
 
-/// A store whose first scan is a defect: it panics, or never returns.
+/// A store whose first scan panics, or never returns.
 struct Broken<const BY_THREAD: bool, const HANGS: bool>;
 
 struct BrokenSession {
@@ -175,8 +175,8 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
     fn open(_: &Options) -> Result<Self, StoreError> {
         Ok(Self)
     }
-    fn promise(&self) -> Promise {
-        Promise::new(Durability::None, "breaks")
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "breaks")
     }
     fn session(&self) -> Result<BrokenSession, StoreError> {
         Ok(BrokenSession { hangs: HANGS })
@@ -235,17 +235,17 @@ fn end_of<S: Store>(until: Until) -> (End, Measured) {
 }
 
 #[test]
-fn a_client_that_dies_fails_the_trial_whoever_drives_it() {
+fn a_client_that_panics_fails_the_trial_on_a_thread_and_on_an_executor() {
     let until = Until { operations: Some(OPERATIONS), seconds: None };
     for (end, _) in [end_of::<Broken<true, false>>(until), end_of::<Broken<false, false>>(until)] {
-        let End::Failed(why) = end else { panic!("{end:?}") };
-        assert!(why.ends_with("broken for the test"), "{why}");
+        let End::Failed(TrialFailure::ClientPanicked(message)) = end else { panic!("{end:?}") };
+        assert!(message.ends_with("broken for the test"), "{message}");
     }
 }
 
 /// All clients hang within milliseconds: what they did until then is what they did in the whole second.
 #[test]
-fn a_store_that_hangs_is_not_the_faster_for_it() {
+fn a_store_that_hangs_does_not_look_faster() {
     let (end, Measured(measured_ns, in_flight)) =
         end_of::<Broken<true, true>>(Until { operations: None, seconds: Some(1.0) });
     assert_eq!((end, in_flight), (End::Done, 3));

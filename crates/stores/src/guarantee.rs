@@ -1,10 +1,10 @@
-//! What a store promises, printed beside every result so that engines compare alike.
+//! What a store guarantees, printed beside every result so that engines compare alike.
 
 use crate::options::Durability;
 
-/// What a store promises.
+/// What a store guarantees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct Guarantee {
     /// The durability that acknowledged writes really have: what was asked for, or stronger.
     pub durability: Durability,
     /// How that is done, in the store's own terms (`WAL, no sync`).
@@ -13,8 +13,8 @@ pub struct Promise {
     pub facts: Vec<(String, String)>,
 }
 
-impl Promise {
-    /// A promise without facts.
+impl Guarantee {
+    /// A guarantee without facts.
     pub fn new(durability: Durability, how: impl Into<String>) -> Self {
         Self { durability, how: how.into(), facts: Vec::new() }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 
-/// The words of `-jvm-args`: split at blanks, but not within quotes; a backslash keeps the next character.
+/// The arguments in `-jvm-args`: split at blanks, but not within quotes; a backslash keeps the next character.
 pub fn split(text: &str) -> Result<Vec<String>, StoreError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_as_a_shell_does() {
+    fn arguments_are_split_as_a_shell_does() {
         assert_eq!(split("-Xmx1g  -Da=b ").unwrap(), ["-Xmx1g", "-Da=b"]);
         assert_eq!(
             split(r#"-Da='two words' "-Db=it's" -Dc=\ d ''"#).unwrap(),

@@ -12,7 +12,7 @@ use loadstone_stores::{Drive, Session, Store, StoreError};
 use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
-use crate::client::{Place, drive};
+use crate::client::{ClientContext, drive};
 use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
@@ -33,13 +33,11 @@ const CONNECTING_MAX: usize = 64;
 /// Everything the workers need.
 #[derive(Debug)]
 pub struct Job<S, W> {
-    /// The open store.
     pub store: Arc<S>,
     /// What the clients share.
     pub task: Arc<Task<W>>,
     /// What a recorder has.
     pub shape: Shape,
-    /// The spec.
     pub spec: Arc<TrialSpec>,
 }
 
@@ -83,7 +81,7 @@ enum GateState {
     Shut,
     /// The trial has these borders.
     Open(Borders),
-    /// There is no trial after all.
+    /// The trial does not take place.
     Cancelled,
 }
 
@@ -108,7 +106,7 @@ impl Gate {
 
 /// The workers of a trial.
 #[derive(Debug)]
-pub struct Workers {
+pub struct WorkerThreads {
     recorders: Vec<Arc<Recorder>>,
     /// Of the executors; none where each client has a thread.
     pulses: Vec<Arc<Pulse>>,
@@ -121,7 +119,7 @@ pub struct Workers {
     panic: Option<String>,
 }
 
-impl Workers {
+impl WorkerThreads {
     /// Starts the workers and waits until every session is connected. The first failure is the error.
     pub fn start<S: Store, W: Work + Send + Sync>(job: &Job<S, W>, clients: u64) -> Result<Self, EngineError> {
         let (by_thread, workers) = threads::<S>(clients, job.spec.executors);
@@ -251,7 +249,6 @@ struct Worker<S, W> {
     working: Working,
     connected: Sender<Result<(), StoreError>>,
     clients: u64,
-    /// Its number.
     number: usize,
 }
 
@@ -266,8 +263,8 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
-            let place = Place { recorder: &recorder, client: 0, worker, pulse: &pulse };
-            block_on(drive(task, &borders, &timer, &mut session, place));
+            let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
+            block_on(drive(task, &borders, &timer, &mut session, context));
         }
         drop(session);
         drop(job);
@@ -319,8 +316,8 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
                 let (task, alarm) = (Arc::clone(&job.task), alarm.clone());
                 let (recorder, pulse) = (Arc::clone(&recorder), Arc::clone(&pulse));
                 clients.push(tokio::task::spawn_local(async move {
-                    let place = Place { recorder: &recorder, client, worker, pulse: &pulse };
-                    drive(&task, &borders, &alarm, &mut session, place).await;
+                    let context = ClientContext { recorder: &recorder, client, worker, pulse: &pulse };
+                    drive(&task, &borders, &alarm, &mut session, context).await;
                 }));
             }
             let mut panic = None;

@@ -1,0 +1,67 @@
+//! The operation that a client has in flight, for the conductor to find after the trial.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The operation that a client has taken and not finished.
+#[derive(Debug)]
+pub struct Flight {
+    index: AtomicU64,
+    /// When it was due (closed loop: sent), ns; with [`SENT`] once it is sent, and [`WARM_UP`] if it does not count;
+    /// [`NOTHING`] if there is none.
+    due: AtomicU64,
+}
+
+const SENT: u64 = 1 << 63;
+const WARM_UP: u64 = 1 << 62;
+const NOTHING: u64 = u64::MAX;
+
+/// An operation that a client has not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its index in the whole trial.
+    pub index: u64,
+    /// When it was due (closed loop: sent), ns.
+    pub due_ns: u64,
+    /// Whether it was sent.
+    pub sent: bool,
+    /// Whether it counts: those of the warm-up do not.
+    pub counted: bool,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Self { index: AtomicU64::new(0), due: AtomicU64::new(NOTHING) }
+    }
+}
+
+impl Flight {
+    /// The client has taken an operation.
+    #[inline]
+    pub fn take(&self, index: u64, due_ns: u64, counted: bool) {
+        self.index.store(index, Ordering::Relaxed);
+        self.due.store(due_ns | if counted { 0 } else { WARM_UP }, Ordering::Relaxed);
+    }
+
+    /// It sends it.
+    #[inline]
+    pub fn send(&self, index: u64, due_ns: u64, counted: bool) {
+        self.take(index, due_ns | SENT, counted);
+    }
+
+    /// It has ended.
+    #[inline]
+    pub fn end(&self) {
+        self.due.store(NOTHING, Ordering::Relaxed);
+    }
+
+    pub(super) fn unfinished(&self) -> Option<Unfinished> {
+        let due = self.due.load(Ordering::Relaxed);
+        let index = self.index.load(Ordering::Relaxed);
+        (due != NOTHING).then_some(Unfinished {
+            index,
+            due_ns: due & !(SENT | WARM_UP),
+            sent: due & SENT != 0,
+            counted: due & WARM_UP == 0,
+        })
+    }
+}

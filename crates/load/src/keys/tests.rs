@@ -1,0 +1,156 @@
+use super::*;
+use crate::random::Purpose;
+use proptest::prelude::*;
+
+#[test]
+fn all_fours_of_digits_are_written_as_the_standard_library_does() {
+    for number in (0..10_000).flat_map(|four| [four, four * 10_000, 99_999_999 - four]) {
+        assert_eq!((digits(number) + ZEROS).to_le_bytes(), format!("{number:08}").as_bytes());
+    }
+}
+
+proptest! {
+    #[test]
+    fn keys_are_texts_of_numbers_with_zeros_before_them(number: u64, shift in 0u32..64, padding in 0usize..30) {
+        let number = number >> shift;
+        prop_assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
+    }
+}
+
+#[test]
+fn the_shortest_and_longest_of_long_keys_are_right() {
+    for number in [LONG - 1, LONG, LONG * 10 - 1, LONG * 10, LONG * 100, LONG * 1_000 - 1, LONG * 1_000, u64::MAX] {
+        for padding in [0, 17, 18, 21] {
+            assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
+        }
+    }
+}
+
+fn key(number: u64, order: InsertOrder, padding: usize) -> String {
+    let mut out = Vec::new();
+    write_key(&mut out, number, order, padding);
+    String::from_utf8(out).unwrap()
+}
+
+/// Keys printed by YCSB 0.17.0's own classes.
+#[test]
+fn keys_are_ycsbs() {
+    for (number, hashed) in [
+        (0, "user6284781860667377211"),
+        (1, "user8517097267634966620"),
+        (2, "user1820151046732198393"),
+        (9, "user9105318085603802964"),
+        (100, "user879817313296471393"),
+        (255, "user8064062821143829734"),
+        (256, "user2056600594528442646"),
+        (65_536, "user3733039891711757428"),
+        (1_000_000, "user1011632231655643464"),
+        (2_147_483_648, "user5860980763039959109"),
+        (9_999_999_999, "user3605131173811637474"),
+        (u64::MAX, "user8289690350564177859"),
+    ] {
+        assert_eq!(key(number, InsertOrder::Hashed, 1), hashed);
+    }
+    assert_eq!(key(0, InsertOrder::Hashed, 25), "user0000006284781860667377211");
+    assert_eq!(key(100, InsertOrder::Hashed, 25), "user0000000879817313296471393");
+    assert_eq!(key(0, InsertOrder::Ordered, 1), "user0");
+    assert_eq!(key(999, InsertOrder::Ordered, 8), "user00000999");
+    assert_eq!(key(123_456_789, InsertOrder::Ordered, 8), "user123456789");
+    assert_eq!(key(9, InsertOrder::Ordered, 20), "user00000000000000000009");
+}
+
+const THOUSAND: Range = Range { start: 0, count: 1_000, growth: 0 };
+const ALL: Existing = Existing { first: 0, last: 999 };
+
+/// Shares over a million choices from 1,000 records.
+fn shares(distribution: &KeyDistribution) -> Vec<f64> {
+    let chooser = Chooser::new(distribution, THOUSAND, 1_000);
+    let mut counts = vec![0f64; 1_000];
+    for index in 0..1_000_000 {
+        counts[chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key)) as usize] += 1e-6;
+    }
+    counts
+}
+
+fn sorted(mut shares: Vec<f64>) -> Vec<f64> {
+    shares.sort_by(|a, b| b.total_cmp(a));
+    shares
+}
+
+/// Four standard errors of a share over a million draws.
+fn assert_share(got: f64, expected: f64, what: &str) {
+    assert!((got - expected).abs() < 4.0 * (expected / 1e6).sqrt() + 2e-5, "{what}: {got} against {expected}");
+}
+
+/// The shares that 20 million draws of YCSB's own generator showed.
+#[test]
+fn zipfian_is_as_flat_as_ycsbs() {
+    let by_key = shares(&KeyDistribution::Zipfian);
+    assert_share(by_key[144], 0.038_58, "hottest");
+    assert_share(by_key[610], 0.019_95, "second");
+    let by_rank = sorted(by_key);
+    assert_share(by_rank[..10].iter().sum(), 0.126, "top 10");
+    assert!((by_rank[..100].iter().sum::<f64>() - 0.29).abs() < 2e-3);
+}
+
+#[test]
+fn the_other_distributions_are_ycsbs() {
+    let uniform = shares(&KeyDistribution::Uniform);
+    assert!(uniform.iter().all(|&s| (s - 0.001).abs() < 0.000_2));
+    let hot = shares(&KeyDistribution::Hotspot { data_fraction: 0.2, operation_fraction: 0.8 });
+    assert_share(hot[..200].iter().sum(), 0.8, "hot records");
+    assert_share(hot[0], 0.004, "one hot record");
+    let latest = shares(&KeyDistribution::Latest);
+    assert_share(latest[999], 0.129_4, "latest, last");
+    assert_share(latest[998], 0.065_1, "latest, before last");
+    assert!(latest[0] == 0.0, "YCSB never chooses record 0 here");
+    let exponential = shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
+    let mean: f64 = exponential.iter().enumerate().map(|(n, s)| s * (999 - n) as f64).sum();
+    // 286.1 less the tail that is drawn again.
+    assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
+    let sequential = shares(&KeyDistribution::Sequential);
+    assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
+    let zipf = sorted(shares(&KeyDistribution::true_zipfian()));
+    assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
+    // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, puts 0.696 there.
+    assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
+}
+
+#[test]
+fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
+    let range = Range { growth: 100_000, ..THOUSAND };
+    let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
+    // What YCSB does: it draws until a record is hit.
+    let zipfian = ScrambledZipfian::new(range.count + range.growth + 1);
+    let endless = |index: u64| {
+        let mut draws = Draws::at(3, index, Purpose::Key);
+        std::iter::repeat_with(|| zipfian.next(&mut draws)).find(|&number| number <= ALL.last)
+    };
+    for index in 0..2_000 {
+        let chosen = chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key));
+        assert_eq!(Some(chosen), endless(index));
+    }
+}
+
+#[test]
+fn records_beyond_the_range_are_not_drawn_for() {
+    // Deletes and inserts have moved everything that there is out of a range that was to have no growth.
+    let chooser = Chooser::new(&KeyDistribution::Zipfian, THOUSAND, 1_000);
+    let (moved, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::at(3, 1, Purpose::Key));
+    let mut same = draws.clone();
+    assert!((5_000..6_000).contains(&chooser.choose(0, moved, &mut draws)));
+    let Chooser::Zipfian(_, zipfian, _) = &chooser else { unreachable!() };
+    for _ in 0..REDRAWS {
+        zipfian.next(&mut same);
+    }
+    assert_eq!(draws.next_u64(), same.next_u64(), "as many draws as before");
+}
+
+#[test]
+fn a_range_with_one_record_left_does_not_hang() {
+    for distribution in [KeyDistribution::Uniform, KeyDistribution::Zipfian, KeyDistribution::Sequential] {
+        let chooser = Chooser::new(&distribution, THOUSAND, 1_000);
+        let only = Existing { first: 777, last: 777 };
+        assert_eq!(chooser.choose(0, only, &mut Draws::at(1, 1, Purpose::Key)), 777);
+    }
+}
