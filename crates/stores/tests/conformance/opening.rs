@@ -125,7 +125,7 @@ pub fn a_file_in_place_of_the_directory_is_refused<K: KeyValue>(subject: &Subjec
     for create in [true, false] {
         let mut options = place.options.clone();
         options.create = create;
-        let error = try_open::<K>(&options).err().expect("a file is no directory");
+        let error = try_open::<K>(&options).err().expect("a file is not a directory");
         assert!(error.message.contains(&directory.display().to_string()), "{error}");
     }
     assert_eq!(fs::read_to_string(&directory).expect("it is there"), "no directory");
