@@ -168,7 +168,8 @@ def test_a_rare_kind_is_dealt_and_a_rarer_one_with_a_warning(engine: Engine) -> 
     told = engine(command, "readproportion=1", "insertproportion=0.000001")
     assert told.value("INSERT", "Operations") == 2
     (warning,) = told.said("warning: ")
-    assert re.fullmatch(r"a proportion of 9\.99999\d*e-7 is rounded up to 1 in 50000, the smallest one possible", warning)
+    rounded = r"a proportion of 9\.99999\d*e-7 is rounded up to 1 in 50000, the smallest one possible"
+    assert re.fullmatch(rounded, warning)
 
 
 def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
