@@ -227,6 +227,16 @@ CASES = [
         SUSPECT,
         "the interval of throughput is 25 % of it wide after 6 repeats, asked were 20 %",
     ),
+    Case(
+        "noisy",
+        "a latency at a rate, where throughput is constant",
+        replace(
+            experiment(lambda trial: replace(given(read__p99=3e7 * (1 + trial.repeat / 10))(trial), loop="open")),
+            question=asking(until=0.2),
+        ),
+        SUSPECT,
+        "the interval of read.p99 is 37 % of it wide after 6 repeats, asked were 20 %",
+    ),
     Case("noisy", "wider, with repeats left", replace(spread(0.25), question=asking(until=0.2, at_most=7))),
     Case("noisy", "wider, nothing asked", replace(spread(0.25), question=asking())),
     Case("too-few-samples", "ten beyond", experiment(given(n=10_000, read__p99__9=5e7))),

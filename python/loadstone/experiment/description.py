@@ -53,9 +53,16 @@ def trials(plan: Plan) -> str:
     if repeats.until is None or plan.trials_most == plan.trials_least:
         return f"{count} × {repeats.at_least} repeats = {plan.trials_least:,} trials"
     return (
-        f"{count} × {repeats.at_least} to {repeats.at_most} repeats, until the interval of throughput is"
+        f"{count} × {repeats.at_least} to {repeats.at_most} repeats, until the interval of {deciding(plan)} is"
         f" {repeats.until * 100:.3g}% of the figure wide = {plan.trials_least:,} to {plan.trials_most:,} trials"
     )
+
+
+def deciding(plan: Plan) -> str:
+    """The figure that decides when there are enough repeats, as far as it is known before (`first_metric`)."""
+    if plan.experiment.compare.metrics:
+        return plan.experiment.compare.metrics[0]
+    return "throughput" if any(variant.rate is None for variant in plan.variants) else "the first latency"
 
 
 def each(plan: Plan) -> str:

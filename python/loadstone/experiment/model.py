@@ -154,7 +154,8 @@ class Repeats(Part):
     )
     until: Share | None = Field(
         default=None,
-        description="Stop when the interval of throughput is this narrow: its whole width, as a share of the figure.",
+        description="Stop when the interval of the first metric that is compared is this narrow: its whole width,"
+        " as a share of the figure. At a rate that is a latency, unless `compare.metrics` begins with throughput.",
         examples=["5%"],
     )
 

@@ -15,9 +15,8 @@ from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, matches, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
-from loadstone.results.result_set import ResultSet, variant, variant_name
+from loadstone.results.result_set import ResultSet, first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import Estimate
 
@@ -44,7 +43,9 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
     missing = missing_trials(results)
-    main = THROUGHPUT if THROUGHPUT in results.metrics or not metrics else metrics[0]
+    main = first_metric(results.trials, results.question.metrics)
+    if main not in results.metrics and metrics:
+        main = metrics[0]
     of_variants = {
         key: judge_variant(each, cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial))
         for key, each in variants.items()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult, mapping, number, optional, scalar, text, whole
-from loadstone.results.value import HIGHER_IS_BETTER, statistic
+from loadstone.results.value import HIGHER_IS_BETTER, THROUGHPUT, statistic
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
@@ -36,7 +36,7 @@ class Question:
     baseline: Scalar | None = None
     # What is compared; empty: those of DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
-    # Repeats: how many at least and at most, and how narrow the interval of throughput must be (0.05: ±2.5 %).
+    # Repeats: how many at least and at most, and how narrow the interval of the first metric must be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
     until: float | None = None
@@ -143,6 +143,19 @@ class ResultSet:
         return tuple(metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER) or tuple(
             metric for metric in measured if statistic(metric) == "mean"
         )
+
+
+def first_metric(trials: Iterable[TrialResult], wanted: Sequence[str]) -> str:
+    """The figure that decides when there are enough repeats: the first that is compared and was measured.
+
+    With a rate set throughput is what was asked for, whatever the system is: a latency decides, unless `wanted` says
+    otherwise.
+    """
+    known = list(trials)
+    measured = {metric for trial in known for metric in trial.values}
+    open_loop = bool(known) and all(trial.loop == "open" for trial in known)
+    usual = DEFAULT_METRICS[1:] if open_loop else DEFAULT_METRICS
+    return next((metric for metric in wanted or usual if metric in measured), THROUGHPUT)
 
 
 def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:

@@ -113,9 +113,7 @@ BLOCK = fields(
 TRIAL = fields(
     "A line of values.jsonl: an attempt at a trial. Of several lines of one trial the last counts.",
     {
-        "trial": text(
-            "Its name, and that of its folder in trials/; a later attempt has `.<attempt>` behind."
-        ),
+        "trial": text("Its name, and that of its folder in trials/; a later attempt has `.<attempt>` behind."),
         "config": scalars("The variant: each dimension's value."),
         "repeat": {"type": "integer", "description": "Which repeat of its variant, from 1; its block."},
         "end": {"enum": ["done", "stopped", "lease", "failed", "lost"], "description": "How it ended."},

@@ -15,9 +15,8 @@ from loadstone.fleet.local import Local
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.result_set import variant, variant_name
+from loadstone.results.result_set import first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import THROUGHPUT
 from loadstone.runner.datasets import DataSpaces
 from loadstone.runner.progress import Display, Whole
 from loadstone.runner.servers import RunServers, foreseen
@@ -142,19 +141,24 @@ class Run:
 
     def stopped(self, reason: stopping.Reason) -> str:
         """A reason in words. It is that of the variants that have a figure, so those that have none are counted."""
-        there, every = self.samples, len(self.plan.variants)
+        there, every = {variant(trial.config) for trial in self.done.values()}, len(self.plan.variants)
         lacking = sum(variant(each.config) not in there for each in self.plan.variants)
         have = "has" if lacking == 1 else "have"
         return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
 
     @property
     def samples(self) -> dict[VariantKey, list[float]]:
-        """The throughput of each repeat by variant, op/s; variants of which nothing was done are not there."""
+        """The first metric that is compared, of each repeat by variant, if anything was done of it.
+
+        What is only a lower bound does not count: an interval around bounds is not narrow, it is unknown.
+        """
+        metric = first_metric(self.done.values(), self.experiment.compare.metrics)
         found: dict[VariantKey, list[float]] = {}
         for trial in self.done.values():
-            value = trial.value(THROUGHPUT)
-            if value is not None:
-                found.setdefault(variant(trial.config), []).append(value)
+            samples = found.setdefault(variant(trial.config), [])
+            value = trial.values.get(metric)
+            if value is not None and (value.bound is None or self.experiment.repeats.until is None):
+                samples.append(value.value)
         return found
 
 
