@@ -14,8 +14,8 @@ import judge_cases_rate
 from conftest import ROOT
 from judge_support import Case, experiment
 from loadstone.engine.events import Note
-from loadstone.judge import notes
 from loadstone.judge.finding import Severity, Verdict
+from loadstone.judge.findings import note_findings
 from loadstone.judge.judge import judge
 from loadstone.judge.settings import DEFAULTS, Settings
 from loadstone.results.result_set import Question
@@ -73,6 +73,6 @@ def test_checks_are_known_by_the_names_that_they_had() -> None:
     assert Settings.of(question).threshold("hosts-differ", "memory") == 0.5
     note = Note("unlike-hosts", "another machine", "use one")
     trial = replace(next(iter(experiment().trials)), notes=(note,))
-    [told] = notes.findings(trial, (), ())
+    [told] = note_findings(trial, (), ())
     assert (told.check, told.severity) == ("hosts-differ", Severity.SUSPECT)
-    assert [*notes.findings(trial, ("hosts-differ",), ())] == []
+    assert [*note_findings(trial, ("hosts-differ",), ())] == []

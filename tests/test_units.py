@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.format.units import short_percent
+from loadstone.statistics.estimate import Estimate
 
 
 @pytest.mark.parametrize(
@@ -25,12 +26,41 @@ from loadstone.format.units import short_percent
 def test_figures_of_one_kind_have_one_unit_and_as_many_decimals(
     numbers: list[float], unit: str, expected: list[str]
 ) -> None:
-    assert units.together(numbers, unit) == expected
+    assert units.in_one_unit(numbers, unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "side", "unit", "expected"),
+    [
+        (48_285.54, 16_369.0, "op/s", "48,300 op/s"),
+        (1_158_832.51, 300_000.0, "op/s", "1,160,000 op/s"),
+        (1_158_832.51, 1_200.0, "op/s", "1,159,000 op/s"),
+        (32_655.0, 11_000.0, "ns", "32.7 µs"),
+        (32_655.0, 40.0, "ns", "32.66 µs"),
+        (0.338, 0.1, "×", "0.338×"),
+        (1.3329, 0.004, "×", "1.333×"),
+        (0.0215, 0.004, "share", "2.15 %"),
+        # An interval of no width carries no digit more than the usual three.
+        (30_000_000.0, 0.0, "ns", "30.0 ms"),
+        (4.0, 1e-9, "ns", "4.00000 ns"),
+        (0.4, 0.1, "B/op", "0.400 B/op"),
+        (0.0, 1.0, "ns", "0 ns"),
+    ],
+)
+def test_a_figure_has_the_digits_that_its_interval_carries(value: float, side: float, unit: str, expected: str) -> None:
+    assert units.figure(value, unit, units.precision(value, side)) == expected
+
+
+def test_figure_interval_and_table_agree_on_the_last_digit() -> None:
+    estimate = Estimate(32_655.0, 6, 21_400.0, 1_044_000.0)
+    assert wording.figure(estimate, "ns") == "32.7 µs"
+    assert wording.interval(estimate, "ns") == "21.4 µs – 1.0440 ms"
+    assert units.in_one_unit([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 
 @pytest.mark.parametrize("number", [0.00123, 0.04, 0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_a_table_shows_of_few_bytes_an_operation_what_a_report_shows(number: float) -> None:
-    (text,) = units.together([number], "B/op")
+    (text,) = units.in_one_unit([number], "B/op")
     shown = units.figure(number, "B/op")
     assert float(text.split()[0]) == pytest.approx(float(shown.split()[0]), rel=0.005)
     assert text.split()[1] == shown.split()[1]

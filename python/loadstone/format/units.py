@@ -8,7 +8,10 @@ from decimal import Decimal
 
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
 LEVELS = "▁▂▃▄▅▆▇█"
+# A figure with an interval has at least and at most so many digits.
+DIGITS_MIN, DIGITS_MAX = 3, 6
 # Of a share: as few as tell it from the one beside it.
 SHARE_DIGITS = range(2, 8)
 
@@ -74,8 +77,25 @@ def size(number_of_bytes: float) -> str:
     return scaled(number_of_bytes, SIZES)
 
 
-def figure(number: float, unit: str) -> str:
-    """Any figure in its base unit as people read it: op/s unscaled, ns and B scaled, shares in percent."""
+def precision(number: float, side: float | None) -> int | None:
+    """The power of ten of the last digit that an interval carries: the first digit of `side`, its larger side.
+
+    A figure keeps three digits at least. None without an interval.
+    """
+    if side is None or not number or not math.isfinite(number) or not math.isfinite(side):
+        return None
+    first = math.floor(math.log10(abs(number)))
+    carried = first - math.floor(math.log10(side)) + 1 if side > 0 else DIGITS_MIN
+    return first + 1 - min(max(carried, DIGITS_MIN), DIGITS_MAX)
+
+
+def figure(number: float, unit: str, last: int | None = None) -> str:
+    """Any figure in its base unit as people read it: op/s unscaled, ns and B scaled, shares in percent.
+
+    `last` is the power of ten of the last digit, as `precision` gives it.
+    """
+    if last is not None:
+        return to_digit(number, unit, last)
     match unit:
         case "op/s":
             return exact_rate(number)
@@ -92,6 +112,24 @@ def figure(number: float, unit: str) -> str:
         case "×":
             return times(number)
     return f"{plain(number)} {unit}".strip()
+
+
+def to_digit(number: float, unit: str, last: int) -> str:
+    """A figure in its unit, rounded to the digit that stands for 10 to the power of `last`."""
+    factor, name = 1.0, unit
+    if unit in SCALED and (unit != "B/op" or abs(number) >= 10):
+        factor, name = next((each for each in SCALED[unit] if abs(number) >= each[0] * 0.9995), SCALED[unit][-1])
+        name += unit[1:] if unit.startswith("B/") else ""
+    elif unit == "share":
+        factor, name = 0.01, "%"
+    return digits_of(number, factor, name, last)
+
+
+def digits_of(number: float, factor: float, name: str, last: int) -> str:
+    """A figure as a multiple of `factor`, which is a power of ten and called `name`."""
+    decimals = round(math.log10(factor)) - last
+    space = "" if name in ("", "×") else " "
+    return f"{round(number / factor, decimals):,.{max(decimals, 0)}f}{space}{name}"
 
 
 def bounded(text: str, bound: str | None) -> str:
@@ -112,11 +150,6 @@ def times(ratio: float) -> str:
     return f"{ratio:,.{digits}f}×"
 
 
-def ratio(value: float) -> str:
-    """A ratio without its sign, with three digits: 4.56, 0.0123, 1,234."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
 def many(number: int, noun: str) -> str:
     """A count with its noun: 1 trial, 36 trials."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -128,19 +161,27 @@ def listed(items: Sequence[str], most: int = 3) -> str:
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
-def together(numbers: Sequence[float], unit: str) -> list[str]:
-    """Figures of one kind in one unit, that of the smallest, with four digits of it and as many decimals for all."""
-    tables = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
+def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
+    """Figures of one kind in one unit, that of the smallest, with four digits of it and as many decimals for all.
+
+    Those with an interval have the digits that `last` gives, as in `figure`.
+    """
+    last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
-    if unit not in tables or not least:
-        return [figure(number, unit) for number in numbers]
-    factor, name = next((each for each in tables[unit] if least >= each[0]), tables[unit][-1])
+    if unit not in SCALED or not least:
+        return [figure(number, unit, digit) for number, digit in zip(numbers, last, strict=True)]
+    factor, name = next((each for each in SCALED[unit] if least >= each[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
         # As `figure` has them: parts of a byte count where each operation moves few.
         digits = max(decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
-    return [f"{number / factor:,.{digits if number else 0}f} {name}" for number in numbers]
+    return [
+        f"{number / factor:,.{digits if number else 0}f} {name}"
+        if digit is None
+        else digits_of(number, factor, name, digit)
+        for number, digit in zip(numbers, last, strict=True)
+    ]
 
 
 def decimals(number: float) -> int:

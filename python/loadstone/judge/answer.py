@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
 from loadstone.judge.finding import Severity, Verdict
@@ -78,14 +78,14 @@ def clause(comparison: Comparison) -> str:
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         return f"{verb} {left} and {right}: {reason(comparison)}"
     if comparison.claim == "none":
-        shown = f"ratio {units.ratio(ratio.value)}, " if math.isfinite(ratio.value) else ""
+        shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = f"{shown}{interval(ratio)}n={ratio.n}, {verdict}"
         return f"no evidence of a difference in {metric} between {left} and {right} ({trust})"
     if math.isfinite(ratio.value):
         verb = "holds" if metric == THROUGHPUT else "has"
-        relation = f"{left} {verb} {units.ratio(ratio.value)}× the {metric} of {right}"
+        relation = f"{left} {verb} {wording.ratio(ratio)} the {metric} of {right}"
     else:
-        figures = " against ".join(units.figure(cell.estimate.value, cell.unit) for cell in (ours, theirs))
+        figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (ours, theirs))
         relation = f"{metric} of {left} and {right} is {figures}"
     if comparison.claim == "impossible":
         return f"{relation} ({impossible(ratio.n)}, {verdict})"
@@ -143,9 +143,8 @@ def side_by_side(comparisons: Sequence[Comparison]) -> str:
 
 def multiple(ratio: Estimate) -> str:
     """`1.75× (1.6–1.9)`."""
-    low, high = ratio.low, ratio.high
-    between = "" if low is None or high is None else f" ({units.ratio(low)}–{units.ratio(high)})"
-    return f"{units.ratio(ratio.value)}×{between}"
+    ends = wording.ratio_interval(ratio)
+    return f"{wording.ratio(ratio)}{f' ({ends})' if ends else ''}"
 
 
 def joined(names: Sequence[str]) -> str:
@@ -177,7 +176,7 @@ def interval(estimate: Estimate) -> str:
     """`95 % interval 2.1–2.5, `, or nothing."""
     if estimate.low is None or estimate.high is None or estimate.level is None:
         return ""
-    return f"{estimate.level * 100:.3g} % interval {units.ratio(estimate.low)}–{units.ratio(estimate.high)}, "
+    return f"{estimate.level * 100:.3g} % interval {wording.ratio_interval(estimate)}, "
 
 
 def inverse(ratio: Estimate) -> Estimate:
@@ -199,7 +198,7 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
         for claim, name in CLAIMS.items():
             found = [each.ratio.value for each in every if each.claim == claim]
             if found:
-                ends = dict.fromkeys(f"{units.ratio(end)}×" for end in (min(found), max(found)))
+                ends = dict.fromkeys(f"{units.times(end)}" for end in (min(found), max(found)))
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
                 parts.append(f"{name} in {len(found)}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"
@@ -240,8 +239,8 @@ def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Ver
     if estimate.low is None or estimate.high is None or estimate.level is None:
         between = too_few(estimate.n)
     else:
-        ends = f"{units.figure(estimate.low, unit)} to {units.figure(estimate.high, unit)}"
+        ends = wording.span(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
     # Nobody doubts a figure unasked.
     trust = "" if worst == Verdict.VALID else f", {worst}"
-    return f"{metric} is {units.bounded(units.figure(estimate.value, unit), cell.bound)} ({between}{trust})"
+    return f"{metric} is {wording.figure(estimate, unit, cell.bound)} ({between}{trust})"

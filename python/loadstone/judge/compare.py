@@ -9,9 +9,8 @@ from dataclasses import replace
 from loadstone.format import units
 from loadstone.judge.checks import retried
 from loadstone.judge.figures import family, is_latency
-from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
-from loadstone.judge.pair import Pair
 from loadstone.judge.pairing import Match
 from loadstone.results.value import Direction, direction
 from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, holm

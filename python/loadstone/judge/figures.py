@@ -125,3 +125,9 @@ def share(trial: TrialResult, metric: str) -> float | None:
     """A count of operations as a share of them all; None where either is not known."""
     count, every = trial.value(metric), trial.value("operations")
     return None if count is None or not every else count / every
+
+
+def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
+    """The message of the first note of one of these names, to be appended, and its hint; empty if there is none."""
+    note = next((note for note in trial.notes if note.name in names), None)
+    return (f": {note.message}", note.hint) if note else ("", "")

@@ -1,10 +1,13 @@
-"""A finding: what a check has to say, how bad it is, and what to do about it."""
+"""What a check returns, a finding, and the pair of variants that some checks compare."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
+
+from loadstone.results.trial_result import Scalar, TrialResult
 
 
 class Severity(IntEnum):
@@ -47,3 +50,38 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding decides."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
     return {Severity.INVALID: Verdict.INVALID, Severity.SUSPECT: Verdict.SUSPECT}.get(worst, Verdict.VALID)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two values of the compared dimension with their trials, all other dimensions being equal."""
+
+    by: str
+    baseline: Scalar
+    contender: Scalar
+    baselines: Sequence[TrialResult]
+    contenders: Sequence[TrialResult]
+    # Facts that are to differ: their price is what is compared.
+    differs: Sequence[str] = ()
+
+    @property
+    def trials(self) -> tuple[str, ...]:
+        """The ids of all."""
+        return tuple(trial.trial for trial in (*self.baselines, *self.contenders))
+
+    def facts(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
+        """What each side says of a fact, in the order of first sight."""
+        return known(self.baselines, name), known(self.contenders, name)
+
+    def asked(self, name: str) -> bool:
+        """Whether the fact is what is compared: said so, as the dimension, or by its values on both sides."""
+        return name in self.differs or self.by == name or self.facts(name) == ([self.baseline], [self.contender])
+
+
+def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
+    """Each value of a fact once; nothing where no trial has it."""
+    found: dict[Any, None] = {}
+    for trial in trials:
+        if name in trial.facts:
+            found[trial.facts[name]] = None
+    return list(found)

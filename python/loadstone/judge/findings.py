@@ -1,17 +1,116 @@
-"""What the checks find: on a trial without any other, and on a variant what no single trial shows."""
+"""Every check, by what it looks at, and what they find on a trial and on a variant.
+
+The names of the checks are those of loadstone.judge.settings.DEFAULTS.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from loadstone.judge import notes
-from loadstone.judge.checks import generator_limited, impossible, incomplete, noisy, too_few_samples
-from loadstone.judge.finding import Finding
+from loadstone.judge.checks import (
+    between_runs,
+    carried_over,
+    client_limited,
+    clock,
+    errors,
+    generator_limited,
+    guarantees_differ,
+    hosts_differ,
+    impossible,
+    incomplete,
+    interference,
+    littles_law,
+    load_differs,
+    lost_segment,
+    noisy,
+    not_steady,
+    page_cache,
+    rate_not_held,
+    retried,
+    server_died,
+    stalled,
+    too_few_samples,
+    unverified,
+)
+from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
-from loadstone.judge.registry import DECIDED, SERIES, TRIAL
-from loadstone.judge.settings import Settings
+from loadstone.judge.settings import RENAMED, Settings
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Scalar, Series, TrialResult
+
+# Checks of one trial.
+TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
+    lost_segment.check,
+    server_died.check,
+    retried.check,
+    incomplete.check,
+    impossible.check,
+    littles_law.check,
+    generator_limited.check,
+    client_limited.check,
+    rate_not_held.check,
+    carried_over.check,
+    clock.check,
+    errors.check,
+    unverified.check,
+    page_cache.check,
+    interference.check,
+    not_steady.compiling,
+)
+# Checks of one trial's course over time.
+SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...] = (
+    rate_not_held.course,
+    not_steady.check,
+    stalled.check,
+)
+# Checks of two variants that are compared. What looks at one variant is in judge_variant.
+PairCheck = Callable[[Pair, Settings], Iterator[Finding]]
+PAIR: tuple[PairCheck, ...] = (hosts_differ.check, load_differs.check, guarantees_differ.check)
+# Those of two that did not take turns.
+BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
+# Checks that know everything the engine's note of their name does, if the trial has their figures.
+DECIDED: dict[str, Callable[[TrialResult], bool]] = {
+    generator_limited.NAME: generator_limited.decided,
+    client_limited.NAME: client_limited.decided,
+    errors.NAME: errors.decided,
+}
+# What a note of a check's name weighs. What is not here is not a check's, and a note.
+NOTE_SEVERITIES = {
+    "littles-law": Severity.SUSPECT,
+    "generator-limited": Severity.INVALID,
+    "rate-not-held": Severity.INVALID,
+    "carried-over": Severity.SUSPECT,
+    "clock": Severity.INVALID,
+    "not-steady": Severity.SUSPECT,
+    "noisy": Severity.SUSPECT,
+    "stalled": Severity.SUSPECT,
+    "hosts-differ": Severity.SUSPECT,
+    "guarantees-differ": Severity.INVALID,
+    "interference": Severity.SUSPECT,
+    "unverified": Severity.INVALID,
+    "lost-segment": Severity.INVALID,
+    "incomplete": Severity.SUSPECT,
+    "impossible": Severity.INVALID,
+}
+# Notes that are a check's under another name, and say what its figures do not.
+NOTE_CHECKS = {
+    "debug-build": "generator-limited",
+    "unsent": "client-limited",
+    "hung": "stalled",
+    "failed": "incomplete",
+}
+
+
+def note_findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
+    """The notes as findings, unless a check has `found` the same, or has `decided` by figures that there is nothing."""
+    for note in trial.notes:
+        name = RENAMED.get(note.name, note.name)
+        check = NOTE_CHECKS.get(name, name)
+        known = name == check and (check in found or check in decided)
+        # The fact, or the trial's end, has said it.
+        if known or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
+            continue
+        yield Finding(check, NOTE_SEVERITIES.get(check, Severity.NOTE), note.message, note.hint, (trial.trial,))
 
 
 def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
@@ -21,7 +120,7 @@ def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -
         found += [finding for check in SERIES for finding in check(trial, series, settings)]
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
-        found += list(notes.findings(trial, {finding.check for finding in found}, decided))
+        found += list(note_findings(trial, {finding.check for finding in found}, decided))
     return tuple(found)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.findings import BETWEEN, PAIR
 from loadstone.judge.judgement import VariantKey
-from loadstone.judge.pair import Pair
-from loadstone.judge.registry import BETWEEN, PAIR
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet, natural
 from loadstone.results.trial_result import Scalar, TrialResult

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Comparison, VariantKey
-from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View, shorten
 from loadstone.statistics.estimate import Estimate
@@ -69,7 +68,7 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
         middle = list(against(comparison) if comparison else alone(view, key, metric))
     estimate = cell.estimate
     between = (
-        Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate))
+        Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate.larger_side))
         if estimate.low is not None
         else Entry("none", f"n={estimate.n}", tone="muted")
     )
@@ -79,7 +78,7 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
 def figure(cell: Cell) -> Entry:
     """The median, and how many repeats make it no more than a bound."""
     of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
-    return Entry(units.bounded(units.figure(cell.estimate.value, cell.unit), cell.bound), of)
+    return Entry(wording.figure(cell.estimate, cell.unit, cell.bound), of)
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
@@ -96,7 +95,8 @@ def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
 
 def against(comparison: Comparison) -> Iterator[Entry]:
     """The ratio to the baseline with its claim, and p."""
-    number, between = wording.ratio(comparison.ratio)
+    ratio = comparison.ratio
+    number, between = wording.ratio(ratio), "" if ratio.low is None else wording.interval(ratio, "×")
     match comparison.claim:
         case "better" | "worse":
             yield Entry(f"{number} {comparison.claim}", between, tone=comparison.claim)
@@ -111,7 +111,7 @@ def against(comparison: Comparison) -> Iterator[Entry]:
             yield Entry("refused", refusal(comparison), tone="muted")
         case "unranked":
             yield Entry("not ranked", comparison.why, tone="muted")
-    yield Entry(wording.chance(comparison), aside=untouched(comparison))
+    yield Entry(wording.chance(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
 
 
 def refusal(comparison: Comparison) -> str:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.report import wording
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.finding import Verdict
-from loadstone.report import wording
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import Markup, joined, tag
 from loadstone.report.reproduce import Recipe

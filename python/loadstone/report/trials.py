@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 
-from loadstone.format import units
-from loadstone.report import wording
+from loadstone.format import units, wording
 from loadstone.report.comparison import held
 from loadstone.report.table import Align, Column, Entry, Rows, Table
 from loadstone.report.view import View

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.pair import Pair
+from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from loadstone.format import units
+from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.notes import said
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -21,7 +21,7 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
     """A trial that was stopped or failed has measured something else than it was to."""
     if trial.end in ELSEWHERE:
         return
-    reason, hint = said(trial, NAME, trial.end)
+    reason, hint = note_text(trial, NAME, trial.end)
     message = f"the trial was not finished: {trial.end}{reason}"
     yield Finding(NAME, Severity.INVALID, message, hint or RESUME, (trial.trial,))
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
 from loadstone.judge.figures import clients
-from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.pair import Pair
+from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar, TrialResult
 

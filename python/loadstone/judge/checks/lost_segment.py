@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.notes import said
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -20,7 +20,7 @@ ENDS = {
 def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
     """A trial's own end, and the segments that did not come back."""
     if (message := ENDS.get(trial.end)) is not None:
-        reason, hint = said(trial, NAME)
+        reason, hint = note_text(trial, NAME)
         yield Finding(NAME, Severity.INVALID, f"{message}{reason}", hint or HINT, (trial.trial,))
     elif lost := trial.value("segments.lost"):
         every = trial.value("segments")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from loadstone.format import units
+from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.report import wording
 from loadstone.report.charts import rows as frame
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
 from loadstone.report.view import View, spread
@@ -40,7 +39,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         row: Row = {"name": view.name(key), "full": view.value(key), "value": None}
         if cell is not None and not cell.withheld and finite(cell.estimate.value):
             unit = cell.unit
-            row |= {"value": cell.estimate.value, "figure": units.figure(cell.estimate.value, cell.unit)}
+            row |= {"value": cell.estimate.value, "figure": wording.figure(cell.estimate, cell.unit)}
             row["interval"] = wording.interval(cell.estimate, cell.unit)
         else:
             row["figure"] = why(view, key)

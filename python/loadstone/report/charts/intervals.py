@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.judgement import Cell, VariantKey
-from loadstone.report import wording
 from loadstone.report.charts import device
 from loadstone.report.charts import rows as frame
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
@@ -104,7 +103,7 @@ def mark(view: View, cell: Cell) -> Row:
         return {**name, "value": None, "figure": "withheld"}
     if cell.bound == "failed":
         return {**name, "value": None, "figure": "failed"}
-    figure = units.bounded(units.figure(estimate.value, cell.unit), cell.bound)
+    figure = wording.figure(estimate, cell.unit, cell.bound)
     ends = finite(estimate.low, estimate.high)
     return {
         **name,

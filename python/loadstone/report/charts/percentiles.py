@@ -9,9 +9,8 @@ from typing import Any
 import altair as alt
 
 from loadstone.engine.events import BESIDE
-from loadstone.format import units
+from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.report import wording
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import (
     PANELS_MAX,
@@ -125,7 +124,7 @@ def points(
                     "nines": round(nines(percentile), 4),
                     "latency": cell.estimate.value,
                     "percentile": f"{percentile.removeprefix('p')} %",
-                    "figure": units.figure(cell.estimate.value, cell.unit),
+                    "figure": wording.figure(cell.estimate, cell.unit),
                     "interval": wording.interval(cell.estimate, cell.unit) if cell.estimate.low is not None else "none",
                     "n": str(cell.estimate.n),
                 }

@@ -7,9 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.judgement import Knee, VariantKey
-from loadstone.report import wording
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import (
     PANELS_MAX,

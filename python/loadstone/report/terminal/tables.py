@@ -13,10 +13,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.report import wording
 from loadstone.report.terminal.probes import searched
 from loadstone.report.terminal.servers import servers
 from loadstone.results.projection import Projected
@@ -178,7 +177,8 @@ class Grid:
 def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
     """Medians in one unit, so that they compare at a glance, with how far their intervals go."""
     shown = [cell for cell in cells if not cell.withheld]
-    texts = units.together([cell.estimate.value for cell in shown], shown[0].unit) if shown else []
+    digits = [wording.last_digit(cell.estimate) for cell in shown]
+    texts = units.in_one_unit([cell.estimate.value for cell in shown], shown[0].unit, digits) if shown else []
     trials = judgement.results.variants
     runs = {
         cell.variant: judgement.within.get(trials[cell.variant][0].trial)
@@ -195,17 +195,17 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 def spread(cell: Cell, run: Estimate | None) -> str:
     """The interval's larger side in percent; of a single run what it knows of itself, else nothing."""
     if (side := cell.estimate.larger_side) is not None:
-        return f" ±{units.share(side)}"
+        return f" {wording.half_width(side)}"
     if cell.estimate.n == 1 and run is not None and (side := run.larger_side) is not None:
-        return f" (±{units.share(side)} within the run)"
+        return f" ({wording.half_width(side)} within the run)"
     return ""
 
 
 def change(comparison: Comparison) -> Text:
     """What a contender is to the baseline, with p and n; `~` without evidence."""
     n = f"n={comparison.ratio.n}"
-    p = wording.chance(comparison) or "p=?"
-    ratio = units.times(comparison.ratio.value)
+    p = wording.chance(comparison.p, comparison.p_adjusted) or "p=?"
+    ratio = wording.ratio(comparison.ratio)
     match comparison.claim:
         case "impossible":
             return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
@@ -215,8 +215,8 @@ def change(comparison: Comparison) -> Text:
             return Text(f"not ranked: {comparison.why}", style="yellow")
         case "none":
             return Text(f"~ {p} {n}", style="dim")
-    low, high = comparison.ratio.low, comparison.ratio.high
-    interval = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    ends = wording.ratio_interval(comparison.ratio, ", ")
+    interval = f" [{ends}]" if ends else ""
     if comparison.claim == "told":
         return Text(f"{ratio}{interval} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Protocol
 
 from loadstone.format import units
-from loadstone.judge.judgement import Comparison
-from loadstone.statistics.estimate import Estimate
 
 DASH = "–"
 # Facts whose names say less than they should.
@@ -25,39 +25,67 @@ SURVIVES = {
 }
 
 
-def span(low: float, high: float, unit: str) -> str:
+class Interval(Protocol):
+    """A figure with the ends of its interval; both are None where it has none."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def last_digit(estimate: Interval) -> int | None:
+    """The power of ten of the last digit of an estimate and of the ends of its interval; None without one."""
+    if estimate.low is None or estimate.high is None:
+        return None
+    return units.precision(estimate.value, max(estimate.high - estimate.value, estimate.value - estimate.low))
+
+
+def figure(estimate: Interval, unit: str, bound: str | None = None) -> str:
+    """An estimate with as many digits as its interval carries, and what is known of it: `≥ 1.20 s`."""
+    return units.bounded(units.figure(estimate.value, unit, last_digit(estimate)), bound)
+
+
+def span(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
     """An interval; a unit that both ends share is written once."""
-    left, right = units.figure(low, unit), units.figure(high, unit)
+    left, right = units.figure(low, unit, last), units.figure(high, unit, last)
     number, _, mark = left.rpartition(" ")
     if mark and right.endswith(f" {mark}"):
         left = number
-    return f"{left} {DASH} {right}"
+    return f"{left.removesuffix('×')}{dash}{right}"
 
 
-def interval(estimate: Estimate, unit: str) -> str:
+def interval(estimate: Interval, unit: str) -> str:
     """An estimate's interval, or why there is none."""
     if estimate.low is None or estimate.high is None:
         return f"n={estimate.n}: no interval"
-    return span(estimate.low, estimate.high, unit)
+    return span(estimate.low, estimate.high, unit, last_digit(estimate))
 
 
-def half_width(estimate: Estimate) -> str:
-    """The larger side of an interval as a share of the figure, in benchstat's manner: ± 2 %."""
-    side = estimate.larger_side
-    return "" if side is None else f"± {side * 100:.{0 if side >= 0.0995 else 1}f} %"
+def half_width(side: float | None) -> str:
+    """The larger side of an interval as a share of the figure, in benchstat's manner: ± 2.3 %, ± 12 %."""
+    return "" if side is None else f"± {side * 100:,.{0 if side >= 0.0995 else 1}f} %"
 
 
-def ratio(estimate: Estimate) -> tuple[str, str]:
-    """A ratio and its interval; the latter empty where there is none."""
+def ratio(estimate: Interval) -> str:
+    """A ratio: 1.46×."""
+    return "no ratio" if math.isnan(estimate.value) else figure(estimate, "×")
+
+
+def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
+    """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty where there is none."""
     if estimate.low is None or estimate.high is None:
-        return units.times(estimate.value), ""
-    low = units.times(estimate.low).removesuffix("×")
-    return units.times(estimate.value), f"{low} {DASH} {units.times(estimate.high)}"
+        return ""
+    return span(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
 
 
-def chance(comparison: Comparison) -> str:
+def chance(p: float | None, p_adjusted: float | None) -> str:
     """The p that counts: Holm's where there is one."""
-    p = comparison.p if comparison.p_adjusted is None else comparison.p_adjusted
+    p = p if p_adjusted is None else p_adjusted
     if p is None:
         return ""
     return "p<0.001" if p < 0.001 else f"p={p:.3f}"
