@@ -160,6 +160,30 @@ CASES = [
     ),
     Case(
         "guarantees-differ",
+        "copies that are compared by a number, and what is acknowledged with them",
+        experiment(
+            lambda trial: replace(
+                trial,
+                config={"rf": 1 if trial.config["system"] == "rocksdb" else 3},
+                facts={
+                    **trial.facts,
+                    "replication": "1" if trial.config["system"] == "rocksdb" else "3",
+                    "replication_acknowledged": 1 if trial.config["system"] == "rocksdb" else 2,
+                },
+            )
+        ),
+        NOTE,
+        "1 keeps replication 1, 3 3",
+    ),
+    Case(
+        "guarantees-differ",
+        "what is acknowledged, without what it follows from",
+        experiment(both(facts(replication_acknowledged=2), rocksdb(facts(replication_acknowledged=1)))),
+        INVALID,
+        "rocksdb keeps replicas acknowledged 1, lmdb 2",
+    ),
+    Case(
+        "guarantees-differ",
         "one side says nothing",
         experiment(
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))

@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from loadstone.engine.describe import description
 from loadstone.experiment import template
 from loadstone.experiment.context import AT_RUN_TIME, GIVEN, Context, Template
-from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import KEYS, MOVING_RATES, OF_A_COMMAND
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import name
+from loadstone.experiment.values import shown
 from loadstone.format.suggestion import did_you_mean, near, suggestion
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from loadstone.engine.describe import description
 from loadstone.experiment import points
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
-from loadstone.experiment.kinds import ARRIVALS, DURABILITIES, Scalar, shown
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
+from loadstone.experiment.values import ARRIVALS, DURABILITIES, Scalar, shown
 from loadstone.format.suggestion import near, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadstone.experiment import points, template
-from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import Shaped
 from loadstone.experiment.system import ATTACH_COMMANDS, System
+from loadstone.experiment.values import Scalar
 
 # Dimensions that act by themselves: the key that they stand in for.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")

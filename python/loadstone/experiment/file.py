@@ -9,11 +9,11 @@ from pathlib import Path
 from loadstone.experiment import resolved
 from loadstone.experiment.examination import examine
 from loadstone.experiment.forms import SET_RANK, lay_over, lay_settings, write_out
-from loadstone.experiment.kinds import shown
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.resolved import same
 from loadstone.experiment.tree import Scalar, Table, read, walk
+from loadstone.experiment.values import shown
 from loadstone.format.suggestion import suggestion
 
 __all__ = ["ExperimentError", "Loaded", "load", "same"]

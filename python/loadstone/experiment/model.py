@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, create_model
 
-from loadstone.experiment.kinds import (
+from loadstone.experiment.system import Hooks, System
+from loadstone.experiment.values import (
     Arrival,
     Bound,
     Claim,
@@ -34,7 +35,6 @@ from loadstone.experiment.kinds import (
     schema,
     whole,
 )
-from loadstone.experiment.system import Hooks, System
 
 if TYPE_CHECKING:
     from loadstone.results.result_set import Question

@@ -16,11 +16,11 @@ from typing import Literal
 from loadstone.experiment import order, template
 from loadstone.experiment.context import values
 from loadstone.experiment.kind import Data, kind_of
-from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.points import dimensions, points
 from loadstone.experiment.servers import Servers, servers
 from loadstone.experiment.system import Hooks
+from loadstone.experiment.values import Scalar
 
 Arrival = Literal["uniform", "poisson"]
 Durability = Literal["none", "os", "device"]

@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.model import Vary
+from loadstone.experiment.values import Scalar
 
 Point = dict[str, Scalar]
 

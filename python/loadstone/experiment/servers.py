@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from loadstone.engine.describe import description
 from loadstone.experiment import template
-from loadstone.experiment.kinds import Scalar
 from loadstone.experiment.known import OVER
 from loadstone.experiment.system import Over, Start, System
+from loadstone.experiment.values import Scalar
 
 # YCSB's own default.
 TABLE = "usertable"

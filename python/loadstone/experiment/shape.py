@@ -15,11 +15,11 @@ from pydantic_core import ErrorDetails
 
 from loadstone.engine.describe import description
 from loadstone.experiment.forms import LONG, repeats_in_full
-from loadstone.experiment.kinds import shown
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.mistake import Mistake, Place
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
+from loadstone.experiment.values import shown
 from loadstone.format.suggestion import near, suggestion
 
 Path = tuple[str | int, ...]

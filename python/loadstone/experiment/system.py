@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from loadstone.experiment.kinds import Count, Fresh, Part, Property, Text, Truth
+from loadstone.experiment.values import Count, Fresh, Part, Property, Text, Truth
 
 # The keys of `attach` that are commands.
 ATTACH_COMMANDS = ("status", "restart", "kill", "fresh")

@@ -74,8 +74,13 @@ class Pair:
         return known(self.baselines, name), known(self.contenders, name)
 
     def asked(self, name: str) -> bool:
-        """Whether the fact is what is compared: said so, as the dimension, or by its values on both sides."""
-        return name in self.differs or self.by == name or self.facts(name) == ([self.baseline], [self.contender])
+        """Whether the fact is what is compared: said so, as the dimension, or by its values on both sides.
+
+        A setting is a number where the fact that a server tells is a text, so values are compared as text.
+        """
+        theirs, ours = self.facts(name)
+        same = list(map(str, theirs)) == [str(self.baseline)] and list(map(str, ours)) == [str(self.contender)]
+        return name in self.differs or self.by == name or same
 
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:

@@ -1,4 +1,4 @@
-"""guarantees-differ: one side keeps more than the other promises, and pays for it."""
+"""guarantees-differ: one side guarantees more than the other, and pays for it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ FACTS = {
     "replication_acknowledged": "replicas acknowledged",
     "consistency": "consistency",
 }
+# What follows from another guarantee is asked with it: QUORUM of 3 copies acknowledges 2.
+FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 
 
 def check(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """Each promise that differs, as kept; a note where that is what is compared, or where one side says nothing."""
+    """Each guarantee that differs, as kept; a note where that is what is compared, or where one side says nothing."""
     for fact, name in FACTS.items():
         theirs, ours = pair.facts(fact)
         if set(map(str, theirs)) == set(map(str, ours)):
@@ -30,12 +32,18 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding]:
             yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
             continue
         message = f"{pair.baseline} keeps {name} {said(theirs)}, {pair.contender} {said(ours)}"
-        if pair.asked(fact):
+        if pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
             hint = "that is what is compared: read the difference as its price"
             yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
         else:
             hint = f"give both the same {name}, or compare by it"
             yield Finding(NAME, Severity.INVALID, message, hint, pair.trials)
+
+
+def asked_and_differs(pair: Pair, fact: str) -> bool:
+    """Whether the sides differ in a fact that is what is compared."""
+    theirs, ours = pair.facts(fact)
+    return pair.asked(fact) and set(map(str, theirs)) != set(map(str, ours))
 
 
 def said(values: list[Scalar]) -> str:
