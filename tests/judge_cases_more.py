@@ -279,6 +279,14 @@ CASES = [
     Case("incomplete", "all there", experiment(planned=planned(6, "rocksdb", "lmdb"))),
     Case(
         "incomplete",
+        "the course of a trial of ours",
+        experiment(facts(engine="0.2.0"), series=lambda _: None),
+        SUSPECT,
+        "series.json is missing or damaged: rate-not-held, not-steady and stalled could not look at the window",
+    ),
+    Case("incomplete", "the course of an imported trial", experiment(series=lambda _: None)),
+    Case(
+        "incomplete",
         "a repeat",
         experiment(planned=planned(7, "rocksdb", "lmdb")),
         SUSPECT,

@@ -118,6 +118,8 @@ def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -
     found = [finding for check in TRIAL for finding in check(trial, settings)]
     if series is not None:
         found += [finding for check in SERIES for finding in check(trial, series, settings)]
+    else:
+        found += incomplete.course(trial)
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))

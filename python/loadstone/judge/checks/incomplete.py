@@ -26,6 +26,15 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
     yield Finding(NAME, Severity.INVALID, message, hint or RESUME, (trial.trial,))
 
 
+def course(trial: TrialResult) -> Iterator[Finding]:
+    """A trial of ours without its course over time: the checks that look at it cannot have passed."""
+    if "engine" in trial.facts and trial.values:
+        message = (
+            "series.json is missing or damaged: rate-not-held, not-steady and stalled could not look at the window"
+        )
+        yield Finding(NAME, Severity.SUSPECT, message, "restore the file, or measure again", (trial.trial,))
+
+
 def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
     """Planned repeats of a variant that are not there; the variant has others."""
     if missing:
