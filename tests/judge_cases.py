@@ -201,7 +201,7 @@ CASES = [
         "a step of a fifth",
         experiment(rates=STEADY[:15] + tuple(1.2 * rate for rate in STEADY[:15])),
         SUSPECT,
-        "throughput rises by 20 % at 15 s",
+        "throughput rises from 100 to 120 op/s at 15 s",
     ),
     Case(
         "not-steady", "a step of a fiftieth", experiment(rates=STEADY[:15] + tuple(1.02 * rate for rate in STEADY[:15]))

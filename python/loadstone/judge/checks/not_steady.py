@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
@@ -21,13 +22,12 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
         return
     parts = []
     if "trend" in found.reasons:
-        verb = "rises" if found.trend_share > 0 else "falls"
-        parts.append(f"{verb} by {units.percent(abs(of_start(found.trend_share)))} over the window")
-    if "change" in found.reasons and found.change_at is not None:
-        verb = "rises" if found.change_share > 0 else "falls"
-        at = series.start_seconds[found.change_at]
-        share = of_before(found.change_share, found.change_at / len(rates))
-        parts.append(f"{verb} by {units.percent(abs(share))} at {at:.3g} s")
+        middle = abs(median(rates)) or sum(map(abs, rates)) / len(rates)
+        # The ends of the fitted line; throughput does not go below 0.
+        ends = [max(middle * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
+        parts.append(f"{moves(*ends)} over the window")
+    if "change" in found.reasons and (at := found.change_at) is not None:
+        parts.append(f"{moves(median(rates[:at]), median(rates[at:]))} at {series.start_seconds[at]:.3g} s")
     hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
     yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
 
@@ -41,16 +41,11 @@ def warm_up_hint(series: Series) -> str:
     return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
 
 
-def of_start(trend: float) -> float:
-    """A trend as a share of where it starts, given as a share of the mean: from 1.5 to 0.5 it falls by two thirds."""
-    start = 1 - trend / 2
-    return trend / start if start > 0 else trend
-
-
-def of_before(step: float, part: float) -> float:
-    """A step as a share of the level before it, given as a share of the mean; it comes after `part` of the window."""
-    before = 1 - step * (1 - part)
-    return step / before if before > 0 else step
+def moves(first: float, last: float) -> str:
+    """From which level to which: `falls from 12,000 to 9,000 op/s`."""
+    # A level is no better known than to three digits.
+    shown = [float(f"{level:.3g}") for level in (first, last)]
+    return f"{'rises' if last > first else 'falls'} from {units.plain(shown[0])} to {units.rate(shown[1])}"
 
 
 def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
