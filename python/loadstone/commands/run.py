@@ -116,7 +116,7 @@ def leave(number: int, _: FrameType | None) -> NoReturn:
 
 def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """A new result folder for a run that begins now."""
-    from loadstone.observe.environment import environment
+    from loadstone.observe.environment import environment, shareable
     from loadstone.results.folder import Folder, new_path
 
     return Folder.create(
@@ -128,7 +128,7 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         experiment=loaded.resolved,
         environment=environment(),
         seed=loaded.experiment.seed,
-        command=shlex.join(["loadstone", *sys.argv[1:]]),
+        command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
         workloads=digests(planned),
     )
 

@@ -6,6 +6,7 @@ The source of every name that the lab checks, so that a store of another engine 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -17,6 +18,9 @@ from loadstone.errors import LoadstoneError
 
 VERSION = 1
 SECONDS = 30
+HIDDEN = "***"
+# For bindings, whose properties no store of ours knows.
+SECRET = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class StoreInfo:
 
 @dataclass(frozen=True)
 class Description:
-    """An program."""
+    """One build of the engine."""
 
     stores: Mapping[str, StoreInfo]
     # YCSB's and the engine's own, whatever the store.
@@ -56,6 +60,14 @@ class Description:
     def directories(self) -> frozenset[str]:
         """Every property that says where a store's files are."""
         return frozenset(name for store in self.stores.values() for name in store.directories)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether a property's value is not to be written anywhere: a store says so, or its name does."""
+        return any(name in store.secrets for store in self.stores.values()) or bool(SECRET.search(name))
+
+    def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Properties as they may be written."""
+        return {name: HIDDEN if self.is_secret(name) else value for name, value in properties.items()}
 
     def networked(self, store: str) -> bool:
         """Whether a store's operations cross a network; not of one that there is not."""

@@ -26,7 +26,7 @@ class Loaded:
     experiment: Experiment
     # What the user may not have meant.
     warnings: tuple[Mistake, ...]
-    # The document as YAML with everything spelled out; `load` makes an equal experiment of it.
+    # The document as YAML with everything spelled out, passwords hidden; `load` makes an equal experiment of it.
     resolved: str
 
 

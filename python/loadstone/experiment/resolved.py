@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from loadstone.engine.describe import description
 from loadstone.experiment.model import Experiment, Measure
 from loadstone.experiment.word import resolved as meaning
 from loadstone.experiment.word import twofold
@@ -40,12 +41,23 @@ def document(experiment: Experiment) -> dict[str, Any]:
         for key in OF_SERVERS:
             if not system[key]:
                 del system[key]
+        hide(system)
+        for servers in (system.get("start"), (system.get("start") or {}).get("over")):
+            hide(servers or {})
+    hide(found["workload"])
+    hide(found["load"])
     # What is searched over has no value of its own.
     del found["find" if experiment.find is None else experiment.find.over]
     found["measure"] = lengths(found["measure"], experiment.measure)
     if experiment.timeout is not None:
         found["timeout"] = written(experiment.timeout)
     return found
+
+
+def hide(part: dict[str, Any]) -> None:
+    """Passwords are not kept with results."""
+    for key in {"properties", "settings"} & part.keys():
+        part[key] = description().without_secrets(part[key])
 
 
 def lengths(plain: dict[str, Any], measure: Measure) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from loadstone.engine.describe import description
 from loadstone.engine.events import Ready, Result
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.fleet.fleet import Fleet, Launched, split
@@ -79,7 +80,7 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
         heard = lambda segment, line: logs[segment].write(f"{line}\n")  # noqa: E731
         running = stack.enter_context(launch.fleet.launch(split(spec, launch.engines), heard))
         for stem, each in zip(stems, running.specs, strict=True):
-            (launch.files / f"{stem}.spec.json").write_text(json.dumps(each) + "\n")
+            (launch.files / f"{stem}.spec.json").write_text(json.dumps(recorded(each)) + "\n")
         late = stack.enter_context(Deadline(launch.timeout, running))
         if watcher is not None:
             for stem, pid in zip(stems, running.pids, strict=False):
@@ -107,6 +108,12 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
         histograms.finish(result.summary)
         shown.update()
     return Finished(running.specs[0], result, course.series(), course.memory_max, launch.engines, len(merger.lost))
+
+
+def recorded(spec: Spec) -> Spec:
+    """A spec as it is kept: without passwords."""
+    store = spec["store"]
+    return {**spec, "store": {**store, "properties": description().without_secrets(store["properties"])}}
 
 
 class Deadline:

@@ -112,13 +112,20 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     # The directory is set for each trial; the front end only checks that there is one.
     properties = {**directory_properties(variant.store, Path("data")), **variant.store_properties, **variant.properties}
     command = [program.find(), "ycsb", phase, variant.store, "-P", str(variant.workload_file), "--print-spec"]
+    known = description()
+    secrets = {name: str(value) for name, value in properties.items() if known.is_secret(name)}
+    if secrets:
+        # Every user of the host can read an argument.
+        command += ["-P", "/dev/stdin"]
     for name, value in properties.items():
-        command += ["-p", f"{name}={value}"]
+        if name not in secrets:
+            command += ["-p", f"{name}={value}"]
     if phase == "run":
         # A file need not say when to end, as `measure` does here, but the front end insists on an end.
         command += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     command += ["-threads", str(variant.clients)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    lines = "".join(f"{name}={escaped(value)}\n" for name, value in secrets.items())
+    done = subprocess.run(command, input=lines, capture_output=True, text=True)
     if done.returncode:
         raise failure(done.returncode, done.stderr.splitlines())
     try:
@@ -128,6 +135,12 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
             "the engine printed no spec", "use the loadstone and loadstone-engine of one installation"
         ) from error
     return spec
+
+
+def escaped(value: str) -> str:
+    """A value as a properties file has it (java.util.Properties.load)."""
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"\\{text}" if text[:1].isspace() else text
 
 
 def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spec:

@@ -1,0 +1,56 @@
+"""Passwords are in nothing that a run leaves behind."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, trials
+
+PASSWORD = "correct-horse"
+SERVED = f"""
+systems: {{redis: {{store: redis, start: {{system: redis, settings: {{password: {PASSWORD}}}}}}}}}
+workload: {{file: %s/workloads/workloada, properties: {{recordcount: 50, fieldcount: 1}}}}
+measure: {{warmup: 0, duration: 200ms, settle: false}}
+repeats: 2
+"""
+
+
+def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    told = loadstone(
+        tmp_path, "run", experiment(tmp_path, SERVED), "--set", f"systems.redis.properties.redis.password={PASSWORD}"
+    )
+    folder = only_folder(tmp_path)
+    assert [each.end for each in trials(folder)] == ["done"] * 2
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert {"run.spec.json", "experiment.yaml", "folder.json", "report.html"} <= {path.name for path in files}
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    assert PASSWORD not in told.stdout + told.stderr
+
+
+@pytest.mark.parametrize("password", ["plain", " leading", "back\\slash", "two\nlines", "a=b:c#d!", "ünïcode", "tail "])
+def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    from loadstone.experiment.file import load
+    from loadstone.experiment.plan import plan
+    from loadstone.workloads import ycsb
+
+    text = SERVED.replace(PASSWORD, "other") + "vary: {system: [redis]}"
+    variant = plan(load(experiment(tmp_path, text)).experiment).variants[0]
+    variant = replace(variant, store_properties={"redis.password": password})
+    arguments: list[list[str]] = []
+    real = subprocess.run
+
+    def watched(command: list[str], **more: Any) -> Any:
+        arguments.append(command)
+        return real(command, **more)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    assert ycsb.front_end(variant, "run")["store"]["properties"]["redis.password"] == password
+    assert not [each for command in arguments for each in command if password in each and len(password) > 4]
