@@ -67,7 +67,7 @@ CASES = [
         "more late",
         experiment(given(late__generator=110)),
         INVALID,
-        f"{LATE}went out over 1 ms late though a client was free",
+        f"{LATE}were sent more than 1 ms late although a client was idle",
     ),
     Case("generator-limited", "a tenth of the time its own", experiment(given(driver=1e6))),
     Case(

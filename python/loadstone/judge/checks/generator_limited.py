@@ -27,7 +27,7 @@ def reasons(trial: TrialResult, settings: Settings) -> Iterator[tuple[str, str]]
     late = share(trial, "late.generator")
     if late is not None and late > settings.threshold(NAME, "late"):
         yield (
-            f"{units.percent(late)} of the operations went out over 1 ms late though a client was free",
+            f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle",
             "run fewer clients per engine, use more engines, or set spin.sleep=true",
         )
     if not networked(trial):
