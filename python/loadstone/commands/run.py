@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("file", metavar="FILE.yaml", type=Path, help="the experiment")
     parser.add_argument("--scale", metavar="NAME", help="one of the file's scales: small, full")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="change a key of the file")
-    parser.add_argument("--resume", action="store_true", help="go on with the latest run of this experiment")
+    parser.add_argument("--resume", action="store_true", help="continue the latest run of this experiment")
     parser.add_argument(
         "--retry-failed",
         action="store_true",

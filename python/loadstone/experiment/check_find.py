@@ -68,7 +68,7 @@ def check_contradictions(context: Context, find: Search) -> None:
         hint = "leave the rate out: the clients work in a closed loop; or write `over: rate`"
         context.wrong(("find", "over"), "`find` searches over clients, and there is a rate", hint)
     for key in MOVING_RATES & experiment.workload.properties.keys():
-        context.wrong(("workload", "properties", key), f"{key} and `find` exclude each other", "keep one of them")
+        context.wrong(("workload", "properties", key), f"{key} and `find` cannot be combined", "keep one of them")
 
 
 def complete_repeats(context: Context) -> None:

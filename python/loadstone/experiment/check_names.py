@@ -82,7 +82,7 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
         context.wrong(path, f"{store} has no property {key}", suggestion(key, own, f"those of {store} are"))
     else:
         hint = suggestion(key, own, f"those of {store} are") if own else f"{store} has none"
-        context.warn(path, f"nobody here knows the property {key}", hint)
+        context.warn(path, f"unknown property {key}", hint)
 
 
 def check_workload_properties(context: Context) -> None:
@@ -98,7 +98,7 @@ def check_workload_properties(context: Context) -> None:
             hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
             context.wrong(path, f"{key} is a property of a store", hint)
         elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
-            context.wrong(path, f"{key} and `rate` exclude each other", "keep one of them")
+            context.wrong(path, f"{key} and `rate` cannot be combined", "keep one of them")
         elif key not in description().properties:
             hint = f"{did_you_mean(key, description().properties)}A binding may know it"
             context.warn(path, f"YCSB has no property {key}", hint)
@@ -163,7 +163,7 @@ def check_compare(context: Context) -> None:
         context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
     if by is None:
         if baseline is not None:
-            context.wrong(("compare", "baseline"), "a baseline, and nothing to compare", "vary something")
+            context.wrong(("compare", "baseline"), "a baseline is given, but nothing is compared", "vary something")
         return
     values = dimensions[by]
     if baseline is None:
@@ -200,7 +200,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
             hint = suggestion(last, list(PERCENTILES), "those kept are")
             context.wrong(path, f"the percentile {last} is not kept", hint)
         elif bare == last:
-            context.wrong(path, f'"{metric}" is the percentile of nothing', f"write read.{last} or all.{last}")
+            context.wrong(path, f'"{metric}" does not name an operation', f"write read.{last} or all.{last}")
         else:
             check_operation(context, path, metric, operation)
     elif last in STATISTICS and bare != last:

@@ -78,7 +78,7 @@ def started(context: Context, path: Keys, system: System) -> System:
         settings = {**settings, "mode": "distributed"}
     able = makes_tables(kind)
     if system.fresh == "table" and not able:
-        context.wrong((*path, "fresh"), f"{name} cannot make a table anew", "write `fresh: system`")
+        context.wrong((*path, "fresh"), f"{name} cannot recreate a table", "write `fresh: system`")
     fresh = system.fresh or ("table" if able else "system")
     if system.table and (fresh != "table" or not able):
         context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
@@ -135,7 +135,7 @@ def attached(context: Context, path: Keys, system: System) -> System:
         context.wrong((*path, "attach"), f"{path[1]} names no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":
         hint = "write `fresh: table` with a command `attach: {fresh: …}`, or `fresh: none`"
-        context.wrong((*path, "fresh"), "servers of your own are not made anew", hint)
+        context.wrong((*path, "fresh"), "the lab does not recreate servers of your own", hint)
     if system.fresh == "table" and not attach.fresh:
         hint = "write `attach: {fresh: redis-cli -h {host} flushall}` or the like"
         context.wrong((*path, "fresh"), "no `fresh` command is configured", hint)

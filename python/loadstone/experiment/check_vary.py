@@ -54,7 +54,7 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
         context.wrong(path, f'"{dimension}" is not a valid name for a dimension', hint)
     elif dimension in AT_RUN_TIME or dimension == "store":
         context.wrong(
-            path, f"`{dimension}` is the lab's own name", f'call the dimension otherwise, like "my_{dimension}"'
+            path, f"`{dimension}` is the lab's own name", f'rename the dimension, for example "my_{dimension}"'
         )
     if not context.knows(*path):
         return

@@ -60,7 +60,7 @@ def check_measure(context: Context) -> None:
         context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
     if measure.duration is not None and "operations" in context.dimensions:
         hint = "leave the duration out: each variant ends after its operations"
-        context.wrong(("measure", "duration"), "`measure.duration` and vary.operations exclude each other", hint)
+        context.wrong(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
     if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
         measure = measure.model_copy(update={"duration": DURATION_SECONDS})
         context.experiment = context.experiment.model_copy(update={"measure": measure})

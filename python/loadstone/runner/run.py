@@ -152,13 +152,17 @@ class Run:
 
         What is only a lower bound does not count: an interval around bounds is not narrow, it is unknown.
         """
-        metric = first_metric(self.done.values(), self.experiment.compare.metrics)
-        found: dict[VariantKey, list[float]] = {}
+        trials: dict[VariantKey, list[TrialResult]] = {}
         for trial in self.done.values():
-            samples = found.setdefault(variant(trial.config), [])
-            value = trial.values.get(metric)
-            if value is not None and (value.bound is None or self.experiment.repeats.until is None):
-                samples.append(value.value)
+            trials.setdefault(variant(trial.config), []).append(trial)
+        if self.experiment.repeats.until is None:
+            # Only how many there are matters.
+            return {key: [0.0] * len(each) for key, each in trials.items()}
+        found = {}
+        for key, each in trials.items():
+            metric = first_metric(each, self.experiment.compare.metrics)
+            known = (trial.values.get(metric) for trial in each)
+            found[key] = [value.value for value in known if value is not None and value.bound is None]
         return found
 
 

@@ -75,7 +75,7 @@ def check_content(context: Context, path: Path) -> None:
     try:
         found = properties.read(path)
     except OSError as error:
-        context.wrong(FILE, f"cannot read {path}: {error.strerror}", "let the file be readable for you")
+        context.wrong(FILE, f"cannot read {path}: {error.strerror}", "make the file readable for your user")
         return
     given = {**found, **context.experiment.workload.properties}
     if given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(COUNTS_ITSELF):
