@@ -141,7 +141,7 @@ def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     folder = latest(root, name)
     if folder is None:
         raise LoadstoneError(
-            f"there is no run of {name} below {root} to go on with", "leave out --resume to start the first"
+            f"there is no run of {name} below {root} to continue", "leave out --resume to start the first"
         )
     changed = same((folder.path / "experiment.yaml").read_text(), loaded.resolved)
     files = folder.header.get("workloads") or {}
@@ -185,7 +185,7 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, wishes
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 talk.print(
-                    "what was measured is kept; go on with `loadstone run --resume` and the same arguments",
+                    "what was measured is kept; continue with `loadstone run --resume` and the same arguments",
                     markup=False,
                     highlight=False,
                     soft_wrap=True,

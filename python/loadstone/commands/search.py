@@ -34,7 +34,7 @@ VALUES = {
     "--results": ("DIR", "where result folders are (results)"),
 }
 FLAGS = {
-    "--resume": "go on with the latest search by the same arguments",
+    "--resume": "continue the latest search by the same arguments",
     "--dry-run": "show the plan and how long it takes; run nothing",
     "--no-report": "write no report at the end",
 }

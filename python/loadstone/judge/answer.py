@@ -50,7 +50,7 @@ def searched(searches: Sequence[Search]) -> str:
     """Of searches, each in a clause; empty without any."""
     said = []
     for each, name in zip(searches[:TOLD_MAX], apart([each.context for each in searches]), strict=False):
-        found = sentence(each.outcome) if each.outcome else "the search is not at its end: go on with --resume"
+        found = sentence(each.outcome) if each.outcome else "the search is not at its end: continue with --resume"
         said.append(f"{name}: {found}" if len(searches) > 1 else found)
     return "; ".join([*said, *more(len(searches) - TOLD_MAX)])
 

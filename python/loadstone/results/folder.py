@@ -176,7 +176,7 @@ class Folder:
         except OSError as error:
             raise LoadstoneError(
                 f"cannot write {part}: {error.strerror}",
-                "what was measured before is kept: make room, then go on with `loadstone run --resume`",
+                "what was measured before is kept: make room, then continue with `loadstone run --resume`",
             ) from error
 
     def append(self, result: TrialResult) -> None:

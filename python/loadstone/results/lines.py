@@ -75,7 +75,7 @@ def append(path: Path, document: dict[str, Any]) -> None:
     except OSError as error:
         raise LoadstoneError(
             f"cannot write {path}: {error.strerror}",
-            "what was measured before is kept: make room, then go on with `loadstone run --resume`",
+            "what was measured before is kept: make room, then continue with `loadstone run --resume`",
         ) from error
 
 

@@ -127,7 +127,7 @@ class Run:
             hint = result.notes[-1].hint if result.notes else "see its events"
             raise LoadstoneError(
                 f"{len(self.failing)} consecutive trials failed; last error: {result.reason}",
-                f"{hint}; then go on with `loadstone run --resume`",
+                f"{hint}; then continue with `loadstone run --resume`",
             )
         if self.set_aside(key):
             self.shown.say(set_aside(key), bad=True)

@@ -12,7 +12,7 @@ from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "incomplete"
-RESUME = "go on with --resume"
+RESUME = "continue with --resume"
 # Those who end because an engine is gone are lost-segment's.
 ELSEWHERE = frozenset({"done", "lost", "lease"})
 
