@@ -75,3 +75,17 @@ def test_the_claim_falls_by_rank_or_by_median(failures: tuple[int, int], turned:
 
 def test_a_sound_trial_has_no_failures() -> None:
     assert (sound().attempt, sound().failures) == (1, ())
+
+
+def test_a_trial_that_never_succeeded_counts_as_a_failure() -> None:
+    # Two of eight trials have no figures at all; with `rank_invalid` the others are compared all the same.
+    def spoil(trial: TrialResult) -> TrialResult:
+        if trial.config["system"] != "lmdb" or trial.repeat > 2:
+            return trial
+        return replace(trial, end="failed", values={}, failures=("crashed", "crashed"))
+
+    found = experiment(spoil, repeats=8)
+    (throughput,) = [each for each in judge(found).comparisons if each.metric == "throughput"]
+    assert throughput.claim == "refused"
+    (ranked,) = [each for each in judge(found, rank_invalid=True).comparisons if each.metric == "throughput"]
+    assert "attempts failed: 0 of rocksdb, 6 of lmdb" in ranked.findings[-1].message

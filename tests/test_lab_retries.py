@@ -96,3 +96,15 @@ def test_lines_of_before_have_one_attempt(tmp_path: Path) -> None:
     documents = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({k: v for k, v in each.items() if k != "attempt"}) + "\n" for each in documents))
     assert {(each.attempt, each.failures) for each in trials(folder)} == {(1, ())}
+
+
+def test_a_line_that_was_copied_back_does_not_undo_a_later_attempt(tmp_path: Path) -> None:
+    file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
+    loadstone(tmp_path, "run", file, "--no-report", code=1)
+    (tmp_path / "ready").touch()
+    loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
+    path = only_folder(tmp_path).path / "values.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, *(line for line in lines if '"failed"' in line)]))
+    assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
+    assert {len(each.failures) for each in trials(only_folder(tmp_path)) if each.attempt == 2} == {1}

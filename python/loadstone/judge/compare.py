@@ -44,7 +44,8 @@ def compare(
 
 def confirmed(comparison: Comparison, pair: Pair, rank_invalid: bool) -> Comparison:
     """The same, refused where its claim falls once failed attempts count as the worst there is."""
-    failures = tuple(sum(len(trial.failures) for trial in side) for side in (pair.baselines, pair.contenders))
+    sides_of = (pair.baselines, pair.contenders)
+    failures = tuple(sum(len(trial.failures) + trial.failed for trial in side) for side in sides_of)
     if comparison.claim not in ("better", "worse") or not any(failures):
         return comparison
     sides = [[value for _, value in cell.samples] for cell in (comparison.baseline, comparison.contender)]

@@ -208,6 +208,9 @@ class Folder:
         trials: dict[str, TrialResult] = {}
         for result in attempts:
             before = trials.get(result.trial)
+            if before is not None and result.attempt < before.attempt:
+                # A line that was copied back, as by an editor: its attempt is known.
+                continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
             trials[result.trial] = replace(result, failures=failures)
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
