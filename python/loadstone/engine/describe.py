@@ -19,8 +19,8 @@ from loadstone.errors import LoadstoneError
 VERSION = 1
 SECONDS = 30
 HIDDEN = "***"
-# For bindings, whose properties no store of ours knows.
-SECRET = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
+# Of what no store of ours describes: properties of bindings, settings of systems.
+SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Description:
 
     def is_secret(self, name: str) -> bool:
         """Whether a property's value is not to be written anywhere: a store says so, or its name does."""
-        return any(name in store.secrets for store in self.stores.values()) or bool(SECRET.search(name))
+        return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Properties as they may be written."""
@@ -76,6 +76,10 @@ class Description:
     def keeps_files(self, store: str) -> bool:
         """Whether a store keeps files of its own; not of one that there is not."""
         return store in self.stores and self.stores[store].keeps_files
+
+    def keeps_data(self, store: str) -> bool:
+        """Whether there are data to load: a store without servers and without files has nowhere to keep any."""
+        return self.networked(store) or self.keeps_files(store)
 
     def own(self, store: str) -> tuple[str, ...]:
         """A store's own properties."""

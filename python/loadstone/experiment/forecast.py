@@ -148,7 +148,7 @@ def is_copied(variant: Variant) -> bool:
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     """How long a load takes."""
     by_bytes = data.size / LOAD_BYTES_PER_SECOND[slow]
-    if variant.store == "null":
+    if not description().keeps_data(variant.store):
         return 0.0
     if description().networked(variant.store):
         return max(by_bytes, data.records / operations_per_second(variant, slow))

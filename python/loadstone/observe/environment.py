@@ -18,6 +18,7 @@ from typing import Any
 
 from loadstone import __version__
 from loadstone.engine import program
+from loadstone.engine.describe import HIDDEN
 from loadstone.errors import LoadstoneError
 from loadstone.observe.hardware import hardware, present
 from loadstone.observe.kernel_file import PROC, SYS
@@ -30,8 +31,7 @@ PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich"
 ENGINE_SECONDS = 2.0
 GIT_SECONDS = 0.3
 
-HIDDEN = "***"
-# Names of what is nobody's business. `num_tokens=256` is.
+# Of the command lines of any program more is hidden than passwords (SECRET_NAME). `num_tokens=256` is not.
 SECRET = (
     r"(?:pass(?:word|wd|phrase)?|pwd|token|user(?:[-_.]?name)?|login|auth"
     r"|(?:api|access|private)[-_.]?key|(?:secret|credential)[\w-]*)"

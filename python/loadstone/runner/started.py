@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from loadstone.engine.describe import SECRET_NAME
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.forecast import shared
 from loadstone.experiment.servers import Asked, Started
@@ -15,9 +16,6 @@ from loadstone.runner.ownership import OWNER, Mark, TakenError
 from loadstone.systems.base import jvm
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
-
-# What a setting is not to be called if its value is to be in the results.
-SECRET = "password"
 
 
 class Stack:
@@ -109,7 +107,9 @@ class Stack:
             if "replication" in told:
                 # What the system above promises is kept by the one below.
                 found.setdefault("replication", told["replication"])
-            given = {name: text for name, text in asked.settings.items() if name not in told and SECRET not in name}
+            given = {
+                name: text for name, text in asked.settings.items() if name not in told and not SECRET_NAME.search(name)
+            }
             found |= {f"{before}set.{name}": text for name, text in given.items()}
         return found
 

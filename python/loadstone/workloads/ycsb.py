@@ -75,10 +75,8 @@ class Ycsb:
     def phases(self, variant: Variant, experiment: Experiment) -> Sequence[Phase]:
         """Load, unless the store keeps nothing, and run."""
         measure = experiment.measure
-        known = description()
         run = Phase("run", True, partial(run_spec, variant, measure))
-        # A store without files and without servers has nowhere to keep data.
-        if not known.networked(variant.store) and not known.keeps_files(variant.store):
+        if not description().keeps_data(variant.store):
             return (run,)
         return (Phase("load", False, partial(load_spec, variant, measure.settle)), run)
 
@@ -88,8 +86,7 @@ class Ycsb:
 
     def figures(self, phase: Phase, spec: Spec, result: Result) -> Iterator[Value]:
         """Bytes of values that the operations carried, where there are data."""
-        store = spec["store"]["name"]
-        if description().networked(store) or description().keeps_files(store):
+        if description().keeps_data(spec["store"]["name"]):
             yield from payload(phase.prefix, spec, result)
 
 

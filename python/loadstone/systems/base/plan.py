@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from loadstone.engine.describe import SECRET_NAME
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import Plan, System, SystemsError
 
@@ -58,5 +59,5 @@ def differences(old: Plan, new: Plan) -> str:
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:
             # Messages go to terminals and logs.
-            found.append(name if "password" in name else f"{name}={before}, not {after}")
+            found.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
     return "; ".join(found)
