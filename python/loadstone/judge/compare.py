@@ -44,20 +44,16 @@ def compare(
 
 def confirmed(comparison: Comparison, pair: Pair, rank_invalid: bool) -> Comparison:
     """The same, refused where its claim falls once failed attempts count as the worst there is."""
-    sides_of = (pair.baselines, pair.contenders)
-    failures = tuple(sum(len(trial.failures) + trial.failed for trial in side) for side in sides_of)
-    if comparison.claim not in ("better", "worse") or not any(failures):
+    theirs, ours = retried.failures(pair.baselines), retried.failures(pair.contenders)
+    if comparison.claim not in ("better", "worse") or not theirs + ours:
         return comparison
-    sides = [[value for _, value in cell.samples] for cell in (comparison.baseline, comparison.contender)]
-    counts = [failures[0], failures[1]]
-    if comparison.claim == "worse":
-        sides.reverse()
-        counts.reverse()
-    worst = 0.0 if comparison.direction == "higher" else math.inf
-    if not retried.turns(sides[0], sides[1], (counts[0], counts[1]), worst):
+    sides = [(comparison.baseline, theirs), (comparison.contender, ours)]
+    (worse, lost), (better, won) = sides if comparison.claim == "better" else reversed(sides)
+    figures, others = ([value for _, value in cell.samples] for cell in (worse, better))
+    if not retried.turns(figures, others, (lost, won), 0.0 if comparison.direction == "higher" else math.inf):
         return comparison
     message = (
-        f"attempts failed: {failures[0]} of {pair.baseline}, {failures[1]} of {pair.contender};"
+        f"attempts failed: {theirs} of {pair.baseline}, {ours} of {pair.contender};"
         " counted as the worst, they leave no such difference"
     )
     finding = Finding(retried.NAME, Severity.INVALID, message, retried.HINT, pair.trials)

@@ -43,11 +43,14 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
     missing = missing_trials(results)
-    main = first_metric(results.trials, results.question.metrics)
+    wanted = results.question.metrics
+    main = first_metric(results.trials, wanted)
     if main not in results.metrics and metrics:
         main = metrics[0]
+    # As the run decides when it has repeated a variant often enough: by a figure that the variant has.
+    deciding = {key: cells.get((key, first_metric(each, wanted))) for key, each in variants.items()}
     of_variants = {
-        key: judge_variant(each, cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial))
+        key: judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial))
         for key, each in variants.items()
     }
     found = matches(results, variants, settings)

@@ -87,7 +87,7 @@ class Run:
             self.failed.clear()
         for key in self.failed:
             if self.set_aside(key):
-                self.shown.say(set_aside(key), bad=True)
+                self.shown.say(given_up(key), bad=True)
 
     def count(self, result: TrialResult) -> None:
         """One more attempt."""
@@ -130,12 +130,13 @@ class Run:
                 f"{hint}; then continue with `loadstone run --resume`",
             )
         if self.set_aside(key):
-            self.shown.say(set_aside(key), bad=True)
+            self.shown.say(given_up(key), bad=True)
 
     def enough(self) -> str | None:
         """Why no more repeats are needed, in words, None if some are."""
         repeats = self.experiment.repeats
-        samples = self.samples.values()
+        # The others do not go on for the sake of a variant that is not tried any more.
+        samples = [each for key, each in self.samples.items() if not self.set_aside(key)]
         reason = stopping.enough(samples, repeats.at_least, repeats.at_most, repeats.until)
         return None if reason is None else self.stopped(reason)
 
@@ -166,8 +167,8 @@ class Run:
         return found
 
 
-def set_aside(key: VariantKey) -> str:
-    """That a variant is not tried any more."""
+def given_up(key: VariantKey) -> str:
+    """The message that a variant is not tried any more."""
     again = "`loadstone run --resume --retry-failed` tries it again"
     return f"{variant_name(key)} is set aside: its last {ATTEMPTS_MAX} attempts failed; {again}"
 

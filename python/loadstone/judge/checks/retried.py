@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Literal
 
@@ -26,14 +26,19 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
         yield Finding(NAME, Severity.SUSPECT, message, HINT, (trial.trial,))
 
 
-def turns(worse: Sequence[float], better: Sequence[float], failures: tuple[int, int], worst: float) -> bool:
+def failures(trials: Iterable[TrialResult]) -> int:
+    """How many attempts at these trials failed, those without a success after them included."""
+    return sum(len(trial.failures) + trial.failed for trial in trials)
+
+
+def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float) -> bool:
     """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst figure there is.
 
-    `failures` are those of each side, and `worst` is 0 where more is better, else infinity. The claim falls when the
+    `failed` counts those of each side, and `worst` is 0 where more is better, else infinity. The claim falls when the
     medians change places, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
     infinities, told the sides apart without the failures and does not with them.
     """
-    with_worse, with_better = [*worse, *[worst] * failures[0]], [*better, *[worst] * failures[1]]
+    with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]
     more: Literal["greater", "less"] = "greater" if worst == 0 else "less"
     low, high = median(with_worse), median(with_better)
     if low == high or (high > low) != (worst == 0):
