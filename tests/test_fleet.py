@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import stat
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -31,6 +32,33 @@ workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
 clients: 6
 fleet: {engines: 3}
 repeats: 2
+"""
+
+
+# An engine whose second segment is ready, and then tells nothing more.
+LATE = """#!%s
+import os, subprocess, sys, threading, time
+real = "%s"
+if sys.argv[1:] != ["trial"]:
+    os.execv(real, [real, *sys.argv[1:]])
+spec = sys.stdin.readline()
+pipe = subprocess.PIPE
+process = subprocess.Popen([real, "trial"], stdin=pipe, stdout=pipe, text=True)
+process.stdin.write(spec)
+process.stdin.flush()
+def forward():
+    for line in sys.stdin:
+        process.stdin.write(line)
+        process.stdin.flush()
+    process.stdin.close()
+threading.Thread(target=forward, daemon=True).start()
+late = '"k": 1' in spec
+for line in process.stdout:
+    if not late or '"ready"' in line:
+        print(line, end="", flush=True)
+if late:
+    time.sleep(600)
+os._exit(process.wait())
 """
 
 
@@ -226,3 +254,18 @@ def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monk
 )
 def test_a_fleet_that_cannot_work_is_refused(tmp_path: Path, text: str, message: str) -> None:
     assert message in loadstone(tmp_path, "run", experiment(tmp_path, text), code=2).stderr
+
+
+def test_an_engine_that_the_lab_ended_for_its_time_is_said_to_have_been_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, engine = program.find(), tmp_path / "engine"
+    engine.write_text(LATE % (sys.executable, real))
+    engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv(program.VARIABLE, str(engine))
+    text = HEAD.replace("repeats: 2", "repeats: {at_least: 2}") + "measure: {warmup: 0, duration: 300ms}\ntimeout: 2s"
+    loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report", code=1)
+    for trial in trials(only_folder(tmp_path)):
+        assert trial.end == "lost"
+        (note,) = [each for each in trial.notes if each.name == "lost-segment"]
+        assert note.message == "segment 1/3: run: the engine did not end within 2 s"

@@ -1,6 +1,6 @@
 """What a fleet is: the hosts on which the engines of a phase run. This machine is the smallest one.
 
-    with fleet.launch(split(spec, engines), heard) as launched:
+    with fleet.launch(split(spec, engines), listener) as launched:
         for segment, event in launched.events():
             ...
 
@@ -15,11 +15,12 @@ from typing import Protocol
 
 from loadstone.engine.events import Event
 from loadstone.engine.trial import EngineError, Spec
+from loadstone.results.trial_result import Scalar
 
-# Called with each line that is an event, as the engine of a segment wrote it.
-Heard = Callable[[int, str], object]
-# A segment's number, and its next event; an error in the place of its summary when it ended without one.
-Told = tuple[int, Event | EngineError]
+# Called with a segment's number and each line of its engine that is an event, as it was written.
+LineListener = Callable[[int, str], object]
+# A segment's number, and its next event; an error in place of its summary when it ended without one.
+SegmentEvent = tuple[int, Event | EngineError]
 
 
 class Launched(Protocol):
@@ -33,7 +34,7 @@ class Launched(Protocol):
     def pids(self) -> Sequence[int]:
         """The engines on this host, by segment; empty where they run elsewhere."""
 
-    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Told]:
+    def events(self, idle: Callable[[], object] | None = None) -> Iterator[SegmentEvent]:
         """The events of every segment as they come, up to the end of the last; `idle` is called about once a second.
 
         Raises EngineError when a segment fails before all are ready: then nothing was measured.
@@ -46,10 +47,10 @@ class Launched(Protocol):
 class Fleet(Protocol):
     """Hosts on which engines can be launched."""
 
-    def facts(self) -> Mapping[str, bool | int | float | str]:
+    def facts(self) -> Mapping[str, Scalar]:
         """What is known about its hosts, as results record it."""
 
-    def launch(self, specs: Sequence[Spec], heard: Heard) -> AbstractContextManager[Launched]:
+    def launch(self, specs: Sequence[Spec], listener: LineListener) -> AbstractContextManager[Launched]:
         """Starts an engine for each spec; they begin to load at the same instant. Raises LoadstoneError."""
 
 

@@ -11,8 +11,9 @@ from typing import Self
 
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec, Trial, follow
-from loadstone.fleet.fleet import Heard, Told
+from loadstone.fleet.fleet import LineListener, SegmentEvent
 from loadstone.observe.environment import environment, fingerprint
+from loadstone.results.trial_result import Scalar
 
 # From the moment when all engines are ready until they begin: each must have read its line by then.
 START_NS = 250_000_000
@@ -25,24 +26,24 @@ class Local:
         # A run that is resumed may be on another host, or kernel, than it began on.
         self._facts = fingerprint(environment())
 
-    def facts(self) -> Mapping[str, bool | int | float | str]:
+    def facts(self) -> Mapping[str, Scalar]:
         """The fingerprint of this host."""
         return self._facts
 
-    def launch(self, specs: Sequence[Spec], heard: Heard) -> Processes:
+    def launch(self, specs: Sequence[Spec], listener: LineListener) -> Processes:
         """Starts an engine for each spec. Raises LoadstoneError when there is no engine to run."""
-        return Processes(specs, heard)
+        return Processes(specs, listener)
 
 
 class Processes:
     """The engines of one phase."""
 
-    def __init__(self, specs: Sequence[Spec], heard: Heard) -> None:
+    def __init__(self, specs: Sequence[Spec], listener: LineListener) -> None:
         self._trials: list[Trial] = []
         with ExitStack() as starting:
             for segment, spec in enumerate(specs):
                 trial = starting.enter_context(Trial(spec))
-                trial.heard = partial(heard, segment)
+                trial.heard = partial(listener, segment)
                 self._trials.append(trial)
             self._running = starting.pop_all()
 
@@ -62,7 +63,7 @@ class Processes:
         """The engines' processes."""
         return [trial.pid for trial in self._trials]
 
-    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Told]:
+    def events(self, idle: Callable[[], object] | None = None) -> Iterator[SegmentEvent]:
         """The events of every segment; see `loadstone.fleet.fleet.Launched.events`."""
         segments = {trial: segment for segment, trial in enumerate(self._trials)}
         waiting = set(segments) if len(segments) > 1 else set()

@@ -6,10 +6,8 @@ of one time. Outcomes of one operation and status are not joined into one: reade
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import chain
 from typing import Any
 
@@ -140,4 +138,5 @@ def sums(parts: Iterable[object], names: str) -> dict[str, Any]:
 
 def pair(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     """The sums of two numbers, each for itself."""
-    return reduce(lambda a, b: (operator.add(a[0], b[0]), operator.add(a[1], b[1])), parts)
+    first, second = map(sum, zip(*parts, strict=True))
+    return first, second

@@ -77,8 +77,11 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
     with ExitStack() as stack:
         logs = [stack.enter_context((launch.files / f"{stem}.events.jsonl").open("w")) for stem in stems]
         histograms = hlog.Writer(stack.enter_context((launch.files / f"{name}.hlog").open("w")))
-        heard = lambda segment, line: logs[segment].write(f"{line}\n")  # noqa: E731
-        running = stack.enter_context(launch.fleet.launch(split(spec, launch.engines), heard))
+
+        def keep(segment: int, line: str) -> None:
+            logs[segment].write(f"{line}\n")
+
+        running = stack.enter_context(launch.fleet.launch(split(spec, launch.engines), keep))
         for stem, each in zip(stems, running.specs, strict=True):
             (launch.files / f"{stem}.spec.json").write_text(json.dumps(recorded(each)) + "\n")
         late = stack.enter_context(Deadline(launch.timeout, running))
@@ -87,6 +90,8 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
                 watcher.watch(stem.replace(name, "engine"), pid)
         try:
             for segment, event in running.events(None if watcher is None else watcher.look):
+                if isinstance(event, EngineError):
+                    event = late.explained(name, event)
                 for merged in merger.take(segment, event):
                     if isinstance(merged, Ready):
                         phase.start()
@@ -97,13 +102,7 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
                 shown.update()
             result = merger.result()
         except EngineError as error:
-            if late.passed:
-                raise EngineError(
-                    f"{name}: the engine did not end within {launch.timeout:g} s",
-                    "give the experiment a longer `timeout`, or find out what the store waits for",
-                    error.status,
-                ) from None
-            raise
+            raise late.explained(name, error) from None
         phase.finish(result.summary)
         histograms.finish(result.summary)
         shown.update()
@@ -121,9 +120,20 @@ class Deadline:
 
     def __init__(self, seconds: float, engines: Launched) -> None:
         self.passed = False
+        self._seconds = seconds
         self._kill: Callable[[], None] = engines.kill
         self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
+
+    def explained(self, phase: str, error: EngineError) -> EngineError:
+        """Why an engine ended without a result: that it took too long, if this killed it."""
+        if not self.passed:
+            return error
+        return EngineError(
+            f"{phase}: the engine did not end within {self._seconds:g} s",
+            "give the experiment a longer `timeout`, or find out what the store waits for",
+            error.status,
+        )
 
     def _end(self) -> None:
         self.passed = True
