@@ -108,3 +108,8 @@ def test_a_line_that_was_copied_back_does_not_undo_a_later_attempt(tmp_path: Pat
     path.write_text("".join([*lines, *(line for line in lines if '"failed"' in line)]))
     assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
     assert {len(each.failures) for each in trials(only_folder(tmp_path)) if each.attempt == 2} == {1}
+
+
+def test_what_failed_is_only_retried_in_a_run_that_goes_on(tmp_path: Path) -> None:
+    done = loadstone(tmp_path, "run", "none.yaml", "--retry-failed", code=2)
+    assert "error: --retry-failed needs --resume" in done.stderr

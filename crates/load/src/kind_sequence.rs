@@ -147,7 +147,7 @@ impl KindSequence {
     pub fn index_of_any(&self, kinds: &[Kind], nth: u64) -> Option<u64> {
         let quota: u64 = kinds.iter().map(|&kind| self.quota[kind as usize]).sum();
         let start = nth.checked_div(quota)?.checked_mul(self.deck.get())?;
-        // Its position is the last before which there are no more than `nth`.
+        // Binary search: the last position with at most `nth` of these kinds before it.
         let (mut low, mut high) = (start, start + self.deck.get() - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);

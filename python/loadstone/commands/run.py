@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.errors import LoadstoneError
 from loadstone.systems import provide
 
@@ -45,6 +45,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
+    if options.retry_failed and not options.resume:
+        raise UsageError("--retry-failed needs --resume", "a new run has no failed attempts")
 
     from loadstone import workloads
     from loadstone.experiment.file import load
@@ -54,10 +56,10 @@ def main(arguments: list[str]) -> int:
     wishes = Wishes(
         options.file.stem,
         options.results,
-        options.resume,
-        options.dry_run,
-        not options.no_report,
-        options.retry_failed,
+        resume=options.resume,
+        dry_run=options.dry_run,
+        report=not options.no_report,
+        retry_failed=options.retry_failed,
     )
     return carry_out(loaded, wishes)
 

@@ -48,6 +48,8 @@ class Steadiness:
     change_p: float
     # Points.
     n: int
+    # What shares are of.
+    level: float = 0.0
 
 
 def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: float = ALPHA) -> Steadiness:
@@ -66,7 +68,7 @@ def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: f
     found: dict[Code, tuple[float, float]] = {"trend": (trend_p, trend_share), "change": (change_p, change_share)}
     reasons = tuple(code for code, (p, share) in found.items() if p < alpha and abs(share) >= effect_min)
     return Steadiness(
-        not reasons, reasons, trend_share, trend_p, None if at is None else at * batch, change_share, change_p, n
+        not reasons, reasons, trend_share, trend_p, None if at is None else at * batch, change_share, change_p, n, level
     )
 
 

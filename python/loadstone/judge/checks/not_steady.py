@@ -22,9 +22,8 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
         return
     parts = []
     if "trend" in found.reasons:
-        middle = abs(median(rates)) or sum(map(abs, rates)) / len(rates)
         # The ends of the fitted line; throughput does not go below 0.
-        ends = [max(middle * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
+        ends = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
         parts.append(f"{moves(*ends)} over the window")
     if "change" in found.reasons and (at := found.change_at) is not None:
         parts.append(f"{moves(median(rates[:at]), median(rates[at:]))} at {series.start_seconds[at]:.3g} s")
