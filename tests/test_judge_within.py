@@ -9,7 +9,7 @@ import pytest
 from judge_support import course, given, sound
 from lab_support import ROOT
 from loadstone.importers.read import read
-from loadstone.judge.checks.not_steady import check
+from loadstone.judge.findings import judge_trial
 from loadstone.judge.judge import judge
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import Question, ResultSet
@@ -58,10 +58,10 @@ def test_a_window_that_only_began_too_early_is_told_how_much_warm_up_it_lacks() 
     draw = random.Random(7)
     rates = [draw.gauss(1000, 10) for _ in range(60)]
     late = [400 + 10 * i for i in range(12)] + rates
-    (finding,) = check(given()(sound()), made(late), Settings.of(Question()))
+    (finding,) = judge_trial(given()(sound()), made(late), Settings.of(Question()))
     # In batches of five seconds, of which the third holds the last of the rise.
     assert finding.hint == "15 s more of warm-up would have left a steady window (MSER-5)"
     falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
-    (finding,) = check(given()(sound()), made(falling), Settings.of(Question()))
+    (finding,) = judge_trial(given()(sound()), made(falling), Settings.of(Question()))
     assert finding.hint == "warm up longer, measure longer, or let the store settle before"
-    assert list(check(given()(sound()), course(tuple(rates)), Settings.of(Question()))) == []
+    assert list(judge_trial(given()(sound()), course(tuple(rates)), Settings.of(Question()))) == []

@@ -51,7 +51,7 @@ def test_one_look_as_a_line(host: Host) -> None:
         "ticks_per_second": 100,
         "processors": {"cpu": (10, 1, 5, 100, 4, 0, 2, 3), "cpu0": (10, 1, 5, 100, 4, 0, 2, 3)},
         "memory": {"total": 8_192_000, "available": 6_144_000, "cached": 2_048_000, "dirty": 12_288, "writeback": 4096},
-        "disks": {"sda": (4096, 8192, 0, 30), "sdb": (4096, 8192, 2048, 30)},
+        "disks": {"sda": (4096, 8192, 0, 30, 1), "sdb": (4096, 8192, 2048, 30, 1)},
         "network": {"eth0": (700, 80)},
         "pressure": {"cpu": (5, 0), "io": (77, 70)},
         "processes": {

@@ -30,5 +30,5 @@ def main(arguments: list[str]) -> int:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
-    console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.verdict}", markup=False)
+    console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.trust}", markup=False)
     return int(judgement.verdict != Verdict.VALID)

@@ -56,6 +56,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
     return {
         "answer": judgement.answer,
         "verdict": str(judgement.verdict),
+        "not_looked": {each.check: each.reason for each in judgement.not_looked},
         "cells": [
             {
                 "variant": dict(cell.variant),
@@ -89,6 +90,8 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "test": each.test,
                 "claim": each.claim,
                 "why": each.why,
+                "bound": each.bound,
+                "exploratory": each.exploratory,
                 "verdict": str(each.verdict),
             }
             for each in judgement.comparisons

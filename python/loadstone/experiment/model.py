@@ -181,6 +181,12 @@ class Compare(Part):
         description="The figures. Default: throughput and p99 of reads, updates and inserts.",
         examples=[["throughput", "read.p99"]],
     )
+    matters: Share = Field(
+        default=0.01,
+        description="The least difference that matters. A smaller one is not claimed, and two sides that are surely"
+        " nearer to each other are said not to differ.",
+        examples=["2%"],
+    )
 
 
 class Search(Part):
@@ -291,6 +297,7 @@ class Experiment(Part):
             baseline=self.compare.baseline,
             metrics=self.compare.metrics,
             promises=self.compare.promises,
+            matters=self.compare.matters,
             at_least=self.repeats.at_least,
             at_most=self.repeats.at_most,
             until=self.repeats.until,

@@ -83,6 +83,27 @@ def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
     return span(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
 
 
+def change(estimate: Interval, *, bound: bool = False) -> str:
+    """What a ratio says: 1.46×, or below 1 `61 % lower`; `at least` that where it is a bound."""
+    least = "at least " if bound else ""
+    if not 0 < estimate.value < 1:
+        return f"{least}{ratio(estimate)}"
+    return f"{least}{units.short_percent(1 - estimate.value)} lower"
+
+
+def change_interval(estimate: Interval, dash: str = DASH) -> str:
+    """The interval of `change`: 1.27–1.67, or 58–64 % below 1; empty where there is none, or where it is open."""
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or not (low > 0 and math.isfinite(high)):
+        return ""
+    if not estimate.value < 1:
+        return ratio_interval(estimate, dash)
+    if high < 1:
+        least, most = units.short_percent(1 - high, 1 - low), units.short_percent(1 - low, 1 - high)
+        return f"{least.removesuffix(' %')}{dash}{most}"
+    return f"{ratio_interval(estimate, dash)}×"
+
+
 def chance(p: float | None, p_adjusted: float | None) -> str:
     """The p that counts: Holm's where there is one."""
     p = p if p_adjusted is None else p_adjusted

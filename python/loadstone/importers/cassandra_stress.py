@@ -121,7 +121,7 @@ def run(log: Log, source: Source) -> Run:
     if missing := next((name for name in WANTED if name not in log.summary), None):
         what = "has no results" if not log.summary else f'has no "{missing}"'
         raise source.error(f"the cassandra-stress log is cut: it {what}", CUT, log.begun)
-    found = Run(facts={"tool": NAME}, end="failed" if log.failed else "done")
+    found = Run(facts={"tool": NAME}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
     try:
         known(log, found)
         figures(log, found)

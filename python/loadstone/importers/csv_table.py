@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -142,7 +143,14 @@ def figure(row: Row, top: Header, source: Source) -> Value:
         ) from None
     if not math.isfinite((value or 0.0) * factor):
         raise source.error(f"{metric} is beyond all numbers in {base}", "look at its value and its unit", row.line)
-    return Value(metric, (value or 0.0) * factor, base, whole(row, "n", source, least=0) or 0, bound(row, source))
+    n = whole(row, "n", source, least=0) or 0
+    return Value(metric, (value or 0.0) * factor, base, n, bound(row, source), last_digit(row.cells["value"]) * factor)
+
+
+def last_digit(text: str) -> float:
+    """What the last digit of a number stands for: 0.01 for 388.46. What is written otherwise is taken as it is."""
+    found = re.fullmatch(r"[+-]?\d+(?:[.,](\d+))?", text)
+    return 10.0 ** -len(found[1] or "") if found else 0.0
 
 
 def bound(row: Row, source: Source) -> Bound | None:

@@ -14,7 +14,7 @@ from typing import Any
 from loadstone.engine.events import Note
 from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies
 from loadstone.importers.source import Source
-from loadstone.results.value import PERCENTILES
+from loadstone.results.value import PERCENTILES, Value
 
 NAME = "fio"
 TITLE = "fio JSON"
@@ -115,6 +115,10 @@ def one_way(direction: str, jobs: Sequence[Mapping[str, Any]], found: Run) -> No
     timed(direction, [job[kind] for job in jobs if kind in job], 1.0 if new else 1e3, found)
 
 
+# fio's bins are a 64th of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
+BINS = 64
+
+
 def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -> None:
     """Latencies, given in units of `ns`; of several jobs what can be put together."""
     each = [lat for lat in each if int(lat.get("N", 1)) and "mean" in lat]
@@ -132,7 +136,8 @@ def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -
         found.histograms[name.upper()] = bucketed(pairs(bins, ns))
     if len(each) == 1:
         for share, value in each[0].get("percentile", {}).items():
-            found.add(f"{name}.p{float(share):g}", float(value) * ns, "ns", n)
+            figure = float(value) * ns
+            found.values.append(Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=figure / BINS))
     elif len(bins) == len(each):
         derived = {value.metric: value for value in latencies(name, found.histograms[name.upper()])}
         found.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)

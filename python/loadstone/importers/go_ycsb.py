@@ -120,7 +120,7 @@ def seconds(text: str) -> float:
 
 def run(report: Report) -> Run:
     """A report's figures."""
-    found = Run(facts={"tool": NAME})
+    found = Run(facts={"tool": NAME}, step_ns=1e3)
     found.clients = whole(report.facts.get("threadcount", "")) or None
     if phase := report.facts.get("command"):
         found.facts["phase"] = phase

@@ -84,7 +84,7 @@ def run(log: Log, source: Source) -> Run:
         raise source.error(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
     if clients is not None and len(log.finished) != clients:
         raise source.error(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
-    found = Run(dimensions={"test": test}, clients=clients, facts={"tool": NAME})
+    found = Run(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=US)
     for fact, option in (("rows", "totalRows"), ("value_bytes", "valueSize"), ("write_ahead_log", "writeToWAL")):
         if isinstance(value := log.options.get(option), int | float | str):
             found.facts[fact] = value

@@ -116,7 +116,8 @@ def read(text: str) -> Histogram:
 
 def run(log: Log, source: Source) -> Run:
     """The log's figures: of each tag, and of all operations that ended well."""
-    found = Run(loop="open" if any(tag.endswith(RESPONSE) for tag in log.tags) else "closed")
+    open_loop = any(tag.endswith(RESPONSE) for tag in log.tags)
+    found = Run(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
     if UNIT in source.text:
         found.facts["tool"] = "loadstone"
     elif LOGGING.search(source.text):

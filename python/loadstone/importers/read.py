@@ -150,7 +150,7 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
                 trial=slug if len(runs) == 1 else f"{slug}-{index}",
                 config=config,
                 repeat=repeat,
-                values=values(*run.values),
+                values=values(*run.figures()),
                 clients=number,
                 loop=loop_of(run, fact),
                 facts={**run.facts, **{name: value for name, value in fact.items() if name not in NAMING}},

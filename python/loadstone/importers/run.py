@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, Note
 from loadstone.engine.histogram import Histogram, Layout
 from loadstone.results.trial_result import Loop, Scalar, Series
-from loadstone.results.value import PERCENTILES, Value
+from loadstone.results.value import PERCENTILES, Value, statistic
 from loadstone.statistics.percentile import Population
 
 OPERATIONS = "operations"
@@ -21,6 +22,9 @@ COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Our front end's reads of records whose insert was under way are neither well nor failed; what never ended is neither.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
+PERCENTILE = re.compile(r"p\d+(\.\d+)?")
+# Failures that are fewer than this share of what lies beyond a percentile do not move it by what anybody could see.
+SHIFT = 0.01
 
 
 @dataclass
@@ -43,11 +47,54 @@ class Run:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None
+    # The last digit of the latencies that the tool prints, ns.
+    step_ns: float = 0.0
+    # Whether percentiles are of everything that was due, however it ended.
+    of_all: bool = False
+
+    def figures(self) -> list[Value]:
+        """The figures with what the tool does not say of them: the step of its latencies, and what failed.
+
+        A tool that prints percentiles prints those of the operations that ended well. With failed ones, which never
+        gave their answer, the percentile of all is at least that, and unknown where the failures reach its rank.
+        """
+        return [self.figure(value) for value in self.values]
+
+    def figure(self, value: Value) -> Value:
+        """One of them."""
+        operation, last = value.metric.removesuffix(f".{statistic(value.metric)}"), statistic(value.metric)
+        share = 1.0 if last == "max" else float(last[1:]) / 100 if PERCENTILE.fullmatch(last) else None
+        if share is None or value.unit != "ns" or value.bound is not None:
+            return value
+        if value.resolution < self.step_ns:
+            value = replace(value, resolution=self.step_ns)
+        if self.of_all:
+            return value
+        failed, every = failures(self.statuses, operation) if self.statuses else self.overall()
+        if not failed or failed < SHIFT * (1 - share) * every:
+            return value
+        return replace(value, bound="failed" if failed >= (1 - share) * every else "at_least")
+
+    def overall(self) -> tuple[float, float]:
+        """Failed operations and all of them, by the figures of the run."""
+        known = {value.metric: value.value for value in self.values}
+        return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add(self, metric: str, value: float | None, unit: str, n: int) -> None:
         """Keeps a figure; None, what the tool could not compute, is none."""
         if value is not None and math.isfinite(value):
             self.values.append(Value(metric, value, unit, n))
+
+
+def failures(statuses: Mapping[str, Mapping[str, int]], operation: str) -> tuple[float, float]:
+    """How many operations of a kind, or of all kinds, did not end well, and how many there were."""
+    counts = [
+        each
+        for name, each in statuses.items()
+        if (name.lower() == operation or operation == ALL) and name not in BESIDE | COMPOSED
+    ]
+    failed = sum(count for each in counts for status, count in each.items() if status not in NO_ERROR)
+    return failed, sum(count for each in counts for count in each.values())
 
 
 def errors(statuses: Mapping[str, Mapping[str, int]]) -> int:

@@ -58,7 +58,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     for wanted in (RUNTIME, THROUGHPUT):
         if wanted not in overall:
             raise source.error(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
-    found = Run(facts={"tool": "ycsb"})
+    found = Run(facts={"tool": "ycsb"}, step_ns=NS["us"])
     taken(context, found)
     operations = {name: block for name, block in chosen(blocks).items() if is_operation(name, block)}
     found.statuses = {name: counts for name, block in operations.items() if (counts := ended(block))}
@@ -87,6 +87,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         tag = "-response" if name in responses else ""
         measured(name.removeprefix(INTENDED), beside, tag, block, found)
     if any(VARIANCE in block for block in operations.values()):
+        found.step_ns = 1e6
         found.notes.append(
             Note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
         )

@@ -9,8 +9,8 @@ from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.judgement import Cell, Comparison, Knee, Search, VariantKey
-from loadstone.results.result_set import variant_name
+from loadstone.judge.judgement import Cell, Claim, Comparison, Knee, Search, VariantKey
+from loadstone.results.result_set import MATTERS, variant_name
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -27,6 +27,7 @@ def answer(
     cells: Mapping[tuple[VariantKey, str], Cell],
     metric: str,
     worst: Verdict = Verdict.VALID,
+    matters: float = MATTERS,
 ) -> str:
     """Of the comparisons by the first metric; without any, of the knees, else of the one figure that there is."""
     # Of a sweep over clients one wants to know where it ends, not how each point compares with the first.
@@ -35,9 +36,9 @@ def answer(
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
         contexts = {each.context for each in first}
         if len(first) == 1 or (len(first) <= CLAUSES_MAX and len(contexts) == len(first)):
-            return "; ".join(where(each, varying) + clause(each) for each in first)
+            return "; ".join(where(each, varying) + clause(each, matters) for each in first)
         if len(first) <= TOLD_MAX and len(contexts) <= CONTEXTS_MAX:
-            return together(first, varying)
+            return together(first, varying, matters)
         return "; ".join(counted(first))
     if knees:
         names = apart([knee.context for knee in knees]) if len(knees) > 1 else [""]
@@ -66,10 +67,11 @@ def more(number: int) -> list[str]:
     return [f"and {number} more"] if number > 0 else []
 
 
-def clause(comparison: Comparison) -> str:
+def clause(comparison: Comparison, matters: float) -> str:
     """One comparison, the better side first, also where there are too few repeats to claim that it is."""
     ours, theirs, ratio = comparison.contender, comparison.baseline, comparison.ratio
-    seems = ranked(above(comparison), comparison.direction) if comparison.claim == "impossible" else comparison.claim
+    tentative = comparison.claim == "impossible"
+    seems = ranked(above(comparison), comparison.direction) if tentative else comparison.claim
     if seems == "worse":
         ours, theirs, ratio = theirs, ours, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (ours, theirs))
@@ -77,22 +79,43 @@ def clause(comparison: Comparison) -> str:
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         return f"{verb} {left} and {right}: {reason(comparison)}"
-    if comparison.claim == "none":
+    if comparison.claim in UNDECIDED:
         shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = f"{shown}{interval(ratio)}n={ratio.n}, {verdict}"
-        return f"no evidence of a difference in {metric} between {left} and {right} ({trust})"
+        what = undecided(comparison.claim, matters)
+        why = f"; {comparison.why}" if comparison.why else ""
+        return f"{what} in {metric} between {left} and {right} ({trust}){why}"
     if math.isfinite(ratio.value):
-        verb = "holds" if metric == THROUGHPUT else "has"
-        relation = f"{left} {verb} {wording.ratio(ratio)} the {metric} of {right}"
+        relation = related(left, right, metric, ratio, comparison.bound)
     else:
         figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (ours, theirs))
         relation = f"{metric} of {left} and {right} is {figures}"
-    if comparison.claim == "impossible":
-        return f"{relation} ({impossible(ratio.n)}, {verdict})"
+    if tentative:
+        return f"{relation} ({comparison.why or impossible(ratio.n)}, {verdict})"
     return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict})"
 
 
-def together(comparisons: Sequence[Comparison], varying: set[str]) -> str:
+def related(left: str, right: str, metric: str, ratio: Estimate, bound: bool) -> str:
+    """`a holds 1.46× the throughput of b`, or `read.p99 of a is 61 % lower than that of b`."""
+    change = wording.change(ratio, bound=bound)
+    if 0 < ratio.value < 1:
+        return f"{metric} of {left} is {change} than that of {right}"
+    return f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
+
+
+UNDECIDED = ("none", "same", "slight")
+
+
+def undecided(claim: Claim, matters: float) -> str:
+    """What is said of two sides of which neither is better."""
+    within = units.percent(matters)
+    return {
+        "same": f"no difference that matters (none of {within})",
+        "slight": f"a difference of less than {within}",
+    }.get(claim, "no evidence of a difference")
+
+
+def together(comparisons: Sequence[Comparison], varying: set[str], matters: float) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     contexts: dict[VariantKey, list[Comparison]] = {}
     for each in comparisons:
@@ -100,7 +123,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str]) -> str:
     # What holds in several contexts is said once.
     same: dict[str, list[str]] = {}
     for every in contexts.values():
-        same.setdefault(side_by_side(every), []).append(where(every[0], varying).removesuffix(": "))
+        same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
     parts = [f"{joined(places)}: {text}" if any(places) else text for text, places in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
@@ -112,39 +135,40 @@ def together(comparisons: Sequence[Comparison], varying: set[str]) -> str:
     return f"{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
 
 
-def side_by_side(comparisons: Sequence[Comparison]) -> str:
+def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
     """All contenders of one context."""
     first = comparisons[0]
-    baseline = dict(first.baseline.variant)[first.by]
-    ranked_here: list[str] = []
+    baseline = str(dict(first.baseline.variant)[first.by])
+    more_than: list[tuple[str, str]] = []
+    less_than: list[tuple[str, str]] = []
     # By claim and, of those that are refused, by the reason.
-    others: dict[tuple[str, str], list[str]] = {}
+    others: dict[tuple[Claim, str], list[str]] = {}
     verb = "holds" if first.metric == THROUGHPUT else "has"
     for each in comparisons:
         name = str(dict(each.contender.variant)[each.by])
-        if each.claim in ("none", "refused", "unranked") or not math.isfinite(each.ratio.value):
+        if each.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(each.ratio.value):
             why = reason(each) if each.claim in ("refused", "unranked") else ""
             others.setdefault((each.claim, why), []).append(name)
         else:
-            # The verb stands once, with the first.
-            subject = name if ranked_here else f"{name} {verb}"
-            ranked_here.append(f"{subject} {multiple(each.ratio)}")
-    sentences = [f"{joined(ranked_here)} the {first.metric} of {baseline}"] if ranked_here else []
+            ends = wording.change_interval(each.ratio)
+            change = f"{wording.change(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
+            (less_than if 0 < each.ratio.value < 1 else more_than).append((name, change))
+    sentences = []
+    if more_than:
+        # The verb stands once, with the first.
+        parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
+        sentences.append(f"{joined(parts)} the {first.metric} of {baseline}")
+    if less_than:
+        parts = [f"{change} with {name}" for name, change in less_than]
+        sentences.append(f"{first.metric} is {joined(parts)}{'' if more_than else f' than with {baseline}'}")
     for (claim, why), names in others.items():
-        match claim:
-            case "refused" | "unranked":
-                sentences.append(f"{joined(names)} not ranked with {baseline}: {why}")
-            case "none":
-                sentences.append(f"no evidence of a difference between {joined([*names, str(baseline)])}")
-            case _:
-                sentences.append(f"{joined(names)} and {baseline} have no ratio")
+        if claim in ("refused", "unranked"):
+            sentences.append(f"{joined(names)} not ranked with {baseline}: {why}")
+        elif claim in UNDECIDED:
+            sentences.append(f"{undecided(claim, matters)} between {joined([*names, baseline])}")
+        else:
+            sentences.append(f"{joined(names)} and {baseline} have no ratio")
     return ", ".join(sentences)
-
-
-def multiple(ratio: Estimate) -> str:
-    """`1.75× (1.6–1.9)`."""
-    ends = wording.ratio_interval(ratio)
-    return f"{wording.ratio(ratio)}{f' ({ends})' if ends else ''}"
 
 
 def joined(names: Sequence[str]) -> str:
@@ -174,15 +198,14 @@ def impossible(n: int) -> str:
 
 def interval(estimate: Estimate) -> str:
     """`95 % interval 2.1–2.5, `, or nothing."""
-    if estimate.low is None or estimate.high is None or estimate.level is None:
-        return ""
-    return f"{estimate.level * 100:.3g} % interval {wording.ratio_interval(estimate)}, "
+    ends = wording.change_interval(estimate)
+    return f"{estimate.level * 100:.3g} % interval {ends}, " if ends and estimate.level is not None else ""
 
 
 def inverse(ratio: Estimate) -> Estimate:
     """The ratio seen from the other side."""
     low = None if not ratio.high else 1 / ratio.high
-    high = None if not ratio.low else 1 / ratio.low
+    high = None if ratio.low is None else 1 / ratio.low if ratio.low else math.inf
     value = 1 / ratio.value if ratio.value else math.nan
     return Estimate(value, ratio.n, low, high, ratio.level, ratio.method)
 
@@ -209,6 +232,8 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
 CLAIMS = {
     "better": "better",
     "worse": "worse",
+    "same": "no difference that matters",
+    "slight": "a difference that does not matter",
     "none": "no evidence of a difference",
     "impossible": "too few repeats for a claim",
     "refused": "refused as invalid",

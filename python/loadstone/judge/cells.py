@@ -6,13 +6,17 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from loadstone.judge.checks.too_few_samples import NAME, few
-from loadstone.judge.figures import family
+from loadstone.judge.figures import family, percentile
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
 from loadstone.statistics.centre import summary
 from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.percentile import worst
+
+# The widest bucket of a histogram of three significant digits, as a share of its values: they have 11 bits.
+BUCKET = 2.0**-10
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
@@ -45,6 +49,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 withheld(metric, fewest, self._own.of(self._variants[variant][0].trial)),
                 bound,
                 sum(value.bound == bound for _, value in found) if bound else 0,
+                max(resolution(value) for _, value in found),
             )
         return self._made[key]
 
@@ -66,6 +71,15 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
             variant: dict.fromkeys(metric for trial in trials for metric in trial.values)
             for variant, trials in self._variants.items()
         }
+
+
+def resolution(value: Value) -> float:
+    """The step in which a figure was read, as a share of it.
+
+    Percentiles are read from histograms, which have three significant digits at best.
+    """
+    known = value.resolution / value.value if value.value > 0 else 0.0
+    return max(known, BUCKET) if percentile(value.metric) is not None else known
 
 
 def withheld(metric: str, fewest: int, settings: Settings) -> str:

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from loadstone.format import units
-from loadstone.judge.checks import retried
-from loadstone.judge.figures import family, is_latency
+from loadstone.judge.bounds import Doubts, Weighed, weigh
+from loadstone.judge.checks import errors, generator_limited, retried
+from loadstone.judge.figures import family, is_latency, lower_name
 from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.judge.pairing import Match
-from loadstone.results.value import Direction, direction
-from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, holm
-from loadstone.statistics.estimate import Estimate
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT, Direction, direction
+from loadstone.statistics.comparison import ALPHA, holm, least_p, repeats_for
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Findings = Mapping[VariantKey, Sequence[Finding]]
+# The level of the interval by which two sides are found to be alike: two tests at 5 % (Schuirmann 1987).
+ALIKE = 1 - 2 * ALPHA
+# What can be wrong with single trials. A claim then must hold with these and without.
+SINGLE = frozenset({errors.NAME, "clock", "lost-segment", "incomplete", "carried-over", generator_limited.NAME})
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A comparison whose claim is still open, with all that decides it."""
+
+    comparison: Comparison
+    pair: Pair
+    # None where nothing is to be tested.
+    weighed: Weighed | None = None
 
 
 def compare(
@@ -27,38 +43,79 @@ def compare(
     *,
     interleaved: bool,
     rank_invalid: bool,
+    matters: float,
 ) -> list[Comparison]:
-    """All comparisons, with Holm's correction over those that were tested; `held` is what speaks against a variant."""
+    """All comparisons; `held` is what speaks against a variant.
+
+    The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
+    theirs are corrected over everything that was tested. `matters` is the least difference that anybody cares about.
+    """
     found = [
-        (match.pair, comparison)
+        each
         for metric in metrics
         for match in matches
-        for comparison in compared(match, metric, cells, held, interleaved, rank_invalid)
+        for each in compared(match, metric, cells, held, interleaved, rank_invalid)
     ]
-    adjusted = holm([comparison.p for _, comparison in found])
-    return [
-        confirmed(replace(comparison, p_adjusted=p, claim=claimed(comparison, p)), pair, rank_invalid)
-        for (pair, comparison), p in zip(found, adjusted, strict=True)
-    ]
+    first = metrics[0] if metrics else ""
+    mine = [each.comparison.p if each.comparison.metric == first else None for each in found]
+    tests = len([p for p in mine if p is not None]), len([each for each in found if each.comparison.p is not None])
+    together = zip(holm(mine), holm([each.comparison.p for each in found]), strict=True)
+    made = []
+    for each, (own, overall) in zip(found, together, strict=True):
+        confirmatory = each.comparison.metric == first
+        comparison = replace(each.comparison, exploratory=not confirmatory, p_adjusted=own if confirmatory else overall)
+        decided = decide(replace(each, comparison=comparison), matters, tests[not confirmatory], interleaved)
+        made.append(confirmed(decided, each.pair, held, rank_invalid))
+    return made
 
 
-def confirmed(comparison: Comparison, pair: Pair, rank_invalid: bool) -> Comparison:
-    """The same, refused where its claim falls once failed attempts count as the worst there is."""
-    theirs, ours = retried.failures(pair.baselines), retried.failures(pair.contenders)
-    if comparison.claim not in ("better", "worse") or not theirs + ours:
+def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: bool) -> Comparison:
+    """The same, refused where its claim falls once failed attempts and trials count as the worst there is."""
+    if comparison.claim not in ("better", "worse", "same", "slight"):
         return comparison
-    sides = [(comparison.baseline, theirs), (comparison.contender, ours)]
-    (worse, lost), (better, won) = sides if comparison.claim == "better" else reversed(sides)
-    figures, others = ([value for _, value in cell.samples] for cell in (worse, better))
+    bad = [
+        discarded(trials, held.get(cell.variant, ()), comparison.metric)
+        for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender))
+    ]
+    theirs, ours = retried.failures(pair.baselines) + len(bad[0]), retried.failures(pair.contenders) + len(bad[1])
+    if not theirs + ours:
+        return comparison
+    message = f"attempts failed: {theirs} of {pair.baseline}, {ours} of {pair.contender}"
+    if comparison.claim in ("same", "slight"):
+        return replace(comparison, claim="none", why=message)
+    known = [
+        [value for repeat, value in cell.samples if repeat not in repeats]
+        for cell, repeats in zip((comparison.baseline, comparison.contender), bad, strict=True)
+    ]
+    sides = [(known[0], theirs), (known[1], ours)]
+    (figures, lost), (others, won) = sides if comparison.claim == "better" else reversed(sides)
     if not retried.turns(figures, others, (lost, won), 0.0 if comparison.direction == "higher" else math.inf):
         return comparison
-    message = (
-        f"attempts failed: {theirs} of {pair.baseline}, {ours} of {pair.contender};"
-        " counted as the worst, they leave no such difference"
-    )
+    message += "; counted as the worst, they leave no such difference"
     finding = Finding(retried.NAME, Severity.INVALID, message, retried.HINT, pair.trials)
     claim: Claim = comparison.claim if rank_invalid else "refused"
     return replace(comparison, claim=claim, findings=(*comparison.findings, finding))
+
+
+def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
+    """The repeats whose figures nobody can trust. Failed operations are in the figures; failed trials have none."""
+    bad = {
+        trial
+        for finding in findings
+        if single(finding) and finding.check != errors.NAME and concerns(finding, metric)
+        for trial in finding.trials
+    }
+    return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
+
+
+def single(finding: Finding) -> bool:
+    """Whether a finding makes one trial invalid, and not what was measured with the others."""
+    return (
+        finding.severity == Severity.INVALID
+        and finding.check in SINGLE
+        and len(finding.trials) == 1
+        and finding.understates == 1
+    )
 
 
 def compared(
@@ -68,38 +125,92 @@ def compared(
     held: Findings,
     interleaved: bool,
     rank_invalid: bool,
-) -> Iterator[Comparison]:
+) -> Iterator[Tested]:
     """One comparison, its claim still open; none where a side has no such figure, or it is withheld."""
     if (match.baseline, metric) not in cells or (match.contender, metric) not in cells:
         return
     ours, theirs = cells[match.contender, metric], cells[match.baseline, metric]
     if ours.withheld or theirs.withheld:
         return
-    against = [*match.findings, *held.get(match.baseline, ()), *held.get(match.contender, ())]
-    findings = tuple(dict.fromkeys(finding for finding in against if concerns(finding, metric)))
+    sides = [held.get(key, ()) for key in (match.baseline, match.contender)]
+    against = [*match.findings, *sides[0], *sides[1]]
+    concerned = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
+    doubtful = weighable(concerned, match.pair)
+    findings = tuple(
+        replace(each, severity=min(each.severity, Severity.SUSPECT)) if each in doubtful else each for each in concerned
+    )
     refused = verdict(findings) == Verdict.INVALID and not rank_invalid
     why = "; ".join(bounded(cell, match.pair.by) for cell in (theirs, ours) if cell.bound)
-    evidence = tested(theirs, ours, interleaved) if not why else nothing(theirs, ours)
     way = direction(metric)
-    claim: Claim = "impossible" if evidence.p is None else "none" if way else "told"
-    claim = "refused" if refused else "unranked" if why else claim
-    yield Comparison(
-        metric,
-        ours.unit,
-        way,
-        match.context,
-        match.pair.by,
-        theirs,
-        ours,
-        evidence.ratio,
-        claim,
-        # Where nothing can be claimed, a test would only make those of the family stricter.
-        evidence.p if claim == "none" else None,
-        test="" if why else f"{evidence.method}, n={evidence.n}",
-        effect=evidence.effect,
-        findings=findings,
-        why=why,
+    made = Comparison(
+        metric, ours.unit, way, match.context, match.pair.by, theirs, ours, no_ratio(theirs, ours), "refused", None
     )
+    made = replace(made, findings=findings, why=why)
+    if why:
+        yield Tested(replace(made, claim="refused" if refused else "unranked"), match.pair)
+        return
+    doubts = Doubts(factors(match.pair, metric, doubtful), lower(match, metric, cells), tainted(match.pair, doubtful))
+    weighed = weigh(theirs, ours, way, doubts, interleaved=interleaved, equal_level=ALIKE)
+    evidence = weighed.robust
+    claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "told"
+    claim = "refused" if refused else claim
+    made = replace(
+        made,
+        ratio=resolved(evidence.ratio, theirs, ours),
+        claim=claim,
+        # Where nothing can be claimed, a test would only make those of the family stricter.
+        p=evidence.p if claim == "none" else None,
+        test=f"{evidence.method}, n={evidence.n}",
+        effect=evidence.effect,
+        bound=weighed.bound,
+    )
+    yield Tested(made, match.pair, weighed)
+
+
+def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
+    """Findings that are weighed: it is known by how much the figures are off, or which repeats would do without."""
+    biased = [finding for finding in findings if finding.understates > 1]
+    sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
+    if all(any(math.isinf(each.understates) and side & set(each.trials) for each in biased) for side in sides):
+        biased = [finding for finding in biased if math.isfinite(finding.understates)]
+    alone = [finding for finding in findings if single(finding)]
+    bad = tainted(pair, alone)
+    left = [
+        {trial.repeat for trial in trials if trial.values} - set(repeats)
+        for trials, repeats in zip((pair.baselines, pair.contenders), bad, strict=True)
+    ]
+    return [*biased, *alone] if min(map(len, left)) >= REPEATS_MIN else biased
+
+
+def tainted(pair: Pair, findings: Sequence[Finding]) -> tuple[set[int], set[int]]:
+    """The repeats of either side whose trials are invalid."""
+    bad = {trial for finding in findings if single(finding) for trial in finding.trials}
+    theirs, ours = (
+        {trial.repeat for trial in trials if trial.trial in bad} for trials in (pair.baselines, pair.contenders)
+    )
+    return theirs, ours
+
+
+def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
+    """How many times faster than measured either side may be; both are asked once either is accused."""
+    accused = [finding for finding in findings if finding.understates > 1]
+    found = []
+    for trials in (pair.baselines, pair.contenders):
+        ids = {trial.trial for trial in trials}
+        own = [finding.understates for finding in accused if ids & set(finding.trials)]
+        if accused and not is_latency(metric):
+            own.append(generator_limited.understated(trials))
+        found.append(max(own, default=1.0))
+    return found[0], found[1]
+
+
+def lower(match: Match, metric: str, cells: Mapping[tuple[VariantKey, str], Cell]) -> tuple[Cell | None, Cell | None]:
+    """The lower bounds of a latency at a rate, on either side."""
+    if not is_latency(metric):
+        return None, None
+    found = [cells.get((key, lower_name(metric))) for key in (match.baseline, match.contender)]
+    known = [cell if cell is not None and not cell.bound else None for cell in found]
+    return known[0], known[1]
 
 
 def bounded(cell: Cell, by: str) -> str:
@@ -110,31 +221,97 @@ def bounded(cell: Cell, by: str) -> str:
     return f"{last} of {name} {reason}{of}"
 
 
-def nothing(baseline: Cell, contender: Cell) -> Evidence:
-    """No test and no ratio: a bound is not a figure to reckon with."""
-    n = min(len(baseline.samples), len(contender.samples))
-    return Evidence(Estimate(math.nan, n), None, "none", n, None)
+def no_ratio(baseline: Cell, contender: Cell) -> Estimate:
+    """Of a bound there is no ratio: it is not a figure to reckon with."""
+    return Estimate(math.nan, min(len(baseline.samples), len(contender.samples)))
 
 
-def tested(baseline: Cell, contender: Cell, interleaved: bool) -> Evidence:
-    """Within blocks where variants took turns, else between runs."""
-    if interleaved:
-        return blocked(dict(baseline.samples), dict(contender.samples))
-    return between([value for _, value in baseline.samples], [value for _, value in contender.samples])
+def resolved(ratio: Estimate, baseline: Cell, contender: Cell) -> Estimate:
+    """A ratio's interval, wider by the steps in which both figures were read."""
+    wider = (1 + baseline.resolution) * (1 + contender.resolution)
+    if ratio.low is None or ratio.high is None or wider == 1:
+        return ratio
+    return replace(ratio, low=ratio.low / wider, high=ratio.high * wider)
 
 
 def concerns(finding: Finding, metric: str) -> bool:
-    """Whether a finding is about this metric; what is invalid taints all, unless it is about latencies alone."""
-    if finding.latencies and not is_latency(metric):
+    """Whether a finding is about this metric; what is invalid taints all, unless it says what it is about."""
+    if finding.about == "latencies" and not is_latency(metric):
+        return False
+    if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
         return False
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 
-def claimed(comparison: Comparison, p: float | None) -> Claim:
-    """The claim that the corrected p allows."""
-    if comparison.claim != "none" or p is None or p >= ALPHA:
-        return comparison.claim
-    return ranked(above(comparison), comparison.direction)
+def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Comparison:
+    """The claim that evidence allows; `tests` is the size of the family after which p was corrected."""
+    comparison, weighed = tested.comparison, tested.weighed
+    if comparison.claim != "none" or weighed is None or comparison.p_adjusted is None:
+        return comparison
+    ratio = comparison.ratio
+    apart = comparison.p_adjusted < ALPHA and excludes(ratio)
+    alike = inside(resolved(weighed.alike, comparison.baseline, comparison.contender), matters)
+    if apart and beyond(ratio, matters):
+        return replace(comparison, claim=ranked(above(comparison), comparison.direction))
+    if alike:
+        return replace(comparison, claim="slight" if apart else "same")
+    measured = resolved(weighed.measured.ratio, comparison.baseline, comparison.contender)
+    p = weighed.measured.p
+    if p is not None and p * tests < ALPHA and excludes(measured) and beyond(measured, matters):
+        return turned(comparison, tested, measured)
+    least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
+    n = ratio.n
+    if least is not None and least * tests >= ALPHA:
+        enough = next(size for size in range(n, 1000) if least_p(size, size) * tests < ALPHA)
+        why = f"n = {n} cannot decide {units.many(tests, 'test')}, n ≥ {enough} can"
+        return replace(comparison, claim="impossible", why=why)
+    return replace(comparison, why=needed(ratio, matters))
+
+
+def turned(comparison: Comparison, tested: Tested, measured: Estimate) -> Comparison:
+    """A comparison that would claim something if its figures were beyond doubt, and does not."""
+    ratio = comparison.ratio
+    names = [
+        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
+    ] or [generator_limited.NAME]
+    low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
+    message = (
+        f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
+        f" {tested.pair.baseline} as measured, but anything from {low} to {high} is possible"
+    )
+    hint = generator_limited.BOUNDS_HINT if names[0] == generator_limited.NAME else "see the trials' own findings"
+    finding = Finding(names[0], Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
+    return replace(comparison, claim="refused", findings=(*comparison.findings, finding))
+
+
+def excludes(ratio: Estimate) -> bool:
+    """Whether the interval leaves 1 out; where there is no ratio p alone decides."""
+    if math.isnan(ratio.value):
+        return True
+    return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
+
+
+def beyond(ratio: Estimate, matters: float) -> bool:
+    """Whether a ratio is further from 1 than what nobody cares about."""
+    if math.isnan(ratio.value):
+        return True
+    return ratio.value <= 0 or abs(math.log(ratio.value)) > math.log1p(matters)
+
+
+def inside(interval: Estimate, matters: float) -> bool:
+    """Whether the whole interval is nearer to 1 than what anybody cares about."""
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
+
+
+def needed(ratio: Estimate, matters: float) -> str:
+    """How many repeats would decide, if what was seen is true; empty where nobody can say."""
+    n = repeats_for(ratio, matters)
+    if n is None:
+        return ""
+    return (
+        "more than 1,000 repeats would be needed" if n > 1000 else f"about {max(n, ratio.n + 1):,} repeats would decide"
+    )
 
 
 def above(comparison: Comparison) -> bool:

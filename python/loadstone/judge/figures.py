@@ -14,6 +14,8 @@ BESIDE = frozenset({"cleanup", "verify"})
 # A read-modify-write is reported as its read and its update as well.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
+# What is before the name of a latency's lower bound: `read.lower.p99` of `read.p99`.
+LOWER = "lower"
 # More than anybody has: what is beyond it is not a number of clients.
 CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
@@ -51,6 +53,13 @@ def is_latency(metric: str) -> bool:
     """Whether a figure is a latency's: a percentile, an extreme or a mean of some operation's."""
     name, last = family(metric)
     return bool(name) and (last == "mean" or rank(last) is not None)
+
+
+@cache
+def lower_name(metric: str) -> str:
+    """The name of a latency's lower bound; `read.lower.p99` of `read.p99`."""
+    name, last = family(metric)
+    return f"{name}.{LOWER}.{last}"
 
 
 def clients(trial: TrialResult) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal
 
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -17,6 +17,10 @@ class Severity(IntEnum):
     WITHHELD = 1
     SUSPECT = 2
     INVALID = 3
+
+
+# What a finding is about.
+About = Literal["all", "latencies", "throughput"]
 
 
 class Verdict(IntEnum):
@@ -42,8 +46,21 @@ class Finding:
     trials: tuple[str, ...] = ()
     # The one metric that it is about; empty: all.
     metric: str = ""
-    # Whether it is about latencies alone: throughput and the host's figures stand.
-    latencies: bool = False
+    # Whether it is about latencies alone, or about throughput alone: the other figures stand.
+    about: About = "all"
+    # How many times faster than measured the system may be; infinite where nobody knows. Its figures are bounds then.
+    understates: float = 1.0
+
+
+@dataclass(frozen=True)
+class NotLooked:
+    """A check that lacks what it needs to look at a trial or a pair. It has not passed."""
+
+    check: str
+    # What is missing, as it follows "could not look: ".
+    reason: str
+    # Whether every trial that Loadstone ran has it, so that a trial of ours without it is suspect.
+    ours: bool = False
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

@@ -32,14 +32,15 @@ from loadstone.judge.checks import (
     too_few_samples,
     unverified,
 )
-from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 # Checks of one trial.
-TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
+Looks = Iterator[Finding | NotLooked]
+TRIAL: tuple[Callable[[TrialResult, Settings], Looks], ...] = (
     lost_segment.check,
     server_died.check,
     retried.check,
@@ -58,13 +59,16 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Iterator[Finding]], ...] = (
     not_steady.compiling,
 )
 # Checks of one trial's course over time.
-SERIES: tuple[Callable[[TrialResult, Series, Settings], Iterator[Finding]], ...] = (
+SERIES: tuple[Callable[[TrialResult, Series, Settings], Looks], ...] = (
     rate_not_held.course,
     not_steady.check,
     stalled.check,
 )
+# What lacks without a course, the first one at a rate only.
+COURSE = (rate_not_held.NAME, not_steady.NAME, stalled.NAME)
+NO_SERIES = "series.json is missing or damaged"
 # Checks of two variants that are compared. What looks at one variant is in judge_variant.
-PairCheck = Callable[[Pair, Settings], Iterator[Finding]]
+PairCheck = Callable[[Pair, Settings], Looks]
 PAIR: tuple[PairCheck, ...] = (hosts_differ.check, load_differs.check, guarantees_differ.check)
 # Those of two that did not take turns.
 BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
@@ -114,16 +118,41 @@ def note_findings(trial: TrialResult, found: Collection[str], decided: Collectio
 
 
 def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
-    """Every finding on one trial; without its series, those on its course are missing."""
-    found = [finding for check in TRIAL for finding in check(trial, settings)]
-    if series is not None:
-        found += [finding for check in SERIES for finding in check(trial, series, settings)]
-    else:
-        found += incomplete.course(trial)
+    """Every finding on one trial."""
+    return look(trial, series, settings)[0]
+
+
+def look(
+    trial: TrialResult, series: Series | None, settings: Settings
+) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
+    """Every finding on one trial, and the checks that could not look at it."""
+    # A trial that failed has nothing to look at, and says so itself.
+    lacking = (
+        [NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]] if series is None else []
+    )
+    found: list[Finding] = []
+    for each in results_of(trial, series, settings):
+        if isinstance(each, Finding):
+            found.append(each)
+        else:
+            lacking.append(each)
+    if not trial.values:
+        lacking = []
+    elif "engine" in trial.facts:
+        found += incomplete.lacking(trial, [each for each in lacking if each.ours])
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))
-    return tuple(found)
+    return tuple(found), tuple(lacking)
+
+
+def results_of(trial: TrialResult, series: Series | None, settings: Settings) -> Looks:
+    """What each check returns."""
+    for check in TRIAL:
+        yield from check(trial, settings)
+    if series is not None:
+        for course in SERIES:
+            yield from course(trial, series, settings)
 
 
 def judge_variant(

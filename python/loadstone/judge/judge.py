@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import incomplete
 from loadstone.judge.compare import compare
-from loadstone.judge.finding import Finding, Severity, Verdict, verdict
-from loadstone.judge.findings import judge_trial, judge_variant, missing_points, missing_trials
+from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
+from loadstone.judge.findings import judge_trial, judge_variant, look, missing_points, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, matches, unpaired
@@ -34,11 +35,13 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     cells = Cells(variants, own)
     metrics = results.headline_metrics
     trials: dict[str, tuple[Finding, ...]] = {}
+    lacking: Counter[NotLooked] = Counter()
     runs: dict[str, Estimate] = {}
     for trial in results.trials:
         # Read once, and not kept: ten thousand courses are more than all figures.
         series = results.series(trial.trial)
-        trials[trial.trial] = judge_trial(trial, series, own.of(trial.trial))
+        trials[trial.trial], missing_here = look(trial, series, own.of(trial.trial))
+        lacking.update(missing_here)
         # How well one run knows its own throughput, autocorrelation respected: for a single run that is all there is.
         if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
@@ -54,8 +57,18 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         for key, each in variants.items()
     }
     found = matches(results, variants, settings)
+    lacking.update(each for match in found for each in match.not_looked)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
-    comparisons = compare(found, metrics, cells, held, interleaved=results.interleaved, rank_invalid=rank_invalid)
+    comparisons = compare(
+        found,
+        # The first is the one that decides when there are enough repeats.
+        [*dict.fromkeys((main, *metrics))] if main in metrics else metrics,
+        cells,
+        held,
+        interleaved=results.interleaved,
+        rank_invalid=rank_invalid,
+        matters=settings.matters,
+    )
     counted = variants if rank_invalid else valid(variants, trials)
     curves = list(knees(counted))
     found_loads = searches(results.question, results.trials, trials, settings)
@@ -71,7 +84,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         knees=curves,
         searches=found_loads,
         findings=overall,
-        answer=searched(found_loads) or answer(comparisons, curves, cells, main, worst),
+        not_looked=lacking,
+        answer=searched(found_loads) or answer(comparisons, curves, cells, main, worst, settings.matters),
         notes={"knees": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
     )
 

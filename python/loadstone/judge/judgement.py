@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loadstone.judge.finding import Finding, Verdict, verdict
+from loadstone.judge.finding import Finding, NotLooked, Verdict, verdict
+from loadstone.judge.settings import DEFAULTS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
@@ -17,10 +18,11 @@ from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.percentile import Bound
 
 VariantKey = tuple[tuple[str, Scalar], ...]
-# `better` and `worse` are claims; `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
+# `better` and `worse` are claims, as are `same` (no difference that matters) and `slight` (they differ, by less than
+# what matters); `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
 # `refused`: a side is invalid; `unranked`: a side's figure is a bound or beyond every number, as operations failed or
 # never ended; `told`: the figure describes a trial, and neither way is better.
-Claim = Literal["better", "worse", "none", "impossible", "refused", "unranked", "told"]
+Claim = Literal["better", "worse", "same", "slight", "none", "impossible", "refused", "unranked", "told"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Cell:
     # What is known of the repeats' figures together, and how many of them are that; an estimate without an interval.
     bound: Bound | None = None
     bounded: int = 0
+    # The step in which the figures were read, as a share of them.
+    resolution: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,12 @@ class Comparison:
     # Cliff's delta, from -1 to 1: how often a contender's repeat lies above a baseline's, less the reverse.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
-    # Of an `unranked` one, why it is.
+    # Why nothing is claimed, or what would decide.
     why: str = ""
+    # Whether the ratio is a bound ("at least 8.6×"), as figures may be off by a known amount.
+    bound: bool = False
+    # Whether its metric is not the first one, which alone is confirmatory.
+    exploratory: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -125,6 +133,8 @@ class Judgement:
     searches: Sequence[Search] = ()
     # About the whole: unlike hosts between variants, missing points.
     findings: tuple[Finding, ...] = ()
+    # The checks that could not look, with how many trials or pairs that is so of.
+    not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
     # The answer in one sentence.
     answer: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -146,8 +156,24 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the whole: that of its worst finding."""
-        return verdict(self.all_findings)
+        """Of what is claimed: that of the comparisons, of variants that nothing is compared with, and of the whole."""
+        compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
+        others = [
+            finding
+            for key, trials in self.results.variants.items()
+            if key not in compared
+            for finding in (
+                *self.variants.get(key, ()),
+                *(each for trial in trials for each in self.trials.get(trial.trial, ())),
+            )
+        ]
+        return verdict([*self.findings, *others, *(each for every in self.comparisons for each in every.findings)])
+
+    @property
+    def trust(self) -> str:
+        """The verdict, and how many of the checks could look: `valid (11 of 16 checks could look)`."""
+        lacking, every = len({each.check for each in self.not_looked}), len(DEFAULTS)
+        return f"{self.verdict} ({every - lacking} of {every} checks could look)" if lacking else str(self.verdict)
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""

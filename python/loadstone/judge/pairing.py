@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.findings import BETWEEN, PAIR
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
@@ -24,6 +24,7 @@ class Match:
     contender: VariantKey
     pair: Pair
     findings: tuple[Finding, ...] = ()
+    not_looked: tuple[NotLooked, ...] = ()
 
 
 def baseline(results: ResultSet, by: str) -> Scalar | None:
@@ -60,7 +61,9 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
 def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[Match]:
     """The matches with their findings; what is said of several in the same words is one finding on all their trials."""
     checks = (*PAIR, *BETWEEN) if between else PAIR
-    said = [[finding for check in checks for finding in check(match.pair, settings)] for match in found]
+    every = [[each for check in checks for each in check(match.pair, settings)] for match in found]
+    said = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
+    silent = [tuple(each for each in each_pair if isinstance(each, NotLooked)) for each_pair in every]
     trials: dict[tuple[str, Severity, str], dict[str, None]] = {}
     for finding in (each for findings in said for each in findings):
         trials.setdefault((finding.check, finding.severity, finding.message), {}).update(dict.fromkeys(finding.trials))
@@ -70,8 +73,12 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
         key = (finding.check, finding.severity, finding.message)
         made.setdefault(key, replace(finding, trials=whole[key]))
     return [
-        replace(match, findings=tuple(made[each.check, each.severity, each.message] for each in findings))
-        for match, findings in zip(found, said, strict=True)
+        replace(
+            match,
+            findings=tuple(made[each.check, each.severity, each.message] for each in findings),
+            not_looked=blind,
+        )
+        for match, findings, blind in zip(found, said, silent, strict=True)
     ]
 
 

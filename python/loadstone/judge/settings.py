@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean
-from loadstone.results.result_set import AT_LEAST, Question, ResultSet
+from loadstone.results.result_set import AT_LEAST, MATTERS, Question, ResultSet
 
 # By check and threshold. Shares are numbers from 0 to 1; what each means stands in docs/checks/<check>.md.
 DEFAULTS: dict[str, dict[str, float]] = {
@@ -37,7 +37,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "carried-over": {"share": 0.1},
     "clock": {},
     "page-cache": {"share": 0.1, "claimed_share": 0.5},
-    "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05},
+    "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05, "dip": 0.5},
     "noisy": {},
     "too-few-samples": {"beyond": 10},
     "errors": {"share": 0.001},
@@ -46,7 +46,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "load-differs": {},
     "guarantees-differ": {},
     "interference": {"share": 0.05},
-    "unverified": {"not_yet": 0.01},
+    "unverified": {"not_yet": 0.01, "coverage": 0.9},
     "lost-segment": {},
     "server-died": {},
     "retried": {},
@@ -70,6 +70,8 @@ class Settings:
     until: float | None = None
     # The figures that the question names; empty: nobody knows.
     metrics: tuple[str, ...] = ()
+    # The least difference between two figures that anybody cares about, as a share.
+    matters: float = MATTERS
 
     def threshold(self, check: str, name: str) -> float:
         """One of the thresholds."""
@@ -90,6 +92,7 @@ class Settings:
             question.at_most,
             question.until,
             question.metrics,
+            question.matters,
         )
 
 

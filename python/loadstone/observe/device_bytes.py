@@ -13,8 +13,8 @@ SECTOR_BYTES = 512
 # Times in /proc/diskstats are ms in 32 bits and begin anew after 50 busy days; sectors are 64 bits on what we measure.
 WRAP_MS = 1 << 32
 
-# read B, written B, discarded B, busy ms.
-Disk = tuple[int, int, int, int]
+# read B, written B, discarded B, busy ms, reads.
+Disk = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def snapshot(device: Device | None, proc: Path = PROC) -> DeviceBytes | None:
     found = disks(proc)
     if any(part not in found for part in device.parts):
         return None
-    read, written, discarded, _ = (sum(column) for column in zip(*(found[part] for part in device.parts), strict=True))
+    read, written, discarded, *_ = (sum(column) for column in zip(*(found[part] for part in device.parts), strict=True))
     return DeviceBytes(read, written, discarded)
 
 
@@ -52,11 +52,12 @@ def disks(proc: Path = PROC) -> dict[str, Disk]:
         words = line.split()
         if len(words) < 14:
             continue
-        read, written, busy = whole(words[5]), whole(words[9]), whole(words[12])
+        reads, read, written, busy = (whole(words[at]) for at in (3, 5, 9, 12))
         # Kernels before 4.18 do not know discards.
         discarded = whole(words[16]) if len(words) > 16 else 0
-        if read is not None and written is not None and busy is not None and discarded is not None:
-            found[words[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy)
+        if None not in (counts := (reads, read, written, busy, discarded)):
+            reads, read, written, busy, discarded = (count or 0 for count in counts)
+            found[words[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy, reads)
     return found
 
 

@@ -14,6 +14,7 @@ from loadstone.statistics.estimate import Estimate
 # Rows that a table shows at most; a report is to be read.
 ROWS_MAX = 60
 NAME_MAX = 90
+EXPLORATORY = "; exploratory, as the first metric alone was to be decided by"
 
 
 def tables(view: View) -> list[Table]:
@@ -96,15 +97,21 @@ def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
 def against(comparison: Comparison) -> Iterator[Entry]:
     """The ratio to the baseline with its claim, and p."""
     ratio = comparison.ratio
-    number, between = wording.ratio(ratio), "" if ratio.low is None else wording.interval(ratio, "×")
+    number, between = wording.change(ratio, bound=comparison.bound), wording.change_interval(ratio, f" {wording.DASH} ")
     match comparison.claim:
         case "better" | "worse":
-            yield Entry(f"{number} {comparison.claim}", between, tone=comparison.claim)
+            comma = "," if number.endswith("lower") else ""
+            yield Entry(f"{number}{comma} {comparison.claim}", between, tone=comparison.claim)
         case "none":
-            yield Entry("~", f"{number}, no evidence of a difference", tone="muted")
+            why = f"; {comparison.why}" if comparison.why else ""
+            yield Entry("~", f"{wording.ratio(ratio)}, no evidence of a difference{why}", tone="muted")
+        case "same":
+            yield Entry("=", f"{wording.ratio(ratio)}, no difference that matters", tone="muted")
+        case "slight":
+            yield Entry("≈", f"{wording.ratio(ratio)}, differs by less than matters", tone="muted")
         case "impossible":
             least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
-            yield Entry(number, f"n={least}: no claim possible", tone="muted")
+            yield Entry(number, comparison.why or f"n={least}: no claim possible", tone="muted")
         case "told":
             yield Entry(number, between, tone="muted")
         case "refused":
@@ -161,7 +168,8 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
         if comparison is not None and comparison.test:
             yield f"Test: {comparison.test}"
             if comparison.p_adjusted is not None:
-                yield "p after Holm's correction for all comparisons of this report"
+                every = "all comparisons of this report" if comparison.exploratory else "the comparisons of this table"
+                yield f"p after Holm's correction for {every}{EXPLORATORY if comparison.exploratory else ''}"
 
 
 def made(estimate: Estimate) -> str:

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Verdict
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import Markup, joined, tag
 from loadstone.report.reproduce import Recipe
-from loadstone.report.sections import MEANING, Section, answer, gist
+from loadstone.report.sections import Section, answer, gist, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -54,7 +54,7 @@ def header(view: View) -> Markup:
                 "p",
                 badge(view.verdict),
                 " ",
-                MEANING[view.verdict] if results.trials else "nothing was measured",
+                meaning(view),
                 class_="stand",
             ),
             class_=f"verdict {view.verdict}",

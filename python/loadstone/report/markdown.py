@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from loadstone.format import units
 from loadstone.judge.judgement import Judgement
 from loadstone.report.charts.figure import Figure
-from loadstone.report.sections import MEANING, Section, answer, gist, sections
+from loadstone.report.sections import Section, answer, gist, meaning, sections
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -28,8 +28,11 @@ def text(judgement: Judgement) -> str:
 def document(view: View, found: Sequence[Section]) -> str:
     """The text of some sections."""
     parts = [f"# {plain(view.results.question.text or view.results.name or 'Results')}"]
-    meaning = MEANING[view.verdict] if view.results.trials else "nothing was measured"
-    parts += [f"**{plain(answer(view))}**", f"Verdict: **{view.verdict}** ({meaning})", ", ".join(gist(view))]
+    parts += [
+        f"**{plain(answer(view))}**",
+        f"Verdict: **{view.verdict}** ({meaning(view)})",
+        ", ".join(gist(view)),
+    ]
     for section in found:
         if section.name not in LEFT_OUT:
             parts += [f"## {section.title}", *blocks(section)]

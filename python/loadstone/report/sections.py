@@ -13,7 +13,7 @@ from loadstone.report.charts.figure import Figure
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings, warnings
+from loadstone.report.warnings import Warnings, not_looked, warnings
 from loadstone.search.sentence import asked
 
 
@@ -143,6 +143,7 @@ def devices(view: View) -> Section:
 def warned(view: View) -> Section:
     """What is to be known before anyone believes a figure."""
     left_out = tuple(f"While reading: {warning}." for warning in view.results.warnings)
+    left_out += tuple(f"Could not look: {line}." for line in not_looked(view.judgement))
     found = tuple(warnings(view))
     if not found:
         left_out = ("No check has anything to say.", *left_out) if view.results.trials else left_out
@@ -199,6 +200,14 @@ def discovered(view: View) -> str:
     """How many checks found something, by how bad it is."""
     counts = Counter(each.label for each in warnings(view))
     return ", ".join(f"{number} {label}" for label, number in counts.items()) or "nothing found by any check"
+
+
+def meaning(view: View) -> str:
+    """What the verdict means, and how many checks could look."""
+    if not view.results.trials:
+        return "nothing was measured"
+    _, _, looked = view.judgement.trust.partition(" (")
+    return "; ".join(part for part in (MEANING[view.verdict], looked.removesuffix(")")) if part)
 
 
 MEANING = {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from loadstone.judge.compare import concerns
-from loadstone.judge.finding import Finding, Verdict, verdict
+from loadstone.judge.finding import Finding, Verdict
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -34,7 +34,7 @@ class View:
     @cached_property
     def verdict(self) -> Verdict:
         """Of the whole."""
-        return verdict(self.findings)
+        return self.judgement.verdict
 
     @cached_property
     def variants(self) -> dict[VariantKey, list[TrialResult]]:

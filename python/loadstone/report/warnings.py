@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judgement import Judgement
 from loadstone.report.view import View
 
 # Messages of a check that are printed; there may be one for each trial.
@@ -65,3 +67,11 @@ def gathered(check: str, severity: Severity, findings: list[Finding]) -> Warning
 def named(message: str, trial: str) -> str:
     """A message on one trial, which it may name already."""
     return message if trial in message else f"{trial}: {message}"
+
+
+def not_looked(judgement: Judgement) -> list[str]:
+    """The checks that could not look, each with the reasons: `clock (the clock was not compared with another)`."""
+    reasons: dict[str, dict[str, None]] = {}
+    for each in judgement.not_looked:
+        reasons.setdefault(each.reason, {})[each.check] = None
+    return [f"{units.listed([*checks], len(checks))} ({reason})" for reason, checks in reasons.items()]

@@ -19,6 +19,8 @@ DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
 # The dimension that is compared where the question does not say: the first of these that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
+# The least difference that a comparison claims, as a share, unless the question says otherwise.
+MATTERS = 0.01
 
 
 def no_series(_: str) -> Series | None:
@@ -50,6 +52,8 @@ class Question:
     find: Mapping[str, Scalar | None] | None = None
     # Promises that the compared values differ in on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
+    # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
+    matters: float = MATTERS
 
     @classmethod
     def from_json(cls, document: Any) -> Question:
@@ -67,6 +71,7 @@ class Question:
             "at_least": whole,
             "at_most": lambda value: optional(whole, value),
             "until": lambda value: optional(number, value),
+            "matters": number,
             "claims": lambda value: optional(text, value),
             "verify": bool,
             "checks": lambda value: mapping(value, lambda each: mapping(each, number)),

@@ -54,6 +54,10 @@ VALUE = fields(
             "every number, as its rank falls on failed operations; `value` is then the slowest of the others and ranks "
             "nothing. Absent: the figure is exact.",
         },
+        "resolution": {
+            "type": "number",
+            "description": "The step in which the figure was read, in its unit: the last digit that a tool prints.",
+        },
     },
 )
 NOTE = fields("The engine's own word.", {name: {"type": "string"} for name in ("name", "message", "hint")})
@@ -72,6 +76,7 @@ QUESTION = fields(
         "at_least": {"type": "integer"},
         "at_most": {"type": ["integer", "null"]},
         "until": {"type": ["number", "null"], "description": "Width of the interval asked for, as a share."},
+        "matters": {"type": "number", "description": "The least difference that matters, as a share."},
         "claims": {"type": ["string", "null"]},
         "verify": {"type": "boolean"},
         "checks": {"type": "object", "description": "Thresholds that differ from the defaults, by check."},

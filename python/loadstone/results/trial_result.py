@@ -147,7 +147,10 @@ class TrialResult:
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
         """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
         values = [
-            figure(each["metric"], each["value"], each["unit"], each["n"], each.get("bound")) for each in line["values"]
+            figure(
+                each["metric"], each["value"], each["unit"], each["n"], each.get("bound"), each.get("resolution", 0.0)
+            )
+            for each in line["values"]
         ]
         return cls(
             trial=text(line["trial"]),
@@ -168,13 +171,14 @@ class TrialResult:
         )
 
 
-def figure(metric: Any, value: Any, unit: Any, n: Any, bound: Any = None) -> Value:
+def figure(metric: Any, value: Any, unit: Any, n: Any, bound: Any = None, resolution: Any = 0.0) -> Value:
     """A figure of a file. Raises TypeError or OverflowError when it is none."""
     # In one: there are a million of them in a large experiment.
     kinds = (type(metric), type(unit), type(n)) == (str, str, int) and type(value) in (int, float)
-    if not kinds or not math.isfinite(value) or not (bound is None or bound in BOUNDS):
+    read = type(resolution) in (int, float) and 0 <= resolution < math.inf
+    if not kinds or not read or not math.isfinite(value) or not (bound is None or bound in BOUNDS):
         raise TypeError(f"{metric!r:.40} is not a figure")
-    return Value(metric, value, unit, n, bound)
+    return Value(metric, value, unit, n, bound, resolution)
 
 
 def text(value: Any) -> str:

@@ -49,11 +49,17 @@ class Value:
     n: int
     # Where the figure is not simply itself: `at_least` it, or `failed`, and then `value` ranks nothing.
     bound: Bound | None = None
+    # The step in which it was read: the width of its histogram's bucket, or the last digit that a tool prints.
+    resolution: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The figure as in values.jsonl."""
-        made = {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
-        return made if self.bound is None else {**made, "bound": self.bound}
+        made: dict[str, Any] = {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
+        if self.bound is not None:
+            made["bound"] = self.bound
+        if self.resolution:
+            made["resolution"] = self.resolution
+        return made
 
 
 def statistic(metric: str) -> str:

@@ -175,3 +175,21 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         worst = max(worst, min(p * (len(tested) - rank), 1.0))
         adjusted[place] = worst
     return adjusted
+
+
+def least_p(m: int, n: int) -> float:
+    """The least p that a rank test of `m` against `n` repeats can have, whatever the repeats are."""
+    return rank_sum_p(0, m, n)
+
+
+def repeats_for(ratio: Estimate, matters: float) -> int | None:
+    """How many repeats would decide, were the ratio and its spread what they seem; None without an interval.
+
+    So many that the interval leaves 1 out, where the ratio is further from 1 than `matters`; else so many that it lies
+    within `matters`. An interval narrows with the root of the number of repeats.
+    """
+    if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):
+        return None
+    half, seen, margin = math.log(ratio.high / ratio.low) / 2, abs(math.log(ratio.value)), math.log1p(matters)
+    room = seen if seen > margin else margin - seen
+    return math.ceil(ratio.n * (half / room) ** 2) if room > 0 else None

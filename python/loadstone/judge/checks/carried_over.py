@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "carried-over"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """How far into the window the last operation of the warm-up lasted."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
+    if count is None:
+        yield NotLooked(NAME, "operations of the warm-up that ended in the window were not counted")
     if not count or not longest or not window or longest <= settings.threshold(NAME, "share") * window:
         return
     backlog = trial.loop == "open"
@@ -25,5 +27,5 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         f"{units.duration(longest)} of its {units.duration(window)}",
         f"use a longer warm-up{' or a lower rate' if backlog else ''}, or look at what the system did then",
         (trial.trial,),
-        latencies=True,
+        about="latencies",
     )

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.figures import share
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "client-limited"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Operations that were more than 1 ms late for want of a client."""
     late = share(trial, "late.client")
+    if late is None and trial.loop == "open":
+        yield NotLooked(NAME, "operations that waited for a client were not counted", ours=True)
     if late is not None and late > settings.threshold(NAME, "late"):
         yield Finding(
             NAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -12,9 +12,12 @@ NAME = "clock"
 HINT = "look for a suspended or migrated machine, and at the kernel's log on its clock source; then measure again"
 
 
-def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, _: Settings) -> Iterator[Finding | NotLooked]:
     """Jumps against the kernel's clock."""
-    if jumps := trial.value("clock.jumps"):
+    jumps = trial.value("clock.jumps")
+    if jumps is None:
+        yield NotLooked(NAME, "the clock that measured was not compared with another")
+    if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
         message = f"the clock that measured jumped {times} against the kernel's"
         yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,))

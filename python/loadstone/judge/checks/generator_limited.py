@@ -2,51 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
 from loadstone.format import units
-from loadstone.judge.figures import clients, operations, share
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.figures import LOWER, clients, operations, share
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "generator-limited"
+BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
+# Beyond this share of late operations their bursts are a load of their own.
+FAR = 0.1
+# Beyond this share of our own time nobody knows it well enough.
+HALF = 0.5
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """Late with a client free, or short of processors; any of a debug build."""
-    for message, hint in reasons(trial, settings):
-        yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
-
-
-def reasons(trial: TrialResult, settings: Settings) -> Iterator[tuple[str, str]]:
-    """What speaks against the engine, with what to do."""
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+    """Late with a client idle, or short of processors; any of a debug build."""
     if trial.facts.get("profile") == "debug":
-        yield "this engine is a debug build: its figures are invalid", "run make"
+        message = "this engine is a debug build: its figures are invalid"
+        yield Finding(NAME, Severity.INVALID, message, "run make", (trial.trial,))
+    yield from lateness(trial, settings)
+    if networked(trial):
+        yield from processors(trial, settings)
+
+
+def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+    """Operations at a rate that were sent late although a client was idle.
+
+    Where it is known how late each was, the latencies lie between two figures, and a comparison goes by both.
+    """
     late = share(trial, "late.generator")
+    if late is None and trial.loop == "open":
+        yield NotLooked(NAME, "nobody counted the operations that were sent late", ours=True)
     if late is not None and late > settings.threshold(NAME, "late"):
-        yield (
+        bounded = any(f".{LOWER}." in metric for metric in trial.values)
+        severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
+        yield Finding(
+            NAME,
+            severity,
             f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle",
-            "run fewer clients per engine, use more engines, or set spin.sleep=true",
+            BOUNDS_HINT,
+            (trial.trial,),
+            about="latencies",
         )
-    if not networked(trial):
-        return
-    busy, cpu = trial.value("executor.busy_max"), trial.value("cpu.engine_share")
-    if busy is not None:
-        # One thread at its limit delays its clients, however idle the other processors are.
-        if busy > settings.threshold(NAME, "cpu"):
-            hint = "use more executors (executors=N), more engines, or a host with more processors"
-            yield f"an executor was busy for {units.percent(busy)} of the time", hint
-    elif cpu is not None and cpu > settings.threshold(NAME, "cpu"):
-        yield (
-            f"the engine used {units.percent(cpu)} of the processors",
-            "use more engines, or a host with more processors",
-        )
+
+
+def processors(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+    """Threads that drive clients of a networked store, and were at their limit. The system may be any faster."""
+    busy, cpu, limit = (
+        trial.value("executor.busy_max"),
+        trial.value("cpu.engine_share"),
+        settings.threshold(NAME, "cpu"),
+    )
+    message, hint = "", ""
+    # One thread at its limit delays its clients, however idle the other processors are.
+    if busy is not None and busy > limit:
+        message = f"an executor was busy for {units.percent(busy)} of the time"
+        hint = "use more executors (executors=N), more engines, or a host with more processors"
+    elif busy is None and cpu is not None and cpu > limit:
+        message = f"the engine used {units.percent(cpu)} of the processors"
+        hint = "use more engines, or a host with more processors"
+    elif busy is None and cpu is None:
+        yield NotLooked(NAME, "nobody measured how busy the threads of the load generator were", ours=True)
+    if message:
+        yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,), understates=math.inf)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """A large part of a variant's operations being the driver's own, with an embedded store in a closed loop.
+    """A large part of a variant's operations being our own time, with an embedded store in a closed loop.
+
+    The throughput is then too low by a known share: a bound that a comparison goes by. Latencies are without it.
+    """
+    found = overhead(trials)
+    if found is None or found[0] / found[1] <= settings.threshold(NAME, "driver"):
+        return
+    cost, each = found
+    message = f"{units.percent(cost / each)} of an operation's time is ours ({cost:.0f} ns of {each:.0f} ns)"
+    hint = "compare service times, not throughput, or use larger values"
+    severity = Severity.NOTE if cost / each <= HALF else Severity.INVALID
+    ids = tuple(trial.trial for trial in trials)
+    yield Finding(NAME, severity, message, hint, ids, about="throughput", understates=understated(trials))
+
+
+def overhead(trials: Sequence[TrialResult]) -> tuple[float, float] | None:
+    """Our own time for an operation of an embedded store in a closed loop, and the whole, ns; None where not known.
 
     The driver is probed on the null store before each trial, and whatever disturbs a probe makes it longer: so the
     least of the variant's probes is compared with the median of its times per operation.
@@ -54,12 +97,17 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
     known = [(trial, cost, each) for trial in trials for cost, each in [(trial.value("driver"), each_ns(trial))]]
     costs = [(cost, each) for trial, cost, each in known if cost and each and trial.loop == "closed"]
     if not costs or any(networked(trial) for trial in trials):
-        return
-    cost, each = min(cost for cost, _ in costs), median(each for _, each in costs)
-    if cost / each > settings.threshold(NAME, "driver"):
-        message = f"{units.percent(cost / each)} of an operation's time is ours ({cost:.0f} ns of {each:.0f} ns)"
-        hint = "compare service times, not throughput, or use larger values"
-        yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
+        return None
+    return min(cost for cost, _ in costs), median(each for _, each in costs)
+
+
+def understated(trials: Sequence[TrialResult]) -> float:
+    """How many times faster than measured a system may be, were our own time for each operation none."""
+    found = overhead(trials)
+    if found is None:
+        return 1.0
+    cost, each = found
+    return each / (each - cost) if cost < each else math.inf
 
 
 def each_ns(trial: TrialResult) -> float | None:

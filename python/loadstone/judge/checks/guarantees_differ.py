@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar
 
 NAME = "guarantees-differ"
+DURABILITY = "durability"
 FACTS = {
-    "durability": "durability",
+    DURABILITY: "durability",
     "replication": "replication",
     "replication_acknowledged": "replicas acknowledged",
     "consistency": "consistency",
@@ -19,17 +20,20 @@ FACTS = {
 FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 
 
-def check(pair: Pair, _: Settings) -> Iterator[Finding]:
+def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
     """Each guarantee that differs, as kept; a note where that is what is compared, or where one side says nothing."""
     for fact, name in FACTS.items():
         theirs, ours = pair.facts(fact)
+        if not theirs and not ours and fact == DURABILITY:
+            yield from silent_on_both(pair)
         if set(map(str, theirs)) == set(map(str, ours)):
             continue
         if not theirs or not ours:
             silent = pair.contender if theirs else pair.baseline
             message = f"{silent} does not say what {name} it keeps, {said(theirs or ours)} on the other side"
             hint = f"state it: --fact {fact}=…"
-            yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
+            severity = Severity.SUSPECT if fact == DURABILITY else Severity.NOTE
+            yield Finding(NAME, severity, message, hint, pair.trials)
             continue
         message = f"{pair.baseline} keeps {name} {said(theirs)}, {pair.contender} {said(ours)}"
         if pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
@@ -38,6 +42,15 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding]:
         else:
             hint = f"give both the same {name}, or compare by it"
             yield Finding(NAME, Severity.INVALID, message, hint, pair.trials)
+
+
+def silent_on_both(pair: Pair) -> Iterator[Finding | NotLooked]:
+    """Neither side says what survives; every store of Loadstone does."""
+    if any("engine" in trial.facts for trial in (*pair.baselines, *pair.contenders)):
+        message = f"neither {pair.baseline} nor {pair.contender} says what durability it keeps"
+        yield Finding(NAME, Severity.SUSPECT, message, f"state it: --fact {DURABILITY}=…", pair.trials)
+    else:
+        yield NotLooked(NAME, "neither side says what durability it keeps")
 
 
 def asked_and_differs(pair: Pair, fact: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar
 
@@ -20,8 +20,10 @@ FACTS = {
 }
 
 
-def check(pair: Pair, settings: Settings) -> Iterator[Finding]:
+def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     """One finding for everything that is unlike; what only one side tells is not."""
+    if not any(pair.facts(fact)[0] and pair.facts(fact)[1] for fact in FACTS):
+        yield NotLooked(NAME, "a side does not say on which hosts it ran")
     unlike = [
         f"{name} {said(fact, theirs)} against {said(fact, ours)}"
         for fact, name in FACTS.items()

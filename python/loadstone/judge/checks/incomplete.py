@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from loadstone.format import units
 from loadstone.judge.figures import note_text
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -26,12 +26,13 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
     yield Finding(NAME, Severity.INVALID, message, hint or RESUME, (trial.trial,))
 
 
-def course(trial: TrialResult) -> Iterator[Finding]:
-    """A trial of ours without its course over time: the checks that look at it cannot have passed."""
-    if "engine" in trial.facts and trial.values:
-        message = (
-            "series.json is missing or damaged: rate-not-held, not-steady and stalled could not look at the window"
-        )
+def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
+    """A trial of ours that lacks what all of them have: what could not look at it has not passed."""
+    reasons: dict[str, dict[str, None]] = {}
+    for each in missing:
+        reasons.setdefault(each.reason, {})[each.check] = None
+    for reason, names in reasons.items():
+        message = f"{reason}: {units.listed([*names], len(names))} could not look"
         yield Finding(NAME, Severity.SUSPECT, message, "restore the file, or measure again", (trial.trial,))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -17,8 +17,10 @@ SHARES = {
 }
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Each share of the host that went elsewhere."""
+    if not any(metric in trial.values for metric in SHARES):
+        yield NotLooked(NAME, "nobody observed the host")
     limit = settings.threshold(NAME, "share")
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.figures import ALL, BESIDE, COMPOSED, clients, failed, family, operations, seconds
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
@@ -16,10 +16,14 @@ NAME = "littles-law"
 COVERED = 0.99
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Throughput × mean latency ÷ clients, if all three are known."""
     users, rate, means = clients(trial), attempted(trial), mean_ns(trial)
-    if trial.loop == "open" or users is None or rate is None or means is None:
+    if trial.loop == "open":
+        return
+    if users is None or rate is None or means is None:
+        lacks = "number of clients" if users is None else "throughput" if rate is None else "mean latency"
+        yield NotLooked(NAME, f"the {lacks} is not known")
         return
     low, high = settings.threshold(NAME, "low"), settings.threshold(NAME, "high")
     least, most = (rate * mean / 1e9 / users for mean in means)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
 from loadstone.judge.figures import clients
-from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -17,8 +17,10 @@ FACTS = {"records": "records", "mix": "operations"}
 MANY = 10**10
 
 
-def check(pair: Pair, _: Settings) -> Iterator[Finding]:
+def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
     """Clients and loop, and figures of one name that are of different kinds."""
+    if any(told(side, "clients") == told(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
+        yield NotLooked(NAME, "a side does not say how many clients it had")
     unlike = [
         f"{name} {said(theirs)} against {said(ours)}"
         for name, theirs, ours in (

@@ -2,33 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
+from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
+# So many drops are a period of the system.
+DIPS_MIN = 3
 
 
-def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
-    """A trend or a change of level in throughput."""
+def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
+    """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
     rates = series.whole_rates
-    found = steadiness(rates, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
-    if found.steady:
-        return
+    parts = moving(rates, series, units.plain, units.rate, settings)
+    if drops := dips(rates, settings.threshold(NAME, "dip")):
+        share = settings.threshold(NAME, "dip")
+        parts.append(f"is below {units.percent(share)} of its median {drops} times")
+    if parts:
+        hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
+        yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
+    for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
+        known = [each for each in column[: len(rates)] if each is not None]
+        if len(known) < len(rates) or not name_compared(name, settings):
+            continue
+        if parts := moving(known, series, units.duration, units.duration, settings):
+            hint = "warm up longer, measure longer, or let the store settle before"
+            message = f"the {name} {' and '.join(parts)}"
+            yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), about="latencies")
+
+
+def name_compared(name: str, settings: Settings) -> bool:
+    """Whether a percentile is one of those that are compared; that of the usual ones where the question names none."""
+    return any(metric.endswith(f".{name}") for metric in settings.metrics or DEFAULT_METRICS)
+
+
+def moving(
+    points: Sequence[float],
+    series: Series,
+    plain: Callable[[float], str],
+    written: Callable[[float], str],
+    settings: Settings,
+) -> list[str]:
+    """How a series moves over the window; empty where it is steady."""
+    found = steadiness(points, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
     parts = []
     if "trend" in found.reasons:
-        # The ends of the fitted line; throughput does not go below 0.
-        ends = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
-        parts.append(f"{moves(*ends)} over the window")
+        # The ends of the fitted line; no figure goes below 0.
+        first, last = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
+        parts.append(f"{moves(first, last, plain, written)} over the window")
     if "change" in found.reasons and (at := found.change_at) is not None:
-        parts.append(f"{moves(median(rates[:at]), median(rates[at:]))} at {series.start_seconds[at]:.3g} s")
-    hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
-    yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
+        first, last = median(points[:at]), median(points[at:])
+        parts.append(f"{moves(first, last, plain, written)} at {series.start_seconds[at]:.3g} s")
+    return parts
+
+
+def dips(rates: Sequence[float], share: float) -> int:
+    """How often throughput falls below a share of its median, where it does so again and again; else 0.
+
+    One drop is an outlier or the end of a window. From three on they are a period of the system: a flush, a checkpoint.
+    """
+    if len(rates) < DIPS_MIN:
+        return 0
+    level = share * median(rates)
+    low = [rate < level for rate in rates]
+    count = sum(here and not before for before, here in pairwise([False, *low]))
+    return count if count >= DIPS_MIN else 0
 
 
 def warm_up_hint(series: Series) -> str:
@@ -40,11 +85,11 @@ def warm_up_hint(series: Series) -> str:
     return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
 
 
-def moves(first: float, last: float) -> str:
+def moves(first: float, last: float, plain: Callable[[float], str], written: Callable[[float], str]) -> str:
     """From which level to which: `falls from 12,000 to 9,000 op/s`."""
     # A level is no better known than to three digits.
     shown = [float(f"{level:.3g}") for level in (first, last)]
-    return f"{'rises' if last > first else 'falls'} from {units.plain(shown[0])} to {units.rate(shown[1])}"
+    return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {written(shown[1])}"
 
 
 def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:

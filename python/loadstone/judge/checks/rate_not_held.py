@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from loadstone.engine.events import CENSORED
 from loadstone.format import units
 from loadstone.judge.figures import censored, due
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.rising import rise
@@ -15,20 +16,26 @@ NAME = "rate-not-held"
 HINT = "lower the rate, or search for the highest one that is held: `find: {over: rate}`; throughput stands"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Operations that were due and never ended."""
+    if trial.loop is None:
+        yield NotLooked(NAME, "nobody knows whether a rate was set")
     if trial.loop != "open":
         return
+    if trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values()):
+        yield NotLooked(NAME, "what was due and never ended was not counted", ours=True)
     count, every = censored(trial), due(trial)
     share = count / every if every else 0.0
     if share > settings.threshold(NAME, "censored"):
         yield found(trial, f"{units.percent(share)} of the {every:,.0f} operations that were due never ended")
 
 
-def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
+def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Response times that rise over the window: the queue grows by what is not done."""
     if trial.loop != "open" or not series.length_seconds:
         return
+    if not series.p50_ns and not series.p99_ns:
+        yield NotLooked(NAME, "there are no latencies over time", ours=True)
     whole = len(series.whole_rates)
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
@@ -51,4 +58,4 @@ def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str
 
 def found(trial: TrialResult, message: str) -> Finding:
     """About latencies alone: how much was done in the window is as true as ever."""
-    return Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), latencies=True)
+    return Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), about="latencies")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from loadstone.format import units
 from loadstone.judge.checks import too_few_samples
 from loadstone.judge.figures import ALL
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
 
@@ -15,7 +15,7 @@ NAME = "stalled"
 P999 = ".p99.9"
 
 
-def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
     """The longest run of intervals in which no operation ended, well or badly."""
     start, length = longest_silence(series)
     tail = p999_ns(trial, settings)

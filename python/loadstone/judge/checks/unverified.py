@@ -6,29 +6,41 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.figures import SUCCESSES, share
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "unverified"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Wrong values always; that none was looked at, if the file asks to verify; many reads that nobody can judge."""
     checked, wrong = counts(trial)
     if wrong:
         message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
         hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
-    elif settings.verify and not checked:
+    elif settings.verify and not covered(trial, checked, settings):
         message = "values were to be verified, and none was"
+        if checked:
+            message = (
+                f"values were to be verified, and only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
+            )
         hint = "read with dataintegrity=true, or leave `verify` out"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
+    elif not checked:
+        yield NotLooked(NAME, "no value was compared with what was written: ask with `measure: {verify: true}`")
     early = share(trial, "not_yet")
     if early is not None and early > settings.threshold(NAME, "not_yet"):
         message = f"{units.percent(early)} of the operations read records whose insert or delete was still under way"
         hint = "nobody can say whether those reads are right: raise insertlag, or use fewer clients"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
+
+
+def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:
+    """Whether enough of the reads were verified to speak for all of them."""
+    reads = trial.value("read.count")
+    return checked > 0 and (reads is None or checked >= settings.threshold(NAME, "coverage") * reads)
 
 
 def counts(trial: TrialResult) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.report.terminal.probes import searched
 from loadstone.report.terminal.servers import servers
+from loadstone.report.warnings import not_looked
 from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
@@ -215,7 +216,10 @@ def change(comparison: Comparison) -> Text:
             return Text(f"not ranked: {comparison.why}", style="yellow")
         case "none":
             return Text(f"~ {p} {n}", style="dim")
-    ends = wording.ratio_interval(comparison.ratio, ", ")
+        case "same" | "slight":
+            return Text(f"{'=' if comparison.claim == 'same' else '≈'} {ratio} {n}", style="dim")
+    ends = wording.change_interval(comparison.ratio, ", ")
+    ratio = wording.change(comparison.ratio, bound=comparison.bound)
     interval = f" [{ends}]" if ends else ""
     if comparison.claim == "told":
         return Text(f"{ratio}{interval} {n}", style="dim")
@@ -239,6 +243,8 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
         if len(messages) > MESSAGES_MAX and not whole:
             lines.append(Text(f"  … and {len(messages) - MESSAGES_MAX} more like it", style="dim"))
         lines.append(Text(f"  hint: {same[0].hint}", style="dim"))
+    if whole or not lines:
+        lines += [Text(f"could not look: {each}", style="dim") for each in not_looked(judgement)]
     return lines
 
 

@@ -1,0 +1,137 @@
+"""Bounds: how far a side's figures may be from the truth, and what still holds wherever the truth is.
+
+Each doubt about the figures is a scenario: other samples that the two sides may have had. A claim must hold in all of
+them, so p is the largest, and the interval covers those of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loadstone.judge.judgement import Cell
+from loadstone.results.value import Direction
+from loadstone.statistics.centre import LEVEL
+from loadstone.statistics.comparison import Evidence, between, blocked
+from loadstone.statistics.estimate import Estimate
+
+Samples = Mapping[int, float]
+Sides = tuple[Samples, Samples]
+# Ratios nearer than that are one: histograms have three significant digits.
+RESOLUTION = 0.001
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """What may be wrong with the figures of a baseline and of a contender."""
+
+    # How many times faster than measured either may be; infinite where nobody knows.
+    factors: tuple[float, float] = (1.0, 1.0)
+    # Each side's lower bounds of a latency, where it has them.
+    lower: tuple[Cell | None, Cell | None] = (None, None)
+    # Repeats of either side whose trials are invalid, each for a reason of its own.
+    tainted: tuple[Collection[int], Collection[int]] = ((), ())
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The evidence of a comparison, as measured and whatever the doubts come to."""
+
+    measured: Evidence
+    robust: Evidence
+    # The same at the level of 90 %, by which two sides are found to be alike (Schuirmann 1987).
+    alike: Estimate
+    # Whether the robust ratio is a bound: that which is nearest to 1 of all that are possible.
+    bound: bool
+
+
+def weigh(
+    baseline: Cell, contender: Cell, way: Direction | None, doubts: Doubts, *, interleaved: bool, equal_level: float
+) -> Weighed:
+    """What is known of contender ÷ baseline; `equal_level` is that of the interval by which sides are alike."""
+    sides = (dict(baseline.samples), dict(contender.samples))
+    off = list(biased(sides, way, doubts))
+    every = [sides, *without(sides, doubts.tainted), *off]
+    found = [evidence_of(each, interleaved) for each in every]
+    equal = envelope([evidence_of(each, interleaved, equal_level) for each in every])
+    robust = envelope(found)
+    least = nearest(found) if off else robust.ratio.value
+    ratio = replace(opened(robust.ratio, way, doubts.factors), value=least)
+    bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
+    robust = replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value))
+    return Weighed(found[0], robust, opened(equal.ratio, way, doubts.factors), bound)
+
+
+def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
+    """Within blocks where variants took turns, else between runs."""
+    if interleaved:
+        return blocked(*sides, level)
+    return between(list(sides[0].values()), list(sides[1].values()), level)
+
+
+def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> Iterator[Sides]:
+    """The sides without the repeats whose trials are invalid."""
+    if any(tainted):
+        kept = [
+            {repeat: value for repeat, value in side.items() if repeat not in bad}
+            for side, bad in zip(sides, tainted, strict=True)
+        ]
+        yield kept[0], kept[1]
+
+
+def biased(sides: Sides, way: Direction | None, doubts: Doubts) -> Iterator[Sides]:
+    """The sides with one at the best that it may have been and the other as it was measured."""
+    if way is not None:
+        for at, factor in enumerate(doubts.factors):
+            if 1 < factor < math.inf:
+                scale = factor if way == "higher" else 1 / factor
+                yield put(sides, at, {repeat: value * scale for repeat, value in sides[at].items()})
+    for at, cell in enumerate(doubts.lower):
+        if cell is not None:
+            yield put(sides, at, dict(cell.samples))
+
+
+def put(sides: Sides, at: int, samples: Samples) -> Sides:
+    """The sides with one of them replaced."""
+    return (samples, sides[1]) if at == 0 else (sides[0], samples)
+
+
+def envelope(found: Sequence[Evidence]) -> Evidence:
+    """The first of several, with the interval of all and the largest p; 1 where they point in different directions."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    ps = [1.0 if each.p is None else each.p for each in found]
+    p = None if first.p is None else max(ps) if len({above(each) for each in found}) == 1 else 1.0
+    lows, highs = ([getattr(each.ratio, end) for each in found] for end in ("low", "high"))
+    known = None not in lows and None not in highs
+    ratio = replace(first.ratio, low=min(lows) if known else None, high=max(highs) if known else None)
+    return replace(first, ratio=ratio, p=p)
+
+
+def above(evidence: Evidence) -> bool:
+    """Whether the contender's figure is the higher one."""
+    if evidence.difference is not None:
+        return evidence.difference.value > 0
+    return evidence.ratio.value > 1
+
+
+def nearest(found: Sequence[Evidence]) -> float:
+    """The ratio that is nearest to 1, which is all that can be claimed."""
+    ratios = [each.ratio.value for each in found]
+    if any(math.isnan(ratio) for ratio in ratios):
+        return found[0].ratio.value
+    if min(ratios) <= 1 <= max(ratios):
+        return found[0].ratio.value
+    return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
+
+
+def opened(ratio: Estimate, way: Direction | None, factors: tuple[float, float]) -> Estimate:
+    """A ratio whose interval is open where a side may be faster by nobody knows how much."""
+    baseline, contender = (math.isinf(factor) for factor in factors)
+    if way == "lower":
+        baseline, contender = contender, baseline
+    if way is None or ratio.low is None or ratio.high is None:
+        return ratio
+    return replace(ratio, low=0.0 if baseline else ratio.low, high=math.inf if contender else ratio.high)
