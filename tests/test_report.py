@@ -130,17 +130,27 @@ def test_every_check_is_told_once_with_its_trials_and_what_to_do() -> None:
     assert "What to do: measure longer, or warm up longer: warmup: 60 s" in text
 
 
-def test_many_messages_of_a_check_are_not_all_printed() -> None:
+def told_by_each_trial(*messages: str) -> str:
+    """The page of an experiment in which each trial has one of these messages of a check, in turn."""
     judgement = report_support.alone()
     findings = {
-        trial.trial: (Finding("stalled", Severity.SUSPECT, f"stood still at {trial.trial} s", "look", (trial.trial,)),)
-        for trial in judgement.results.trials
+        trial.trial: (Finding("stalled", Severity.SUSPECT, messages[at % len(messages)], "look", (trial.trial,)),)
+        for at, trial in enumerate(judgement.results.trials)
     }
-    text = outline(html.page(replace(judgement, trials=findings))).text
+    return outline(html.page(replace(judgement, trials=findings))).text
+
+
+def test_many_messages_of_a_check_are_not_all_printed() -> None:
+    text = told_by_each_trial(*(f"stood still as {name} ended" for name in "abcdefg"))
     assert "stalled 7 trials" in text
-    assert "stood still at 4 s" in text
-    assert "stood still at 5 s" not in text
+    assert "stood still as d ended" in text
+    assert "stood still as e ended" not in text
     assert "and 3 more messages of this check" in text
+
+
+def test_messages_that_differ_in_their_numbers_alone_are_one() -> None:
+    text = told_by_each_trial("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
+    assert "no p99 for 1.2–3 s, 40 of 900–1,000 were late (in 7 of 7 trials)" in text
 
 
 def test_promises_stand_side_by_side_and_differences_are_marked() -> None:

@@ -144,7 +144,7 @@ def warned(view: View) -> Section:
     """What is to be known before anyone believes a figure."""
     left_out = tuple(f"While reading: {warning}." for warning in view.results.warnings)
     left_out += tuple(f"Could not look: {line}." for line in not_looked(view.judgement))
-    found = tuple(warnings(view))
+    found = tuple(warnings(view.judgement))
     if not found:
         left_out = ("No check has anything to say.", *left_out) if view.results.trials else left_out
     return Section("warnings", "Warnings", left_out, warnings=found)
@@ -198,7 +198,7 @@ def gist(view: View) -> list[str]:
 
 def discovered(view: View) -> str:
     """How many checks found something, by how bad it is."""
-    counts = Counter(each.label for each in warnings(view))
+    counts = Counter(each.label for each in warnings(view.judgement))
     return ", ".join(f"{number} {label}" for label, number in counts.items()) or "nothing found by any check"
 
 

@@ -14,20 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.format import units, wording
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.report.terminal.probes import searched
 from loadstone.report.terminal.servers import servers
-from loadstone.report.warnings import not_looked
+from loadstone.report.warnings import not_looked, warnings
 from loadstone.results.projection import Projected
-from loadstone.results.result_set import natural, variant_name
+from loadstone.results.result_set import natural
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import Estimate
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
-# A check that fires on more trials than this is told once, with their number.
-MESSAGES_MAX = 3
 PIPE_WIDTH = 200
 
 
@@ -228,27 +226,14 @@ def change(comparison: Comparison) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """Findings by check, the worst first; of those that fire on many trials a few, or the `whole`."""
-    variants = judgement.variants if len(judgement.variants) > 1 else {}
-    whose = {finding: variant_name(key) for key, found in variants.items() for finding in found}
-    by_check: dict[tuple[Severity, str], list[Finding]] = {}
-    for finding in judgement.all_findings:
-        by_check.setdefault((finding.severity, finding.check), []).append(finding)
+    """Findings by check, the worst first, a few messages of each or the `whole`; the checks that could not look."""
     lines = []
-    for (severity, check), same in by_check.items():
-        messages = list(dict.fromkeys(worded(finding, whose.get(finding, "")) for finding in same))
-        for message in messages[: len(messages) if whole else MESSAGES_MAX]:
-            name = (f"{check} ", STYLES[severity])
-            lines.append(Text.assemble(name, (f"({severity.name.lower()}) ", "dim"), message))
-        if len(messages) > MESSAGES_MAX and not whole:
-            lines.append(Text(f"  … and {len(messages) - MESSAGES_MAX} more like it", style="dim"))
-        lines.append(Text(f"  hint: {same[0].hint}", style="dim"))
+    for each in warnings(judgement, whole=whole):
+        name = (f"{each.check} ", STYLES[each.severity])
+        lines += [Text.assemble(name, (f"({each.label}) ", "dim"), message) for message in each.messages]
+        if each.more:
+            lines.append(Text(f"  … and {units.many(each.more, 'more message')} of this check", style="dim"))
+        lines += [Text(f"  hint: {hint}", style="dim") for hint in each.hints]
     if whole or not lines:
         lines += [Text(f"could not look: {each}", style="dim") for each in not_looked(judgement)]
     return lines
-
-
-def worded(finding: Finding, variant: str) -> str:
-    """A finding's message, with the trial or the variant that it is about."""
-    whose = finding.trials[0] if len(finding.trials) == 1 else variant
-    return f"{whose}: {finding.message}" if whose else finding.message
