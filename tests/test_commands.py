@@ -154,3 +154,27 @@ def test_bad_usage_is_one_error_and_one_hint(
 @pytest.mark.parametrize("command", ["run", "list", "show", "compare", "check", "report", "import", "export"])
 def test_every_command_explains_itself(tmp_path: Path, command: str) -> None:
     assert loadstone(tmp_path, command, "--help").stdout.startswith(f"usage: loadstone {command}")
+
+
+def test_results_can_be_asked_something_else_afterwards(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [
+        f"{system},{repeat},throughput,{1000 + 3 * repeat + 20 * (system == 'b')},op/s"
+        for system in "ab"
+        for repeat in range(8)
+    ]
+    table.write_text("\n".join(["system,repeat,metric,value,unit", *rows]).replace(",0,", ",8,"))
+    as_it_is = loadstone(tmp_path, "show", table, "--col", "system").stdout
+    assert "b holds 1.02" in as_it_is
+    changed = loadstone(tmp_path, "show", table, "--col", "system", "--set", "compare.matters=10%").stdout
+    assert "a difference of less than 10 % in throughput between b and a" in changed
+    other = loadstone(tmp_path, "show", table, "--col", "system", "--set", "compare.baseline=b").stdout
+    assert "b holds 1.02" in other
+    for setting, message in (
+        ("compare.by=colour", 'there is no dimension "colour"'),
+        ("compare.matter=1%", 'there is no key "matter" in compare'),
+        ("clients=4", "clients cannot be changed after the run"),
+        ("checks.errors.shar=1", "there is no threshold or check errors.shar"),
+    ):
+        ended = loadstone(tmp_path, "show", table, "--set", setting, code=1 if "shar" in setting or "by" in setting else 2)
+        assert message in ended.stderr

@@ -227,3 +227,31 @@ def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
     for block in blocks:
         text = block.replace("../workloads", str(WORKLOADS))
         assert mistakes(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("started", "promises"),
+    [
+        ("{system: redis, settings: {appendfsync: '{fsync}'}}", ("durability",)),
+        ("{system: cassandra, nodes: 3}", ()),
+        ("{system: redis, settings: {maxmemory: '{fsync}'}}", ()),
+    ],
+)
+def test_a_dimension_that_sets_a_guarantee_is_compared_by_its_price(
+    tmp_path: Path, started: str, promises: tuple[str, ...]
+) -> None:
+    text = f'systems: {{a: {{store: "null", start: {started}}}}}\nvary: {{fsync: [always, "no"]}}\n'
+    found = loaded(tmp_path, text + 'hooks: {before: ["true {fsync}"]}\n' + TAIL.replace("\n\n", "\n"))
+    assert (found.experiment.compare.by, found.experiment.compare.promises) == ("fsync", promises)
+
+
+def test_systems_that_guarantee_different_things_are_warned_of(tmp_path: Path) -> None:
+    text = """
+systems:
+  a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}
+  b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
+"""
+    message = "the systems differ in appendonly, so they guarantee different durability"
+    assert warnings(tmp_path, text + TAIL) == [f"{message}: the judge will refuse to rank them"]
+    assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
+    assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []

@@ -50,6 +50,14 @@ class Parser(argparse.ArgumentParser):
             )
         self.add_argument("--filter", metavar="EXPR", default="", help="only these trials: 'system:lmdb -clients:1'")
         self.add_argument("--metric", metavar="NAMES", help="metrics, with commas between (read.p99,throughput)")
+        self.add_argument(
+            "--set",
+            metavar="KEY=VALUE",
+            action="append",
+            default=[],
+            help="ask something else of the same results: compare.baseline=…, compare.promises=[durability],"
+            " compare.matters=2%%, claims=device, checks.errors.share=0.01",
+        )
         self.add_argument("--rank-invalid", action="store_true", help="compare trials that are invalid, too")
 
 

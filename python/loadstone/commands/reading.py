@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.file import asked_again
+from loadstone.format.suggestion import suggestion
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal import tables
@@ -33,6 +37,12 @@ def keys(text: str | None) -> tuple[str, ...] | None:
 
 def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     """Judges and prints results as asked."""
+    if options.set:
+        question = asked_again(results.question, options.set)
+        if question.by is not None and question.by not in results.dimensions:
+            hint = suggestion(question.by, list(results.dimensions), "they are")
+            raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
+        results = replace(results, question=question)
     projected = project(results, projection(options))
     judgement = judge(projected.results, rank_invalid=options.rank_invalid)
     if getattr(options, "json", False):

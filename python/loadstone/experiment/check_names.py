@@ -21,6 +21,22 @@ OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-
 SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime")
 STATISTICS = ("mean", "min", "max", "count")
 
+# The guarantee that a property, a setting or a table's option of this name sets.
+GUARANTEES = {
+    "durability": "durability",
+    "durable_writes": "durability",
+    "appendonly": "durability",
+    "appendfsync": "durability",
+    "fsync": "durability",
+    "synchronous_commit": "durability",
+    "commitlog_sync": "durability",
+    "replication": "replication",
+    "replication_factor": "replication",
+    "dfs.replication": "replication",
+    "cassandra.readconsistencylevel": "consistency",
+    "cassandra.writeconsistencylevel": "consistency",
+}
+
 
 def check_systems(context: Context) -> None:
     """Every system's store and its properties; a store that is not given is the system's name."""
@@ -175,8 +191,35 @@ def check_compare(context: Context) -> None:
             context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
             return
         baseline = same[0]
-    update = {"compare": compare.model_copy(update={"by": by, "baseline": baseline})}
-    context.experiment = context.experiment.model_copy(update=update)
+    update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
+    compare = compare.model_copy(update=update)
+    context.experiment = context.experiment.model_copy(update={"compare": compare})
+    if by == "system":
+        warn_of_guarantees(context)
+
+
+def differing(context: Context, by: str) -> tuple[str, ...]:
+    """The guarantees that the compared values are to differ in: those named, and those that the dimension sets."""
+    fed = [
+        GUARANTEES[key]
+        for each in context.templates()
+        if (key := str(each.path[-1])) in GUARANTEES and by in template.names(each.text)
+    ]
+    return tuple(dict.fromkeys((*context.experiment.compare.promises, *fed)))
+
+
+def warn_of_guarantees(context: Context) -> None:
+    """Systems whose settings guarantee different things: hours later the judge would refuse to rank them."""
+    said: dict[str, dict[str, str]] = {}
+    for each in context.templates():
+        if each.system is not None and (key := str(each.path[-1])) in GUARANTEES:
+            said.setdefault(key, {})[each.system] = each.text
+    for key, texts in said.items():
+        guarantee = GUARANTEES[key]
+        if len(set(texts.values())) > 1 and guarantee not in context.experiment.compare.promises:
+            message = f"the systems differ in {key}, so they guarantee different {guarantee}"
+            hint = f"give all the same, or ask what it costs: `compare: {{promises: [{guarantee}]}}`"
+            context.warn(("compare",), f"{message}: the judge will refuse to rank them", hint)
 
 
 def check_metrics(context: Context) -> None:

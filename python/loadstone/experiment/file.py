@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from loadstone.experiment import resolved
 from loadstone.experiment.examination import examine
@@ -12,11 +13,18 @@ from loadstone.experiment.forms import SET_RANK, lay_over, lay_settings, write_o
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.resolved import same
-from loadstone.experiment.tree import Scalar, Table, read, walk
+from loadstone.experiment.shape import shape
+from loadstone.experiment.tree import Scalar, Table, read, read_value, walk
 from loadstone.experiment.values import shown
 from loadstone.format.suggestion import suggestion
 
-__all__ = ["ExperimentError", "Loaded", "load", "same"]
+if TYPE_CHECKING:
+    from loadstone.results.result_set import Question
+
+__all__ = ["ExperimentError", "Loaded", "asked_again", "load", "same"]
+
+# What may be asked of results that are there.
+AFTERWARDS = ("compare", "claims", "checks")
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,29 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.place))
     return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
+
+
+def asked_again(question: Question, settings: Sequence[str]) -> Question:
+    """What results are asked, with `compare.…`, `claims` and `checks.…` as `key=value`s say instead.
+
+    Raises ExperimentError when one makes no sense, or is about what was measured.
+    """
+    place = Place(SET_RANK - 1, "--set")
+    minimal, _ = read_value("{systems: {none: {}}, workload: {file: '-'}}", place)
+    assert isinstance(minimal, Table), "a mapping is a table"
+    tree, mistakes = lay_settings(write_out(minimal), settings)
+    for key in tree.entries:
+        if key not in (*AFTERWARDS, "systems", "workload"):
+            message, hint = f"{key} cannot be changed after the run", f"{', '.join(AFTERWARDS)} can"
+            mistakes.append(Mistake(tree.keys[key], message, hint))
+    shaped = shape(tree)
+    if mistakes := [*mistakes, *shaped.mistakes]:
+        raise ExperimentError(mistakes)
+    asked = shaped.experiment.question_for_judge()
+    changed: dict[str, Any] = {key: getattr(asked, key) for key in shaped.experiment.compare.model_fields_set}
+    changed |= {key: getattr(asked, key) for key in ("claims",) if key in tree.entries}
+    checks = {check: {**question.checks.get(check, {}), **given} for check, given in asked.checks.items()}
+    return replace(question, **changed, checks={**question.checks, **checks})
 
 
 def parted(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str, Table]]:

@@ -110,7 +110,7 @@ def undecided(claim: Claim, matters: float) -> str:
     """What is said of two sides of which neither is better."""
     within = units.percent(matters)
     return {
-        "same": f"no difference that matters (none of {within})",
+        "same": f"no difference of {within} or more",
         "slight": f"a difference of less than {within}",
     }.get(claim, "no evidence of a difference")
 
