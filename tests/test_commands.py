@@ -176,5 +176,7 @@ def test_results_can_be_asked_something_else_afterwards(tmp_path: Path) -> None:
         ("clients=4", "clients cannot be changed after the run"),
         ("checks.errors.shar=1", "there is no threshold or check errors.shar"),
     ):
-        ended = loadstone(tmp_path, "show", table, "--set", setting, code=1 if "shar" in setting or "by" in setting else 2)
+        ended = loadstone(
+            tmp_path, "show", table, "--set", setting, code=1 if "shar" in setting or "by" in setting else 2
+        )
         assert message in ended.stderr

@@ -16,6 +16,8 @@ def open_results(name: str, root: Path, facts: Mapping[str, Scalar] | None = Non
     path = Path(name)
     if path.is_dir():
         return open_folder(path).load()
+    if path.suffix in (".yaml", ".yml"):
+        raise LoadstoneError(f"{name} is an experiment, not results", f"`loadstone run {name} --dry-run` looks at it")
     if path.is_file():
         return from_file(path, facts or {})
     named = [folder for folder in find(root) if name in (folder.path.parent.name, folder.name)]

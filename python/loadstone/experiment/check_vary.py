@@ -11,7 +11,7 @@ from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
-from loadstone.experiment.values import ARRIVALS, DURABILITIES, Scalar, shown
+from loadstone.experiment.values import ARRIVALS, DURABILITIES, Scalar, in_digits, shown
 from loadstone.format.suggestion import near, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -84,7 +84,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             context.wrong(path, said, "write a whole number from 1 on")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
-        context.wrong(path, said, "write operations per second, above 0")
+        context.wrong(path, said, in_digits(value) or "write operations per second, above 0")
 
 
 def check_zip(context: Context, vary: Vary) -> None:

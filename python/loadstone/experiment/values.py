@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
@@ -99,15 +100,23 @@ def rate(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
         refuse(
             f"must be a number of operations per second above 0, got {shown(value)}",
-            "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation",
+            in_digits(value)
+            or "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation",
         )
     return float(value)
+
+
+def in_digits(value: Any) -> str:
+    """How to write a load such as `10k`; empty for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
+    return f"write {float(found[1]) * THOUSANDS[found[2].lower()]:.0f}" if found else ""
 
 
 def bound(value: Any) -> int | float:
     """A load where a search begins or ends."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        refuse(f"must be a number above 0, got {shown(value)}", "write clients, or operations per second, as digits")
+        hint = in_digits(value) or "write clients, or operations per second, as digits"
+        refuse(f"must be a number above 0, got {shown(value)}", hint)
     return int(value) if value == int(value) else value
 
 
@@ -173,6 +182,7 @@ DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
 Text = Annotated[str, PlainValidator(text), schema("string")]
 Property = Annotated[str, PlainValidator(property_value), schema(["string", "number", "boolean"])]
 Value = Annotated[Scalar, PlainValidator(scalar), schema(["string", "number", "boolean"])]
+THOUSANDS = {"k": 1e3, "m": 1e6}
 Count = Annotated[int, whole(1), schema("integer", minimum=1)]
 Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
 Number = Annotated[float, PlainValidator(number), schema("number")]

@@ -49,6 +49,8 @@ usage: loadstone ycsb {load|run|shell} STORE [options]
   -jvm-args ARGS    arguments of that JVM
   -strict           refuse unknown properties
   --print-spec      print what would be run, as JSON, and stop
+  --search LOAD     find how many clients, or which rate, the store holds (clients or rate; needs the lab:
+                    `loadstone ycsb run STORE --search clients --help` shows its options)
 ";
 
 impl Args {
