@@ -44,7 +44,9 @@ def command(*arguments: str | Path) -> list[str]:
 def environment(home: Path) -> dict[str, str]:
     """Data below `home`, and plain output."""
     (home / "data").mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(home / "data"), "NO_COLOR": "1", "COLUMNS": "200"}
+    # Tests run beside each other: what they measure does not matter.
+    shared = {"LOADSTONE_SHARE_HOST": "1"}
+    return {**os.environ, **shared, "TMPDIR": str(home / "data"), "NO_COLOR": "1", "COLUMNS": "200"}
 
 
 Done = subprocess.CompletedProcess[str]

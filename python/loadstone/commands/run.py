@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan import Plan
     from loadstone.results.folder import Folder
 
+# In the environment the same as --share-host, for scripts and tests.
+SHARED = "LOADSTONE_SHARE_HOST"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -42,6 +46,7 @@ def main(arguments: list[str]) -> int:
         help="with --resume: try again what was set aside after 3 failed attempts",
     )
     parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes; run nothing")
+    parser.add_argument("--share-host", action="store_true", help="run beside another run on this host")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
@@ -60,6 +65,7 @@ def main(arguments: list[str]) -> int:
         dry_run=options.dry_run,
         report=not options.no_report,
         retry_failed=options.retry_failed,
+        share_host=options.share_host,
     )
     return carry_out(loaded, wishes)
 
@@ -75,6 +81,7 @@ class Wishes:
     dry_run: bool = False
     report: bool = True
     retry_failed: bool = False
+    share_host: bool = False
 
 
 def carry_out(loaded: Loaded, wishes: Wishes) -> int:
@@ -93,18 +100,28 @@ def carry_out(loaded: Loaded, wishes: Wishes) -> int:
     talk = Console(stderr=True, emoji=False)
     for warning in loaded.warnings:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
-    folder = resumed(loaded, planned, wishes.name, wishes.results) if wishes.resume else None
-    if folder is None:
-        from loadstone.runner.run import preflight
+    with alone(wishes):
+        folder = resumed(loaded, planned, wishes.name, wishes.results) if wishes.resume else None
+        if folder is None:
+            from loadstone.runner.run import preflight
 
-        preflight(planned)
-        folder = created(loaded, planned, wishes.name, wishes.results)
-    talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
-    for each in ENDING:
-        if signal.getsignal(each) is not signal.SIG_IGN:
-            signal.signal(each, leave)
-    failed = conduct(loaded, planned, folder, talk, wishes)
+            preflight(planned)
+            folder = created(loaded, planned, wishes.name, wishes.results)
+        talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
+        for each in ENDING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, leave)
+        failed = conduct(loaded, planned, folder, talk, wishes)
     return int(finish(folder, talk, report=wishes.report) or failed)
+
+
+def alone(wishes: Wishes) -> AbstractContextManager[None]:
+    """Keeps other runs off this host while this one measures."""
+    from loadstone.runner.host_lock import host_locked
+
+    if wishes.share_host or os.environ.get(SHARED):
+        return nullcontext()
+    return host_locked(wishes.results / wishes.name)
 
 
 def leave(number: int, _: FrameType | None) -> NoReturn:

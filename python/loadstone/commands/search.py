@@ -37,6 +37,7 @@ FLAGS = {
     "--resume": "continue the latest search by the same arguments",
     "--dry-run": "show the plan and how long it takes; run nothing",
     "--no-report": "write no report at the end",
+    "--share-host": "run beside another run on this host",
 }
 HINT = "`loadstone ycsb run STORE --search clients --help` shows the options"
 # Options of YCSB that say what is printed; the search prints its own.
@@ -78,6 +79,7 @@ def main(arguments: list[str]) -> int:
             chosen["--resume"],
             chosen["--dry-run"],
             not chosen["--no-report"],
+            share_host=chosen["--share-host"],
         ),
     )
 

@@ -69,7 +69,7 @@ COURSE = (rate_not_held.NAME, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
 # Checks of two variants that are compared. What looks at one variant is in judge_variant.
 PairCheck = Callable[[Pair, Settings], Looks]
-PAIR: tuple[PairCheck, ...] = (hosts_differ.check, load_differs.check, guarantees_differ.check)
+PAIR: tuple[PairCheck, ...] = (hosts_differ.check, hosts_differ.across, load_differs.check, guarantees_differ.check)
 # Those of two that did not take turns.
 BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
 # Checks that know everything the engine's note of their name does, if the trial has their figures.

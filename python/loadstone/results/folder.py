@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,7 +171,7 @@ class Folder:
             part.mkdir(parents=True)
             yield part
             shutil.rmtree(final, ignore_errors=True)
-            os.replace(part, final)
+            lines.rename(part, final)
         except OSError as error:
             raise LoadstoneError(
                 f"cannot write {part}: {error.strerror}",

@@ -113,4 +113,14 @@ def replace(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(new, path)
+    rename(new, path)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Renames a file or directory so that its new name is on the device when this returns. Raises OSError."""
+    os.replace(old, new)
+    directory = os.open(new.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

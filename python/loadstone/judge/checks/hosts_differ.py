@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from loadstone.format import units
 from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
-from loadstone.results.trial_result import Scalar
+from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "hosts-differ"
 FACTS = {
@@ -18,6 +18,12 @@ FACTS = {
     "memory_bytes": "memory",
     "kernel": "kernel",
 }
+
+
+# What must not change while an experiment lasts; of the first ones both sides have the same.
+COMMON = {"engine": "engine's version", "kernel": "kernel", "cpu_model": "processor", "cpus": "number of processors"}
+WITHIN = {**COMMON, "version": "system's version", "jvm": "JVM"}
+RESUMED = "a run that was resumed after a change measures two things: start it anew"
 
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
@@ -34,6 +40,33 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
         message = f"{pair.baseline} and {pair.contender} ran on unlike hosts: {units.listed(unlike, len(FACTS))}"
         hint = "run both on the same hosts; else the difference may be the hosts', not the systems'"
         yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
+
+
+def across(pair: Pair, _: Settings) -> Iterator[Finding]:
+    """Blocks that ran under different software or on different hosts, as after a resume."""
+    sides = [{trial.repeat: trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
+    for fact, name in WITHIN.items():
+        changed = any(len({str(each) for each in values}) > 1 for values in pair.facts(fact))
+        apart = [
+            repeat
+            for repeat in sorted(sides[0].keys() & sides[1].keys())
+            if changed and fact in COMMON and differs([side[repeat] for side in sides], fact)
+        ]
+        own = changed and fact not in COMMON and not pair.asked(fact)
+        if not apart and not own:
+            if changed and not pair.asked(fact):
+                values = said(fact, list(dict.fromkeys(value for side in pair.facts(fact) for value in side)))
+                message = f"the {name} changed between blocks ({values}); within each block it is the same"
+                yield Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
+            continue
+        values = "; ".join(said(fact, each) for each in pair.facts(fact) if len(each) > 1 or apart)
+        where = f"within blocks {units.listed([str(each) for each in apart])}" if apart else "between repeats"
+        yield Finding(NAME, Severity.SUSPECT, f"the {name} changed {where}: {values}", RESUMED, pair.trials)
+
+
+def differs(trials: list[TrialResult], fact: str) -> bool:
+    """Whether two trials of a block say different things."""
+    return len({str(trial.facts[fact]) for trial in trials if fact in trial.facts}) > 1
 
 
 def said(fact: str, values: list[Scalar]) -> str:
