@@ -69,7 +69,8 @@ final class Host {
   }
 
   static byte[] facts(Store store) throws Exception {
-    return text(store.facts());
+    // Which JVM ran the client, beside what the store says.
+    return text(store.facts() + "jvm\t" + System.getProperty("java.vm.name") + " " + Runtime.version() + "\n");
   }
 
   static void close(Store store) throws Exception {
