@@ -88,7 +88,7 @@ def test_loads_close_together_at_the_end_do_not_make_a_plateau() -> None:
 
 
 def test_repeats_that_scatter_too_much_claim_nothing() -> None:
-    found = knee(sweep(flat_from(20), (8, 16, 22, 32), 3, 0.08))
+    found = knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
     assert (found.upper, found.unclaimed) == (None, "scatter")
 
 
