@@ -12,7 +12,7 @@ Everything is done on logarithms, since noise grows with throughput.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +31,7 @@ TOLERANCE = 0.05
 FLAT_RATIO = math.sqrt(2)
 # Standard errors below the top that still belong to the plateau. Simulated from 1 to 3.5: with fewer, the top of a flat
 # curve is the luckiest load, with more, a slow rise is taken for flat.
-ERRORS = 3.0
+ERRORS = 2.5
 # Two repeats resample to three samples only.
 REPEATS_MIN = 3
 LOADS_MIN = 2
@@ -67,30 +67,31 @@ class Knee:
     unclaimed: Unclaimed | None = None
 
 
-def knee(points: Mapping[float, Mapping[Hashable, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
+def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
     """The knee of throughput (op/s) by load and block; figures that are not above 0 are left out.
 
     With `blocks` false the keys only tell repeats of one load apart, and each load is resampled by itself. Loads with
     fewer than REPEATS_MIN repeats are left out where others have enough. Without `resamples` there is only the
     estimate: no bracket, no collapse, and no reason.
     """
-    kept = {load: cells for load in sorted(points, key=str) if (cells := usable(load, points[load]))}
+    kept = {load: cells for load in points if (cells := usable(load, points[load]))}
     enough = {load: cells for load, cells in kept.items() if len(cells) >= REPEATS_MIN}
     few = len(enough) < LOADS_MIN
     kept = dict(sorted((kept if few else enough).items()))
     if len(kept) < LOADS_MIN:
         return Knee(unclaimed="few-loads")
     loads, logs = tuple(map(float, kept)), table(kept)
+    raw = middles(logs)
     if blocks:
         # What all loads of a block share moves no knee, and would do so where cells are missing.
-        logs = logs - middles((logs - middles(logs)).T)[:, None]
+        logs = logs - middles((logs - raw).T)[:, None]
     medians = middles(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
     curve = unimodal(medians[None])
     top, first, last = plateau(medians[None], curve, error)
     found = Knee(
         loads,
-        tuple(np.exp(medians).tolist()),
+        tuple(np.exp(raw).tolist()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),
         loads[first[0]],
@@ -104,16 +105,16 @@ def knee(points: Mapping[float, Mapping[Hashable, float]], *, blocks: bool = Tru
     return bracketed(found, ends(firsts, first[0]), ends(lasts, last[0]))
 
 
-def usable(load: float, cells: Mapping[Hashable, float]) -> dict[Hashable, float]:
+def usable(load: float, cells: Mapping[int, float]) -> dict[int, float]:
     """The figures of a load that are throughputs: above 0 and finite; none where the load is not a positive number."""
     if not 0 < load < math.inf:
         return {}
     return {block: float(value) for block, value in cells.items() if 0 < value < math.inf}
 
 
-def table(points: Mapping[float, Mapping[Hashable, float]]) -> Floats:
+def table(points: Mapping[float, Mapping[int, float]]) -> Floats:
     """Logarithms, a row for each block and a column for each load; nan where a cell is missing."""
-    rows = sorted({block for cells in points.values() for block in cells}, key=str)
+    rows = sorted({block for cells in points.values() for block in cells})
     return np.log([[cells.get(block, math.nan) for cells in points.values()] for block in rows])
 
 
@@ -128,7 +129,8 @@ def middles(samples: Floats) -> Floats:
 
 def freedom(logs: Floats, *, blocks: bool) -> int:
     """Degrees of freedom of what is left of the cells without their loads and, where they have them, their blocks."""
-    return int(np.isfinite(logs).sum()) - logs.shape[1] - (logs.shape[0] - 1 if blocks else 0)
+    cells = int(np.isfinite(logs).sum())
+    return cells - logs.shape[1] - (len(logs) - 1 if blocks else 0)
 
 
 def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
