@@ -97,8 +97,8 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
         hits.append(low <= system.knee([probe.load for probe in found.probes]) <= high)
         widths.append(high / low)
     print(
-        f"noise {noise:.1%}: a knee in {len(hits) / KNEES:.0%} of {KNEES}, {np.mean(hits):.1%} of them in the bracket, its"
-        f" ends a ratio of {np.median(widths):.2f} apart (median), {np.mean(trials):.0f} trials on average"
+        f"noise {noise:.1%}: a knee in {len(hits) / KNEES:.0%} of {KNEES}, {np.mean(hits):.1%} of them in the bracket,"
+        f" its ends a ratio of {np.median(widths):.2f} apart (median), {np.mean(trials):.0f} trials on average"
     )
     assert np.mean(hits) >= 0.9
     assert len(hits) >= 0.7 * KNEES

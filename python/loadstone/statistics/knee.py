@@ -129,8 +129,8 @@ def middles(samples: Floats) -> Floats:
 
 def freedom(logs: Floats, *, blocks: bool) -> int:
     """Degrees of freedom of what is left of the cells without their loads and, where they have them, their blocks."""
-    cells = int(np.isfinite(logs).sum())
-    return cells - logs.shape[1] - (len(logs) - 1 if blocks else 0)
+    cells, loads = int(np.isfinite(logs).sum()), int(logs.shape[1])
+    return cells - loads - (len(logs) - 1 if blocks else 0)
 
 
 def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
