@@ -107,6 +107,19 @@ def test_a_dent_on_the_way_up_is_not_a_knee() -> None:
     assert (found.lower, found.upper, found.collapse) == (16, 20, None)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_curve_that_recovers_has_not_collapsed_and_is_not_monotone(seed: int) -> None:
+    found = knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where((n > 20) & (n < 64), 0.6, 1.0), seed=seed))
+    assert found.collapse is None
+    assert found.departing
+
+
+def test_noise_is_not_taken_for_a_second_rise() -> None:
+    every = [knee(sweep(law(40, 0.1), variation=0.05, seed=seed)).departing for seed in range(200)]
+    print(f"not monotone by noise alone: {np.mean([bool(each) for each in every]):.1%} of 200 sweeps")
+    assert np.mean([bool(each) for each in every]) <= 0.05
+
+
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_one_or_two_repeats_claim_nothing_and_keep_the_estimate(blocks: int) -> None:
     found = knee(sweep(flat_from(20), blocks=blocks, variation=0.01))

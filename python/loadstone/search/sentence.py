@@ -56,6 +56,9 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     else:
         where = f"at {upper} or less"
     said = f"{share} of the highest throughput{of} is reached {where} ({most} at most)"
+    if knee.departing:
+        loads = units.listed([units.load(load) for load in knee.departing])
+        said += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
     if knee.collapse is None:
         return said
     high, low = knee.collapse

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.optimize import isotonic_regression as isotonic
 
 from loadstone.statistics.centre import Floats
 
@@ -32,6 +33,8 @@ FLAT_RATIO = math.sqrt(2)
 # Standard errors below the top that still belong to the plateau. Simulated from 1 to 3.5: with fewer, the top of a flat
 # curve is the luckiest load, with more, a slow rise is taken for flat.
 ERRORS = 2.5
+# Times as many that a median has to be away from the fit for the curve not to be monotone.
+DEPARTURE = 2
 # Two repeats resample to three samples only.
 REPEATS_MIN = 3
 LOADS_MIN = 2
@@ -65,6 +68,8 @@ class Knee:
     # Between these tried loads throughput falls below 95 % of the plateau for good; None: it surely falls nowhere.
     collapse: tuple[float, float] | None = None
     unclaimed: Unclaimed | None = None
+    # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
+    departing: tuple[float, ...] = ()
 
 
 def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
@@ -89,6 +94,7 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
     curve = unimodal(medians[None])
     top, first, last = plateau(medians[None], curve, error)
+    apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     found = Knee(
         loads,
         tuple(np.exp(raw).tolist()),
@@ -96,6 +102,7 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
         math.exp(top[0]),
         loads[first[0]],
         unclaimed="few-repeats" if few else None,
+        departing=() if few else tuple(load for load, each in zip(loads, apart, strict=True) if each),
     )
     if few or not resamples:
         return found
@@ -142,22 +149,9 @@ def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
 
 def unimodal(medians: Floats) -> Floats:
     """Each row's monotone fit: isotonic up to its maximum, antitonic beyond it."""
-    top = medians.argmax(axis=1)
-    up = isotonic(medians, top)
-    down = isotonic(medians[:, ::-1], medians.shape[1] - 1 - top)[:, ::-1]
-    return np.where(np.arange(medians.shape[1]) <= top[:, None], up, down)
-
-
-def isotonic(values: Floats, last: Columns) -> Floats:
-    """Each row's isotonic regression up to its column `last`, by the max-min formula (Barlow et al. 1972, 1.9)."""
-    column = np.arange(values.shape[1])
-    sums = np.concatenate([np.zeros((len(values), 1)), values.cumsum(axis=1)], axis=1)
-    # The mean of the columns from the second axis to the third.
-    lengths = np.maximum(column[None, :] - column[:, None] + 1, 1)
-    means = (sums[:, None, 1:] - sums[:, :-1, None]) / lengths
-    means = np.where(column <= last[:, None, None], means, math.inf)
-    least = np.minimum.accumulate(means[:, :, ::-1], axis=2)[:, :, ::-1]
-    found: Floats = np.where(column[:, None] <= column, least, -math.inf).max(axis=1)
+    found = np.empty_like(medians)
+    for row, fit, top in zip(medians, found, medians.argmax(axis=1), strict=True):
+        fit[:top], fit[top:] = isotonic(row[: top + 1]).x[:-1], isotonic(row[top:], increasing=False).x
     return found
 
 
@@ -165,8 +159,10 @@ def plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Colum
     """Of each row: the plateau, and the first and the last column that reach 95 % of it."""
     within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
-    reach = curve >= level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
-    return level, reach.argmax(axis=1), reach.shape[1] - 1 - reach[:, ::-1].argmax(axis=1)
+    enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
+    # The last by its own figures: a curve that recovers has not collapsed, though its fit has.
+    again = np.maximum(medians, curve) >= enough
+    return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
 
 
 def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
@@ -209,4 +205,5 @@ def bracketed(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Kne
         loads[first[1]] if flat[1] else None,
         (loads[last[0]], loads[last[1] + 1]) if falls else None,
         None if flat[1] else "scatter" if flat[0] else "rising",
+        found.departing,
     )
