@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from loadstone.judge.curves import curves
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, Knee, VariantKey
+from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import Question, ResultSet, variant
 from loadstone.results.trial_result import Scalar, Series, TrialResult, values
 from loadstone.results.value import PERCENTILES, Value, direction
@@ -270,7 +271,7 @@ def usual() -> Judgement:
 
 
 def scaling() -> Judgement:
-    """Two systems from 1 to 64 clients, with knees."""
+    """Two systems from 1 to 64 clients, of which one has a knee and falls again."""
     laws = {"cassandra": (5200.0, 0.035, 0.0009), "scylla": (7900.0, 0.018, 0.00012)}
     clients = (1, 2, 4, 8, 16, 32, 64)
     trials = []
@@ -287,16 +288,9 @@ def scaling() -> Judgement:
                 )
     question = Question("How many clients does each hold?", "system", "cassandra", ("throughput", "read.p99"))
     results = ResultSet("client-sweep", trials, question, interleaved=True, experiment="systems: [cassandra, scylla]\n")
-    judgement = judged(results)
-    knees = []
-    for system, (lam, sigma, kappa) in laws.items():
-        rates = [judgement.cells[variant({"system": system, "clients": number}), "throughput"] for number in clients]
-        peak = math.sqrt((1 - sigma) / kappa)
-        bends = Estimate(peak, 7, peak * 0.82, peak * 1.24, 0.95, "bootstrap") if peak < 64 else None
-        found = tuple(cell.estimate.value for cell in rates)
-        sure = "fairly sure: the fit leaves 1.2 %" if bends else "no bend within what was measured"
-        knees.append(Knee((("system", system),), tuple(map(float, clients)), found, lam, sigma, kappa, bends, sure))
-    return replace(judgement, knees=knees, answer="cassandra peaks near 33 clients; scylla still gains at 64.")
+    return replace(
+        judged(results), curves=list(curves(results.variants, interleaved=True)), answer="cassandra saturates first."
+    )
 
 
 def imported() -> Judgement:

@@ -111,17 +111,33 @@ def test_a_system_in_memory_has_no_device() -> None:
     assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
 
 
-def test_the_peak_is_drawn_where_it_was_found() -> None:
+def test_the_bracket_of_a_knee_is_drawn_where_one_is_claimed() -> None:
     judgement = report_support.scaling()
     found = scaling.curves(View(judgement))
-    (peak,) = [row for row in rows(found, 0) if "peak" in row]
-    assert peak["name"] == "cassandra"
-    assert judgement.knees[0].peak is not None
-    assert peak["clients"] == judgement.knees[0].peak.value
+    (knee,) = [row for row in rows(found, 0) if "knee" in row]
+    assert (knee["name"], knee["low"], knee["high"], knee["knee"]) == (
+        "cassandra",
+        16,
+        32,
+        "cassandra: 16 to 32 clients",
+    )
     assert scaling.sentences(View(judgement)) == [
-        "cassandra: the peak is at 33 clients, interval 26.9 – 40.6 (fairly sure: the fit leaves 1.2 %)",
-        "scylla: no peak up to 64 clients (no bend within what was measured)",
+        "cassandra: 95 % of the highest throughput is reached between 16 and 32 clients (55,600 op/s at most);"
+        " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64",
+        "scylla: throughput still rises at 64 clients, the most that were tried (195,000 op/s)",
     ]
+
+
+def test_the_law_is_drawn_only_where_it_fits() -> None:
+    judgement = report_support.scaling()
+    assert {row["name"] for row in lines(View(judgement))} == {"cassandra", "scylla"}
+    without = [replace(each, law=None) for each in judgement.curves]
+    assert lines(View(replace(judgement, curves=without))) == []
+
+
+def lines(view: View) -> list[dict[str, Any]]:
+    """The points of the fitted curves."""
+    return [row for row in rows(scaling.curves(view), 0) if "figure" not in row and "knee" not in row]
 
 
 def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -> None:
@@ -131,11 +147,11 @@ def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -
     found = scaling.curves(view)
     assert found.legend == ()
     assert [panel.title for panel in found.panels] == ["system cassandra", "system scylla"]
-    assert [row["peak"] for row in rows(found, 0) if "peak" in row] == ["33 clients"]
-    assert scaling.sentences(view)[1] == "system scylla: no peak up to 64 clients (no bend within what was measured)"
+    assert [row["knee"] for row in rows(found, 0) if "knee" in row] == ["16 to 32 clients"]
+    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
     assert "variants are drawn" not in scaling.curves(many_clients(judgement)).caption
-    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), knees=judgement.knees[:1]))
-    assert scaling.sentences(one)[0].startswith("throughput: the peak is at 33 clients, interval")
+    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
+    assert scaling.sentences(one)[0].startswith("95 % of the highest throughput is reached between 16 and 32 clients")
 
 
 def many_clients(judgement: Judgement) -> View:
@@ -146,13 +162,6 @@ def many_clients(judgement: Judgement) -> View:
         for number, trial in enumerate(results.trials[: theme.SERIES_MAX + 1], start=1)
     ]
     return View(replace(judgement, results=replace(results, trials=trials, question=Question(by="clients"))))
-
-
-def test_the_law_is_gunthers() -> None:
-    knee = replace(report_support.scaling().knees[0], lam=100, sigma=0.1, kappa=0.01)
-    assert scaling.law(knee, 1) == 100
-    # 100 · 4 ÷ (1 + 0.1 · 3 + 0.01 · 4 · 3)
-    assert scaling.law(knee, 4) == pytest.approx(400 / 1.42)
 
 
 def test_a_figure_has_no_more_panels_and_lines_than_can_be_read() -> None:

@@ -196,7 +196,7 @@ class Search(Part):
     such_that: Text | None = Field(
         default=None,
         description="What must hold, as `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`: the highest load that meets"
-        " it is searched for. Without it: the knee, the smallest load from which on a doubling brings less than 5 %.",
+        " it is searched for. Without it: the knee, the least load that reaches 95 % of the highest throughput.",
         examples=["p99 < 10ms"],
     )
     over: Raised = Field(

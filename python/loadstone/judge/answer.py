@@ -9,10 +9,10 @@ from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.compare import above, ranked
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.judgement import Cell, Claim, Comparison, Knee, Search, VariantKey
+from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Search, VariantKey
 from loadstone.results.result_set import MATTERS, variant_name
 from loadstone.results.value import THROUGHPUT
-from loadstone.search.sentence import sentence
+from loadstone.search.sentence import reached, sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # More comparisons than this are not told in a clause each.
@@ -23,15 +23,15 @@ TOLD_MAX, CONTEXTS_MAX = 12, 4
 
 def answer(
     comparisons: Sequence[Comparison],
-    knees: Sequence[Knee],
+    curves: Sequence[Curve],
     cells: Mapping[tuple[VariantKey, str], Cell],
     metric: str,
     worst: Verdict = Verdict.VALID,
     matters: float = MATTERS,
 ) -> str:
-    """Of the comparisons by the first metric; without any, of the knees, else of the one figure that there is."""
+    """Of the comparisons by the first metric; without any, of the curves, else of the one figure that there is."""
     # Of a sweep over clients one wants to know where it ends, not how each point compares with the first.
-    if comparisons and not (knees and comparisons[0].by == "clients"):
+    if comparisons and not (curves and comparisons[0].by == "clients"):
         first = [each for each in comparisons if each.metric == comparisons[0].metric]
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
         contexts = {each.context for each in first}
@@ -40,10 +40,10 @@ def answer(
         if len(first) <= TOLD_MAX and len(contexts) <= CONTEXTS_MAX:
             return together(first, varying, matters)
         return "; ".join(counted(first))
-    if knees:
-        names = apart([knee.context for knee in knees]) if len(knees) > 1 else [""]
-        said = map(peak, knees[:CLAUSES_MAX], names)
-        return "; ".join([*said, *more(len(knees) - CLAUSES_MAX)])
+    if curves:
+        names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
+        said = [reached(curve.knee, whose=name) for curve, name in zip(curves[:CLAUSES_MAX], names, strict=False)]
+        return "; ".join([*said, *more(len(curves) - CLAUSES_MAX)])
     return single(cells, metric, worst)
 
 
@@ -240,16 +240,6 @@ CLAIMS = {
     "unranked": "not ranked, as operations failed or never ended",
     "told": "told without a rank",
 }
-
-
-def peak(knee: Knee, name: str) -> str:
-    """One knee, by what tells it from the others."""
-    who = f" of {name}" if name else ""
-    if knee.peak is None:
-        return f"throughput{who} has no peak up to {max(knee.clients):g} clients"
-    low, high = knee.peak.low, knee.peak.high
-    between = f", 95 % interval {low:.0f}–{high:.0f}" if low is not None and high is not None else ""
-    return f"throughput{who} peaks at {knee.peak.value:.0f} clients ({knee.confidence}{between})"
 
 
 def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Verdict) -> str:

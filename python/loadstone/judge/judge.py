@@ -9,10 +9,10 @@ from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import incomplete
 from loadstone.judge.compare import compare
+from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_trial, judge_variant, look, missing_points, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
-from loadstone.judge.knees import CURVES_MAX, knees
 from loadstone.judge.pairing import Match, Variants, baseline, matches, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
@@ -70,7 +70,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         matters=settings.matters,
     )
     counted = variants if rank_invalid else valid(variants, trials)
-    curves = list(knees(counted))
+    by_clients = list(curves(counted, interleaved=results.interleaved))
     found_loads = searches(results.question, results.trials, trials, settings)
     overall = tuple(whole(results, variants, found, missing))
     worst = verdict([*overall, *(each for key in variants for each in held[key])])
@@ -81,12 +81,12 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         variants=of_variants,
         cells=cells,
         comparisons=comparisons,
-        knees=curves,
+        curves=by_clients,
         searches=found_loads,
         findings=overall,
         not_looked=lacking,
-        answer=searched(found_loads) or answer(comparisons, curves, cells, main, worst, settings.matters),
-        notes={"knees": f"only the first {CURVES_MAX} curves were fitted"} if len(curves) == CURVES_MAX else {},
+        answer=searched(found_loads) or answer(comparisons, by_clients, cells, main, worst, settings.matters),
+        notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
 
 

@@ -15,7 +15,9 @@ from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Sample
 from loadstone.search.rule import Rule
 from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.knee import Knee
 from loadstone.statistics.percentile import Bound
+from loadstone.statistics.usl import Law
 
 VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims, as are `same` (no difference that matters) and `slight` (they differ, by less than
@@ -81,21 +83,14 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Knee:
-    """Where throughput stops growing with clients, by the Universal Scalability Law; one for each curve."""
+class Curve:
+    """Throughput by clients in a closed loop."""
 
     # The dimensions without clients.
     context: VariantKey
-    clients: tuple[float, ...]
-    throughput: tuple[float, ...]
-    # X(N) = lam N / (1 + sigma (N-1) + kappa N (N-1)).
-    lam: float
-    sigma: float
-    kappa: float
-    # Clients at the peak and its interval; None where the curve has no peak within what was measured.
-    peak: Estimate | None
-    # How sure, in words.
-    confidence: str
+    knee: Knee
+    # None where the law does not fit, or nothing tells whether it does.
+    law: Law | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ class Judgement:
     # By variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
-    knees: Sequence[Knee] = ()
+    curves: Sequence[Curve] = ()
     # What was searched for; empty where nothing was.
     searches: Sequence[Search] = ()
     # About the whole: unlike hosts between variants, missing points.

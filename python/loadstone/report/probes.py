@@ -9,10 +9,10 @@ from loadstone.judge.judgement import Search
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_name
-from loadstone.search.decision import Decision
-from loadstone.search.outcome import Outcome
+from loadstone.search.outcome import Decision, Outcome
 from loadstone.search.probe import Probe, Sample
-from loadstone.search.sentence import explained, growth, of_probe, short_of_rate
+from loadstone.search.sentence import explained, of_probe, short_of_rate
+from loadstone.statistics.knee import TOLERANCE
 
 DECISION = "decision"
 
@@ -45,10 +45,12 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
     if probe.invalid:
         return f"invalid: {probe.invalid}"
     said = []
-    if decision is not None and search.rule.objective is None:
-        said.append(growth(decision))
-    elif decision is not None:
+    if decision is not None:
         said.append("holds" if decision.go else missed(search, probe))
+    elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
+        said.append(
+            f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the highest"
+        )
     if decision is not None and not decision.sure:
         said.append("decided by the median: repeats disagree")
     if left_out := left(probe.samples):

@@ -69,13 +69,8 @@ def searched(view: View) -> Section:
     if not view.judgement.searches:
         return Section("search", "Search")
     rule = view.judgement.searches[0].rule
-    lead = [f"Searched for {asked(rule)}; each probe has {rule.at_least} to {rule.at_most} trials."]
-    if rule.objective is None and view.judgement.knees:
-        lead.append(
-            "The knee is the load beyond which doubling the clients no longer pays off; the peak of the fitted law,"
-            " under Scaling, is where throughput would be highest."
-        )
-    return Section("search", "Search", tuple(lead), tuple(probes.tables(view)))
+    lead = f"Searched for {asked(rule)}; each probe has {rule.at_least} to {rule.at_most} trials."
+    return Section("search", "Search", (lead,), tuple(probes.tables(view)))
 
 
 def compared(view: View) -> Section:
@@ -120,7 +115,7 @@ def scaled(view: View) -> Section:
     figure = scaling.curves(view)
     if not figure:
         return Section("scaling", "Scaling")
-    notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "knees"]
+    notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
     lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
     return Section(
         "scaling",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loadstone.search.decision import Decision, growing, meeting
+from loadstone.search.outcome import Decision
 from loadstone.search.probe import Probe, Sample
-from loadstone.search.rule import DELIVERED, GAIN, Rule
+from loadstone.search.rule import DELIVERED, Rule
+from loadstone.statistics.knee import REPEATS_MIN
 
 
 class WantedError(Exception):
@@ -35,44 +36,35 @@ class Book:
         self.decisions: dict[float, Decision] = {}
 
     def decide(self, load: float) -> Decision:
-        """Whether to go on beyond a load. Raises WantedError or WallError."""
+        """Whether a load meets the objective, by most of its repeats. Raises WantedError or WallError."""
         if load not in self.decisions:
-            self.decisions[load] = self._grows(load) if self.rule.objective is None else self._meets(load)
+            probe = self.probe(load)
+            votes = [self._holds(load, sample) for sample in probe.valid]
+            decision = Decision(load, sum(votes) * 2 > len(votes), len(set(votes)) == 1)
+            if not decision.sure:
+                self.more([load])
+            self.decisions[load] = decision
         return self.decisions[load]
 
-    def _grows(self, load: float) -> Decision:
-        partner = self.rule.partner(load)
-        pair = self._probe(load), self._probe(partner)
-        here, there = ([sample.throughput for sample in probe.valid] for probe in pair)
-        decision = growing(load, partner, here, there, GAIN)
-        if not decision.sure:
-            self._more(*pair)
-        return decision
+    def probe(self, load: float) -> Probe:
+        """A probe with as many repeats as there are to be at least. Raises WantedError or WallError."""
+        probe = self.probes.get(load, Probe(load))
+        if probe.invalid:
+            raise WallError(load, probe.invalid)
+        # With fewer repeats a knee has no bracket.
+        enough = REPEATS_MIN if self.rule.objective is None else 1
+        if len(probe.valid) < min(max(self.rule.at_least, enough), self.rule.at_most):
+            raise WantedError(load)
+        return probe
 
-    def _meets(self, load: float) -> Decision:
-        probe = self._probe(load)
-        decision = meeting(load, [self._holds(load, sample) for sample in probe.valid])
-        if not decision.sure:
-            self._more(probe)
-        return decision
+    def more(self, loads: Sequence[float]) -> None:
+        """Raises WantedError for the load that has the fewest repeats, as long as any more are allowed."""
+        fewest = min(loads, key=lambda load: len(self.probes[load].samples))
+        if len(self.probes[fewest].samples) < self.rule.at_most:
+            raise WantedError(fewest)
 
     def _holds(self, load: float, sample: Sample) -> bool:
         # The check rate-not-held decides. What it cannot see in a short window, much less than the rate tells.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)
-
-    def _probe(self, load: float) -> Probe:
-        """A probe with as many repeats as there are to be at least."""
-        probe = self.probes.get(load, Probe(load))
-        if probe.invalid:
-            raise WallError(load, probe.invalid)
-        if len(probe.valid) < self.rule.at_least:
-            raise WantedError(load)
-        return probe
-
-    def _more(self, *probes: Probe) -> None:
-        """Asks for one more repeat of the probe that has the fewest, as long as any is allowed."""
-        fewest = min(probes, key=lambda probe: len(probe.samples))
-        if len(fewest.samples) < self.rule.at_most:
-            raise WantedError(fewest.load)

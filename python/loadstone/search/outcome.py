@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from loadstone.search.decision import Decision
 from loadstone.search.probe import Probe
 from loadstone.search.rule import Rule
+from loadstone.statistics.knee import Knee
 
 # `found`: between two loads; `below`: the lower bound is too much already; `beyond`: the upper bound is not enough;
 # `wall`: a load that cannot be judged ended the way up; `nothing`: not even the first load can be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether the objective holds at a load, so that the search goes on beyond it."""
+
+    load: float
+    go: bool
+    # Whether its repeats agree; else their median decided.
+    sure: bool
 
 
 @dataclass(frozen=True)
@@ -21,13 +31,13 @@ class Outcome:
 
     rule: Rule
     kind: Kind
-    # The answer: the knee, or the highest load that meets the objective; of `beyond` and `wall` the last load that
-    # surely is none. None where there is none.
+    # The answer: the least load tried that reaches the plateau, or the highest that meets the objective; of `beyond`
+    # and `wall` the last load that was tried without. None where there is none.
     load: float | None
     # What is sure of it: at `low` it is not reached, at `high` it is; None: nothing is.
     low: float | None
     high: float | None
-    # Every load that was decided, in order of load.
+    # Of an objective, every load that was decided, in order of load.
     decisions: Sequence[Decision]
     probes: Sequence[Probe]
     # Why it stopped, in words.
@@ -38,6 +48,8 @@ class Outcome:
     notes: tuple[str, ...] = ()
     # Whether two loads in a row ended the way up; else it ended at the upper bound or at a load that cannot be judged.
     twice: bool = False
+    # Of a search without an objective, unless no load could be judged.
+    knee: Knee | None = None
 
     @property
     def trials(self) -> int:

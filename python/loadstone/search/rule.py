@@ -12,14 +12,10 @@ from loadstone.search.objective import Objective
 Over = Literal["clients", "rate"]
 
 AT_LEAST, AT_MOST = 3, 6
-# A doubling that brings less is not growth: the brackets of most sweeps are a few percent wide.
-GAIN = 0.05
 # Ends of a bracket within this ratio are one answer.
 RATIO = 1.1
 # A rate of which less is done is not held, however fast those operations are that were done.
 DELIVERED = 0.95
-# Growth over a shorter step than this drowns in noise.
-STEP_MIN = math.sqrt(2)
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
 # Loads of an open loop are rounded to so many digits.
 DIGITS = 3
@@ -46,7 +42,7 @@ class Rule:
         loads = [float(self.least)]
         while loads[-1] * 2 <= self.most:
             loads.append(loads[-1] * 2)
-        if loads[-1] < self.most and (self.objective is not None or self.most / loads[-1] >= STEP_MIN):
+        if loads[-1] < self.most:
             loads.append(float(self.most))
         return loads
 
@@ -60,15 +56,17 @@ class Rule:
         rounded = float(f"{found:.{DIGITS}g}")
         return rounded if low < rounded < high else found
 
-    def partner(self, load: float) -> float:
-        """The load that throughput is to have grown at: twice as much, within the bounds."""
-        return min(load * 2, float(self.most))
+    @property
+    def halvings_most(self) -> int:
+        """How many loads halve a bracket of a doubling at most.
+
+        Whole numbers do not halve it evenly, which can take one more. What the halves of a knee's bracket show can move
+        the plateau, and with it the bracket.
+        """
+        found = math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1
+        return found * (2 if self.objective is None else 1)
 
     @property
     def probes_most(self) -> int:
-        """How many loads are tried at most: the ladder, and those that halve a bracket of a doubling.
-
-        Whole numbers do not halve it evenly, which can take one more.
-        """
-        halvings = math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1
-        return len(self.ladder()) + halvings * (2 if self.objective is None else 1)
+        """How many loads are tried at most."""
+        return len(self.ladder()) + self.halvings_most

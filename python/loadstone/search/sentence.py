@@ -5,39 +5,68 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.search.decision import Decision
+from loadstone.search.climb import BEYOND
 from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Probe
-from loadstone.search.rule import DELIVERED, GAIN, Rule
+from loadstone.search.rule import DELIVERED, Over, Rule
+from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
 
 
 def sentence(outcome: Outcome) -> str:
-    """The answer: `knee at 37 clients [32, 41]: throughput grew 2.1 % from 37 to 74; 14 probes, 42 trials`."""
-    said = knee(outcome) if outcome.rule.objective is None else limit(outcome)
+    """The answer: `p99 < 10ms holds up to 38 clients [38, 41]: …; 14 probes, 42 trials`."""
+    said = saturation(outcome) if outcome.rule.objective is None else limit(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
         load, reason = outcome.wall
+        said += ": " if outcome.kind == "nothing" else "; "
         said += f"at {outcome.rule.amount(load)} the probe is invalid: {reason}"
     return f"{said}; {units.many(len(outcome.probes), 'probe')}, {units.many(outcome.trials, 'trial')}"
 
 
-def knee(outcome: Outcome) -> str:
-    """Where throughput stops to grow."""
-    rule = outcome.rule
-    grown = growth(outcome.decision(outcome.load))
-    match outcome.kind:
-        case "found":
-            return f"knee at {where(outcome)}: {grown}"
-        case "below":
-            assert outcome.load is not None, "the first load is the answer"
-            return f"knee at {rule.amount(outcome.load)} or below, where the search began: {grown}"
-        case "beyond":
-            return f"no knee up to {rule.amount(rule.ladder()[-1])}: {grown}"
-        case "wall":
-            assert outcome.load is not None, "some load was decided before the wall"
-            partner = rule.partner(outcome.load)
-            return f"no knee up to {rule.amount(partner)}: {grown}; "
-    return "no knee was found: "
+def saturation(outcome: Outcome) -> str:
+    """Where throughput reaches its plateau."""
+    return "no knee was found" if outcome.knee is None else reached(outcome.knee, outcome.rule.over)
+
+
+def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
+    """A knee in words: `95 % of the highest throughput is reached between 16 and 20 clients (20,000 op/s at most)`.
+
+    `whose` names a curve among several; a knee that is not claimed says why.
+    """
+    share, of = units.percent(1 - TOLERANCE), f" of {whose}" if whose else ""
+    if not knee.loads:
+        return f"no knee{of} is named: that takes {LOADS_MIN} loads with throughput"
+    last = units.load_over(knee.loads[-1], over)
+    most = units.figure(knee.plateau, "op/s", units.precision(knee.plateau, knee.plateau))
+    if knee.upper is None:
+        match knee.unclaimed:
+            case "rising":
+                return f"throughput{of} still rises at {last}, the most that were tried ({most})"
+            case "scatter":
+                why = f"the repeats differ too much to tell whether throughput still rises at {last}"
+            case _:
+                why = f"that takes {REPEATS_MIN} repeats of each load"
+        estimate = "" if knee.reached is None else f"; {share} of it from {units.load_over(knee.reached, over)} on"
+        return f"no knee{of} is named: {why} (highest throughput {most}{estimate}, as an estimate)"
+    upper = units.load_over(knee.upper, over)
+    if knee.lower is not None:
+        where = f"between {units.load(knee.lower)} and {upper}"
+    elif knee.upper == knee.loads[0]:
+        where = f"at {upper} already, the least that was tried"
+    else:
+        where = f"at {upper} or less"
+    said = f"{share} of the highest throughput{of} is reached {where} ({most} at most)"
+    if knee.departing:
+        loads = units.listed([units.load(load) for load in knee.departing])
+        said += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
+    if knee.collapse is None:
+        return said
+    high, low = knee.collapse
+    end = units.figure(knee.fit[-1], "op/s", units.precision(knee.fit[-1], knee.fit[-1]))
+    return (
+        f"{said}; throughput falls below that again between {units.load(high)} and {units.load_over(low, over)},"
+        f" to {end} at {units.load(knee.loads[-1])}"
+    )
 
 
 def limit(outcome: Outcome) -> str:
@@ -58,8 +87,8 @@ def limit(outcome: Outcome) -> str:
             return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}"
         case "wall":
             assert outcome.load is not None, "some load was decided before the wall"
-            return f"{text} holds at {rule.amount(outcome.load)}: {figures(outcome, outcome.load)}{at(outcome)}; "
-    return f"how far {text} holds was not found: "
+            return f"{text} holds at {rule.amount(outcome.load)}: {figures(outcome, outcome.load)}{at(outcome)}"
+    return f"how far {text} holds was not found"
 
 
 def where(outcome: Outcome) -> str:
@@ -68,16 +97,6 @@ def where(outcome: Outcome) -> str:
     low = "?" if outcome.low is None else units.load(outcome.low)
     high = "?" if outcome.high is None else units.load(outcome.high)
     return f"{outcome.rule.amount(outcome.load)} [{low}, {high}]"
-
-
-def growth(decision: Decision | None) -> str:
-    """How much throughput grew from a load to its partner."""
-    if decision is None or decision.growth is None or decision.partner is None:
-        return "nothing was compared"
-    verb = "grew" if decision.growth >= 0 else "fell"
-    still = "still " if decision.go else ""
-    ends = f"from {units.load(decision.load)} to {units.load(decision.partner)}"
-    return f"throughput {still}{verb} {units.short_percent(abs(decision.growth), GAIN)} {ends}"
 
 
 def figures(outcome: Outcome, load: float | None) -> str:
@@ -126,13 +145,13 @@ def explained(outcome: Outcome) -> Iterator[str]:
     """How it was searched and why it stopped; sentences without their periods."""
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
-    until = (
-        f"a doubling brought less than {units.short_percent(GAIN)}"
-        if rule.objective is None
-        else f"{rule.objective.text} did not hold"
-    )
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
-    until += ", twice in a row" if outcome.twice else ""
+    if rule.objective is None:
+        until = (
+            f"the load was {BEYOND} times that which reaches {units.percent(1 - TOLERANCE)} of the highest throughput"
+        )
+    else:
+        until = f"{rule.objective.text} did not hold{', twice in a row' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
     yield f"From {rule.amount(rule.least)} on {noun} doubled{climbed}{halved}"
     yield f"It stopped because {outcome.stopped}"
@@ -149,7 +168,7 @@ def bracket(outcome: Outcome) -> str:
     """What the bracket says."""
     rule = outcome.rule
     low, high = (
-        ("throughput surely grew on", "it surely did not")
+        (f"throughput is surely below {units.percent(1 - TOLERANCE)} of the highest", "it surely reaches that")
         if rule.objective is None
         else ("the objective surely held", "it surely did not")
     )

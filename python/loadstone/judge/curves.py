@@ -1,0 +1,45 @@
+"""Curves: the throughput of a variant by its clients, with the knee, and the scalability law where it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from loadstone.judge import figures
+from loadstone.judge.judgement import Curve, VariantKey
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.knee import knee
+from loadstone.statistics.usl import COUNTS_MIN, fit
+
+CLIENTS = "clients"
+# A knee and a fit take some milliseconds each.
+CURVES_MAX = 40
+
+
+def curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
+    """One for each context with enough different numbers of clients, CURVES_MAX at most.
+
+    The caller leaves out trials that do not count. With `interleaved` trials of one repeat are of one block.
+    """
+    found: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
+    for key, trials in variants.items():
+        context = tuple(pair for pair in key if pair[0] != CLIENTS)
+        for trial in trials:
+            clients, throughput = figures.clients(trial), trial.value(THROUGHPUT)
+            # With a rate set, throughput is what was asked for.
+            if clients is not None and throughput and trial.loop != "open":
+                found.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
+    enough = {context: points for context, points in found.items() if len(points) >= COUNTS_MIN}
+    for context, points in list(enough.items())[:CURVES_MAX]:
+        yield curve(context, points, interleaved=interleaved)
+
+
+def curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, float]]], *, interleaved: bool) -> Curve:
+    """One curve of (block, throughput) by clients."""
+    # Results of several experiments can have a repeat of one number twice.
+    blocks = interleaved and all(len(dict(every)) == len(every) for every in points.values())
+    cells = {
+        clients: dict(every if blocks else enumerate(each for _, each in every)) for clients, every in points.items()
+    }
+    law = fit([(clients, each) for clients, every in points.items() for _, each in every])
+    return Curve(context, knee(cells, blocks=blocks), law)

@@ -1,0 +1,209 @@
+"""The knee of a curve: the least load that reaches 95 % of the plateau, as a bracket of tried loads.
+
+The curve is a monotone fit to the median of each load: rising up to the highest median, falling beyond it (isotonic
+regression: Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972, section 1.2;
+unimodal: Frisén, The Statistician 35, 1986). The plateau is the mean of the loads whose fit lies within the noise of
+its top; the top alone would be the luckiest load. The bracket is what remains when blocks are resampled (Davison &
+Hinkley, Bootstrap Methods and their Application, 1997, chapter 2).
+
+Everything is done on logarithms, since noise grows with throughput.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import isotonic_regression as isotonic
+
+from loadstone.statistics.centre import Floats
+
+Columns = NDArray[np.intp]
+
+# This far below the plateau still counts as reached.
+TOLERANCE = 0.05
+# From the knee to the highest load it takes this ratio to tell a plateau from a curve that still rises: a curve that
+# brings 5 % more over less may grow by 15 % with each doubling.
+FLAT_RATIO = math.sqrt(2)
+# Standard errors below the top that still belong to the plateau. Simulated from 1 to 3.5: with fewer, the top of a flat
+# curve is the luckiest load, with more, a slow rise is taken for flat.
+ERRORS = 2.5
+# Times as many that a median has to be away from the fit for the curve not to be monotone.
+DEPARTURE = 2
+# Two repeats resample to three samples only.
+REPEATS_MIN = 3
+LOADS_MIN = 2
+RESAMPLES = 400
+SEED = 1972
+LEVEL = 0.95
+# What floating point makes of equal figures.
+ROUNDING = 1e-9
+
+# Why there is no bracket. `few-loads`, `few-repeats`: nothing can be said; `rising`: the plateau is surely not reached
+# within the loads tried; `scatter`: the repeats do not tell whether it is.
+Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """Where throughput reaches 95 % of its plateau, and where it falls below that again."""
+
+    # The loads that count, ascending; of each the median and the monotone fit, op/s.
+    loads: tuple[float, ...] = ()
+    medians: tuple[float, ...] = ()
+    fit: tuple[float, ...] = ()
+    # The most throughput, op/s; nan without loads.
+    plateau: float = math.nan
+    # The least tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
+    reached: float | None = None
+    # The knee lies above `lower` and not above `upper`. `lower` is None where the lowest load tried may be enough,
+    # `upper` where nothing is claimed.
+    lower: float | None = None
+    upper: float | None = None
+    # Between these tried loads throughput falls below 95 % of the plateau for good; None: it surely falls nowhere.
+    collapse: tuple[float, float] | None = None
+    unclaimed: Unclaimed | None = None
+    # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
+    departing: tuple[float, ...] = ()
+
+
+def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
+    """The knee of throughput (op/s) by load and block; figures that are not above 0 are left out.
+
+    With `blocks` false the keys only tell repeats of one load apart, and each load is resampled by itself. Loads with
+    fewer than REPEATS_MIN repeats are left out where others have enough. Without `resamples` there is only the
+    estimate: no bracket, no collapse, and no reason.
+    """
+    kept = {load: cells for load in points if (cells := usable(load, points[load]))}
+    enough = {load: cells for load, cells in kept.items() if len(cells) >= REPEATS_MIN}
+    few = len(enough) < LOADS_MIN
+    kept = dict(sorted((kept if few else enough).items()))
+    if len(kept) < LOADS_MIN:
+        return Knee(unclaimed="few-loads")
+    loads, logs = tuple(map(float, kept)), table(kept)
+    raw = middles(logs)
+    if blocks:
+        # What all loads of a block share moves no knee, and would do so where cells are missing.
+        logs = logs - middles((logs - raw).T)[:, None]
+    medians = middles(logs)
+    error = ERRORS * standard_error(logs, medians, blocks=blocks)
+    curve = unimodal(medians[None])
+    top, first, last = plateau(medians[None], curve, error)
+    apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
+    found = Knee(
+        loads,
+        tuple(np.exp(raw).tolist()),
+        tuple(np.exp(curve[0]).tolist()),
+        math.exp(top[0]),
+        loads[first[0]],
+        unclaimed="few-repeats" if few else None,
+        departing=() if few else tuple(load for load, each in zip(loads, apart, strict=True) if each),
+    )
+    if few or not resamples:
+        return found
+    # Around the fit: medians have their share of the noise already, and would get it twice.
+    again = curve + deviations(logs, medians, resamples, blocks=blocks)
+    _, firsts, lasts = plateau(again, unimodal(again), error)
+    return bracketed(found, ends(firsts, first[0]), ends(lasts, last[0]))
+
+
+def usable(load: float, cells: Mapping[int, float]) -> dict[int, float]:
+    """The figures of a load that are throughputs: above 0 and finite; none where the load is not a positive number."""
+    if not 0 < load < math.inf:
+        return {}
+    return {block: float(value) for block, value in cells.items() if 0 < value < math.inf}
+
+
+def table(points: Mapping[float, Mapping[int, float]]) -> Floats:
+    """Logarithms, a row for each block and a column for each load; nan where a cell is missing."""
+    rows = sorted({block for cells in points.values() for block in cells})
+    return np.log([[cells.get(block, math.nan) for cells in points.values()] for block in rows])
+
+
+def middles(samples: Floats) -> Floats:
+    """Medians along the axis before the last, without nan; nan where there is nothing else."""
+    ordered = np.sort(samples, axis=-2)
+    number = np.isfinite(samples).sum(axis=-2, keepdims=True)
+    low, high = (np.take_along_axis(ordered, np.maximum(at, 0), axis=-2) for at in ((number - 1) // 2, number // 2))
+    found: Floats = np.where(number > 0, (low + high) / 2, math.nan)[..., 0, :]
+    return found
+
+
+def freedom(logs: Floats, *, blocks: bool) -> int:
+    """Degrees of freedom of what is left of the cells without their loads and, where they have them, their blocks."""
+    cells, loads = int(np.isfinite(logs).sum()), int(logs.shape[1])
+    return cells - loads - (len(logs) - 1 if blocks else 0)
+
+
+def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
+    """That of a load's median, pooled over loads."""
+    # A median of normal figures has pi / 2 times the variance of their mean.
+    variance = float(np.nansum((logs - medians) ** 2)) / max(freedom(logs, blocks=blocks), 1) * math.pi / 2
+    return math.sqrt(variance * logs.shape[1] / float(np.isfinite(logs).sum()))
+
+
+def unimodal(medians: Floats) -> Floats:
+    """Each row's monotone fit: isotonic up to its maximum, antitonic beyond it."""
+    found = np.empty_like(medians)
+    for row, fit, top in zip(medians, found, medians.argmax(axis=1), strict=True):
+        fit[:top], fit[top:] = isotonic(row[: top + 1]).x[:-1], isotonic(row[top:], increasing=False).x
+    return found
+
+
+def plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
+    """Of each row: the plateau, and the first and the last column that reach 95 % of it."""
+    within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
+    level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
+    enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
+    # The last by its own figures: a curve that recovers has not collapsed, though its fit has.
+    again = np.maximum(medians, curve) >= enough
+    return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
+
+
+def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
+    """How far resampled medians lie from those that there are, a row for each resample, widened for few repeats.
+
+    What the loads of a block share is gone, so each load draws blocks of its own: one draw for all loads would make one
+    block's figures the median of every load in a third of the resamples of five. Resampling n figures shows (n - 1) / n
+    of their variance, and normal quantiles instead of Student's: both are made up for.
+    """
+    random = np.random.default_rng(SEED)
+    number = np.isfinite(logs).sum(axis=0)
+    # Missing cells come last.
+    packed = np.sort(logs, axis=0)
+    rows = (random.random((resamples, *logs.shape)) * number).astype(int)
+    drawn = np.where(np.arange(len(logs))[:, None] < number, np.take_along_axis(packed[None], rows, axis=1), math.nan)
+    quantile = (1 + LEVEL) / 2
+    student = stats.t.ppf(quantile, max(freedom(logs, blocks=blocks), 1)) / stats.norm.ppf(quantile)
+    found: Floats = (middles(drawn) - medians) * np.sqrt(number / (number - 1)) * float(student)
+    return found
+
+
+def ends(columns: Columns, estimate: int) -> tuple[int, int]:
+    """The interval of a column over resamples, which holds the estimate."""
+    low, high = np.quantile(columns, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
+    return min(int(low), int(estimate)), max(int(high), int(estimate))
+
+
+def bracketed(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
+    """An estimate with what is sure of the columns that reach the plateau first and last."""
+    loads, most = found.loads, found.loads[-1]
+    falls = last[1] < len(loads) - 1
+    flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]
+    return Knee(
+        loads,
+        found.medians,
+        found.fit,
+        found.plateau,
+        found.reached,
+        loads[first[0] - 1] if first[0] else None,
+        loads[first[1]] if flat[1] else None,
+        (loads[last[0]], loads[last[1] + 1]) if falls else None,
+        None if flat[1] else "scatter" if flat[0] else "rising",
+        found.departing,
+    )
