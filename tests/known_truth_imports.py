@@ -1,0 +1,219 @@
+"""Worlds that another tool measured: what its files say, what they leave out, and what may be claimed of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from imports_support import FIXTURES
+from known_truth_support import (
+    Case,
+    favours,
+    fires,
+    no_claim,
+    not_for,
+    not_trusted,
+    refused,
+    says,
+    too_few,
+    typical,
+    unranked,
+    verdict,
+    wins,
+)
+from loadstone.commands.opening import from_file
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Scalar
+from loadstone.results.union import union
+
+P99 = "read.p99"
+
+
+@dataclass(frozen=True)
+class Ycsb:
+    """What YCSB printed of one run of a minute, reads only: in op/s, µs and operations."""
+
+    throughput: float
+    mean_us: float
+    p99_us: float
+    target: int | None = None
+    failed: int = 0
+    # From the due time on, where YCSB ran with measurement.interval=both.
+    intended_p99_us: float | None = None
+    # The measurement type `histogram` has a line for each millisecond.
+    milliseconds: tuple[int, ...] = ()
+
+    def text(self) -> str:
+        """The log."""
+        operations = round(self.throughput * 60)
+        rate = "" if self.target is None else f" -target {self.target}"
+        lines = [
+            f"Command line: -db site.ycsb.db.RocksDBClient -t -threads 10{rate} -P workloads/workloadc",
+            "[OVERALL], RunTime(ms), 60000",
+            f"[OVERALL], Throughput(ops/sec), {operations / 60}",
+            *self.latencies("READ", operations - self.failed, self.mean_us, self.p99_us),
+            *(f"[READ], {at}, {count}" for at, count in enumerate(self.milliseconds)),
+            *(["[READ], >%d, 0" % len(self.milliseconds)] if self.milliseconds else []),
+            f"[READ], Return=OK, {operations - self.failed}",
+        ]
+        if self.failed:
+            lines += [
+                f"[READ], Return=ERROR, {self.failed}",
+                *self.latencies("READ-FAILED", self.failed, self.mean_us / 10, self.p99_us / 10),
+            ]
+        if self.intended_p99_us is not None:
+            lines += self.latencies("Intended-READ", operations, self.intended_p99_us / 3, self.intended_p99_us)
+        return "\n".join(lines) + "\n"
+
+    def latencies(self, name: str, count: int, mean_us: float, p99_us: float) -> list[str]:
+        """The lines of one kind of operation."""
+        return [
+            f"[{name}], Operations, {count}",
+            f"[{name}], AverageLatency(us), {mean_us}",
+            f"[{name}], MinLatency(us), {round(mean_us / 10)}",
+            f"[{name}], MaxLatency(us), {round(p99_us * 20)}",
+            f"[{name}], 95thPercentileLatency(us), {round(p99_us * 0.7)}",
+            f"[{name}], 99thPercentileLatency(us), {round(p99_us)}",
+        ]
+
+
+def read(text: str, name: str, **facts: Scalar) -> ResultSet:
+    """What is read of a file with this text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(text)
+        return from_file(path, facts)
+
+
+def logs(name: str, runs: Sequence[Ycsb], **facts: Scalar) -> ResultSet:
+    """Several runs of one system in one file."""
+    return read("\n".join(run.text() for run in runs), f"{name}.log", variant=name, **facts)
+
+
+def runs(throughput: float, p99_us: float, n: int = 6, noise: float = 0.01, **more: object) -> list[Ycsb]:
+    """Repeats of ten clients in a closed loop, or at a target."""
+    factors = typical(n, noise, (throughput, p99_us))
+    closed = "target" not in more
+    return [
+        replace(
+            Ycsb(throughput * (each if closed else 1.0), 9.8e6 / (throughput * each), p99_us / each),
+            **more,  # type: ignore[arg-type]
+        )
+        for each in factors
+    ]
+
+
+def against(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
+    """Two files as `loadstone compare` joins them."""
+    joined = union([slow, fast])
+    return replace(joined, question=replace(joined.question, metrics=metrics)) if metrics else joined
+
+
+def two(slow: list[Ycsb], fast: list[Ycsb], *metrics: str) -> ResultSet:
+    """Logs of two systems without any facts."""
+    return against(logs("rocksdb", slow), logs("lmdb", fast), *metrics)
+
+
+def table(rows: Sequence[str], header: str, **question: object) -> ResultSet:
+    """A CSV file."""
+    found = read("\n".join([header, *rows]) + "\n", "table.csv")
+    return replace(found, question=Question(**question))  # type: ignore[arg-type]
+
+
+def bounds_in_a_table() -> ResultSet:
+    """The p99 of one side fell on failed operations, and the table says so."""
+    rows = [f"rocksdb,{n},read.p99,ms,{20 + n / 100}," for n in range(1, 7)]
+    rows += [f"lmdb,{n},read.p99,ms,{10 + n / 100},failed" for n in range(1, 7)]
+    return table(rows, "variant,repeat,metric,unit,value,bound", metrics=(P99,))
+
+
+def by_hand() -> ResultSet:
+    """Typed from a report: 20 clients, 68,849 op/s and a mean of 0.731 ms, which need 50 clients."""
+    rows = []
+    for n in range(1, 7):
+        for variant, rate in (("plain", 28_000.0), ("split", 68_849.0)):
+            rows.append(f"{variant},{n},20,throughput,op/s,{rate + n}")
+            rows.append(f"{variant},{n},20,all.mean,ms,0.731")
+    return table(rows, "variant,repeat,clients,metric,unit,value", by="variant", metrics=("throughput",))
+
+
+IMPORTED = [
+    Case(
+        "YCSB, six runs each, twice as fast, no facts",
+        lambda: two(runs(1000, 30_000), runs(2000, 15_000)),
+        (wins("lmdb", 2.0), fires("between-runs", "note"), says(r"\d+ of \d+ checks could look")),
+    ),
+    Case(
+        "YCSB, one run each, twice as fast",
+        lambda: two(runs(1000, 30_000, 1), runs(2000, 15_000, 1)),
+        (too_few(), fires("too-few-samples", "note")),
+    ),
+    Case(
+        "YCSB, six runs each, the faster side failed in a fifth of its operations",
+        lambda: two(runs(1000, 30_000), runs(2000, 15_000, failed=24_000)),
+        (refused("errors"),),
+    ),
+    Case(
+        "YCSB, six runs each, one side synced every write by its facts",
+        lambda: against(
+            logs("rocksdb", runs(100, 300_000), durability="device"), logs("lmdb", runs(2000, 15_000), durability="os")
+        ),
+        (refused("guarantees-differ"),),
+    ),
+    Case(
+        "YCSB, six runs each, hosts of other sizes by their facts",
+        lambda: against(logs("rocksdb", runs(1000, 30_000), cpus=8), logs("lmdb", runs(2000, 15_000), cpus=32)),
+        (favours("lmdb"), verdict("suspect"), fires("hosts-differ", "suspect")),
+    ),
+    # Both hold 1,000 op/s, but lmdb stands still for a second in ten: its true p99 is 900 ms. YCSB sees ten slow
+    # operations in each pause, as ten clients wait, and none of the others that were due.
+    Case(
+        "YCSB at a target, service times only: the pauses of one side are left out",
+        lambda: two(runs(1000, 2000, target=1000), runs(1000, 1000, target=1000), P99),
+        (not_trusted(), says("service.time")),
+        metric=P99,
+    ),
+    Case(
+        "the same runs with their response times",
+        lambda: two(
+            runs(1000, 2000, target=1000, intended_p99_us=2100.0),
+            runs(1000, 1000, target=1000, intended_p99_us=900_000.0),
+            P99,
+        ),
+        # In YCSB's own series there is no sign of a growing queue; the figures say which tail is shorter.
+        (not_for("lmdb"),),
+        metric=P99,
+    ),
+    Case(
+        "YCSB did 700 of the 1,000 op/s of its target: the tail of what it did send",
+        lambda: two(runs(700, 2000, target=1000), runs(1000, 2500, target=1000), P99),
+        (not_trusted(),),
+        metric=P99,
+    ),
+    Case(
+        "YCSB's histogram of whole milliseconds: a p99 of 1 ms against 2 ms may be 1.99 against 2",
+        lambda: two(
+            runs(1000, 2000, milliseconds=(30_000, 29_000, 1000)), runs(1000, 1000, milliseconds=(59_000, 1000)), P99
+        ),
+        (no_claim(),),
+        metric=P99,
+    ),
+    Case(
+        "three YCSB logs each, every one given twice",
+        lambda: two(2 * runs(1000, 30_000, 3), 2 * runs(2000, 15_000, 3)),
+        (no_claim(),),
+    ),
+    Case("a table whose p99 fell on failed operations", bounds_in_a_table, (unranked(),), metric=P99),
+    Case(
+        "a table typed by hand, whose figures need 50 clients and name 20", by_hand, (fires("littles-law", "suspect"),)
+    ),
+    Case(
+        "the report on TestDFSIO: 1,804 MB/s from disks that give 1,690 MB/s, three repeats",
+        lambda: from_file(FIXTURES / "hdfs-read.csv", {}),
+        (fires("impossible", "invalid"), no_claim()),
+        metric="read.bandwidth",
+        context={"hdfs_replication": 3, "volume_replication": 1},
+    ),
+]
