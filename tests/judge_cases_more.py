@@ -373,6 +373,14 @@ CASES = [
         "bytes from the device, most of them of a warm-up",
         experiment(given(device__read=1.01e11, device__read_per_operation=1e5)),
     ),
+    Case("page-cache", "a store in memory", experiment(both(given(device__read=0), facts(data_in="memory")))),
+    Case(
+        "page-cache",
+        "a store in memory, claimed to be the device's",
+        experiment(both(given(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
+        INVALID,
+        "the results are claimed to be the device's, and the store keeps its data in memory",
+    ),
     Case(
         "page-cache",
         "bytes from the device, most of them of a warm-up",

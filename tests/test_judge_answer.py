@@ -192,15 +192,15 @@ def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
 @pytest.mark.parametrize(
     ("systems", "said"),
     [
-        (["lmdb"], "throughput still rises at 64 clients, the most that were tried (63,800 op/s)"),
+        (["lmdb"], "throughput still rises up to 64 clients (63,800 op/s)"),
         (
             ["a", "b"],
-            "throughput of system=a still rises at 64 clients, the most that were tried (63,800 op/s);"
-            " throughput of system=b still rises at 64",
+            "throughput of system=a still rises up to 64 clients (63,800 op/s);"
+            " throughput of system=b still rises up to 64",
         ),
         (
             ["a", "b", "c", "d", "e"],
-            "throughput of system=c still rises at 64 clients, the most that were tried (63,800 op/s); and 2 more",
+            "throughput of system=c still rises up to 64 clients (63,800 op/s); and 2 more",
         ),
     ],
 )

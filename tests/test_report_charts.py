@@ -124,7 +124,7 @@ def test_the_bracket_of_a_knee_is_drawn_where_one_is_claimed() -> None:
     assert scaling.sentences(View(judgement)) == [
         "cassandra: 95 % of the highest throughput is reached between 16 and 32 clients (55,600 op/s at most);"
         " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64",
-        "scylla: throughput still rises at 64 clients, the most that were tried (195,000 op/s)",
+        "scylla: throughput still rises up to 64 clients (195,000 op/s)",
     ]
 
 
@@ -148,7 +148,7 @@ def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -
     assert found.legend == ()
     assert [panel.title for panel in found.panels] == ["system cassandra", "system scylla"]
     assert [row["knee"] for row in rows(found, 0) if "knee" in row] == ["16 to 32 clients"]
-    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
+    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises up to 64 clients")
     assert "variants are drawn" not in scaling.curves(many_clients(judgement)).caption
     one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
     assert scaling.sentences(one)[0].startswith("95 % of the highest throughput is reached between 16 and 32 clients")

@@ -95,9 +95,7 @@ def test_what_still_rises_at_the_upper_bound_has_no_knee() -> None:
     found, loads = searched(Rule(least=4, most=24), saturating(1000))
     assert loads == [4, 8, 16, 24]
     assert (found.kind, found.load, found.low, found.high) == ("beyond", 24, 16, None)
-    assert sentence(found) == (
-        "throughput still rises at 24 clients, the most that were tried (24,000 op/s); 4 probes, 12 trials"
-    )
+    assert sentence(found) == ("throughput still rises up to 24 clients (24,000 op/s); 4 probes, 12 trials")
 
 
 def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
@@ -223,7 +221,7 @@ def test_an_invalid_probe_ends_the_way_up_with_its_reason() -> None:
     assert loads == [1, 2, 4, 8, 16]
     assert len(found.probe(16).samples) == 2
     assert sentence(found) == (
-        "throughput still rises at 8 clients, the most that were tried (8,000 op/s); at 16 clients the probe is"
+        "throughput still rises up to 8 clients (8,000 op/s); at 16 clients the probe is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 from loadstone.statistics.knee import TOLERANCE, Knee, knee
 from statistics_support import Floats, Generator
+from test_statistics_usl import HBASE
 
 TRIED = (1, 2, 4, 8, 12, 16, 20, 24, 32, 64, 128)
 Curve = Callable[[Floats], Floats]
@@ -162,6 +163,13 @@ def test_a_load_with_fewer_repeats_than_the_others_is_not_taken_as_certain() -> 
     found = knee(points)
     assert found.plateau == pytest.approx(20_000, rel=0.05)
     assert (found.lower, found.upper) == (16, 20)
+
+
+def test_a_real_sweep_that_ends_soon_after_its_knee_claims_none() -> None:
+    found = knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
+    # Its author named 31 or 32 clients, the highest of the averages. 10 clients were measured once.
+    assert list(found.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
+    assert (found.lower, found.reached, found.unclaimed) == (20, 28, "scatter")
 
 
 def test_repeats_that_are_not_blocks_are_resampled_by_load() -> None:

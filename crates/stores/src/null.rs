@@ -29,7 +29,7 @@ impl Store for Null {
     }
 
     fn guarantee(&self) -> Guarantee {
-        Guarantee::new(crate::Durability::None, "keeps nothing")
+        Guarantee::new(crate::Durability::None, "keeps nothing").fact("data_in", "memory")
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {

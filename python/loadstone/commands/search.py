@@ -196,7 +196,9 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     own = {key: text for key, text in every.items() if belongs(key, theirs)}
     made = spec["store"]["properties"]
     own |= {key: made[key] for key in HOSTED.values() if key in theirs and key in made}
-    apart = {*KEYS, *OF_A_COMMAND, *known.directories, *own}
+    # As in YCSB, what another store reads does not matter to this one.
+    foreign = {key for key in every if "." in key and key.partition(".")[0] in known.stores and key not in own}
+    apart = {*KEYS, *OF_A_COMMAND, *known.directories, *own, *(foreign - {*known.properties})}
     system: dict[str, Any] = {"properties": {key: escape(text) for key, text in own.items()}}
     if known.networked(store):
         system["attach"] = attached(store, system["properties"])

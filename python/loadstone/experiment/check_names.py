@@ -214,10 +214,13 @@ def warn_of_guarantees(context: Context) -> None:
     for each in context.templates():
         if each.system is not None and (key := str(each.path[-1])) in GUARANTEES:
             said.setdefault(key, {})[each.system] = each.text
+    settings: dict[str, list[str]] = {}
     for key, texts in said.items():
-        guarantee = GUARANTEES[key]
-        if len(set(texts.values())) > 1 and guarantee not in context.experiment.compare.promises:
-            message = f"the systems differ in {key}, so they guarantee different {guarantee}"
+        if len(set(texts.values())) > 1:
+            settings.setdefault(GUARANTEES[key], []).append(key)
+    for guarantee, keys in settings.items():
+        if guarantee not in context.experiment.compare.promises:
+            message = f"the systems differ in {' and '.join(keys)}, so they guarantee different {guarantee}"
             hint = f"give all the same, or ask what it costs: `compare: {{promises: [{guarantee}]}}`"
             context.warn(("compare",), f"{message}: the judge will refuse to rank them", hint)
 

@@ -41,7 +41,7 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     if knee.upper is None:
         match knee.unclaimed:
             case "rising":
-                return f"throughput{of} still rises at {last}, the most that were tried ({most})"
+                return f"throughput{of} still rises up to {last} ({most})"
             case "scatter":
                 why = f"the repeats differ too much to tell whether throughput still rises at {last}"
             case _:

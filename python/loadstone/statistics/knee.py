@@ -75,14 +75,14 @@ class Knee:
 def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
     """The knee of throughput (op/s) by load and block; figures that are not above 0 are left out.
 
-    With `blocks` false the keys only tell repeats of one load apart, and each load is resampled by itself. Loads with
-    fewer than REPEATS_MIN repeats are left out where others have enough. Without `resamples` there is only the
-    estimate: no bracket, no collapse, and no reason.
+    With `blocks` false the keys only tell repeats of one load apart. Two loads at least need REPEATS_MIN repeats; where
+    they have them, loads with a single one are left out. Without `resamples` there is only the estimate: no bracket, no
+    collapse, and no reason.
     """
     kept = {load: cells for load in points if (cells := usable(load, points[load]))}
-    enough = {load: cells for load, cells in kept.items() if len(cells) >= REPEATS_MIN}
-    few = len(enough) < LOADS_MIN
-    kept = dict(sorted((kept if few else enough).items()))
+    few = sum(len(cells) >= REPEATS_MIN for cells in kept.values()) < LOADS_MIN
+    # A single figure could be any: it would make a plateau of its own.
+    kept = {load: kept[load] for load in sorted(kept) if few or len(kept[load]) > 1}
     if len(kept) < LOADS_MIN:
         return Knee(unclaimed="few-loads")
     loads, logs = tuple(map(float, kept)), table(kept)
@@ -180,8 +180,11 @@ def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -
     drawn = np.where(np.arange(len(logs))[:, None] < number, np.take_along_axis(packed[None], rows, axis=1), math.nan)
     quantile = (1 + LEVEL) / 2
     student = stats.t.ppf(quantile, max(freedom(logs, blocks=blocks), 1)) / stats.norm.ppf(quantile)
-    found: Floats = (middles(drawn) - medians) * np.sqrt(number / (number - 1)) * float(student)
-    return found
+    found: Floats = (middles(drawn) - medians) * np.sqrt(number / (number - 1))
+    # Too few to resample: they have the noise of all loads.
+    pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
+    found = np.where(number < REPEATS_MIN, random.normal(size=found.shape) * pooled, found)
+    return found * float(student)
 
 
 def ends(columns: Columns, estimate: int) -> tuple[int, int]:

@@ -70,6 +70,7 @@ impl Store for Redis {
         let setting = |name: &str| self.info.get(name).unwrap_or("unknown").to_owned();
         Guarantee::new(durability, how)
             .fact("version", self.info.version())
+            .fact("data_in", "memory")
             .fact("address", self.settings.server.to_string())
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", RESP 2"))
             .fact("connections", self.clients.to_string())

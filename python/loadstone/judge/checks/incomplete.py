@@ -47,7 +47,8 @@ def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """No trial at all, or none with a figure: that is not valid, whatever it was to be."""
     if not any(trial.values for trial in trials):
         message = "no trial has a figure" if trials else "there is no trial"
-        yield Finding(NAME, Severity.INVALID, message, RESUME, tuple(trial.trial for trial in trials))
+        hint = "see what the trials say" if trials else RESUME
+        yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
 
 
 def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:

@@ -20,6 +20,11 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     claimed = "device" in (settings.claims, trial.facts.get("claims"))
     severity = Severity.INVALID if claimed else Severity.NOTE
     here = (trial.trial,)
+    if trial.facts.get("data_in") == "memory":
+        if claimed:
+            message = "the results are claimed to be the device's, and the store keeps its data in memory"
+            yield Finding(NAME, severity, message, "leave `claims` out", here)
+        return
     if trial.facts.get("file_system") == "tmpfs":
         hint = "put the data on a file system that has a device"
         yield Finding(NAME, severity, "the data lies on tmpfs, which has no device", hint, here)
