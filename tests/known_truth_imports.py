@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imports_support import FIXTURES
-from known_truth_support import (
+from known_truth_expected import (
     Case,
     favours,
     fires,
@@ -18,11 +18,11 @@ from known_truth_support import (
     refused,
     says,
     too_few,
-    typical,
     unranked,
     verdict,
     wins,
 )
+from known_truth_support import typical
 from loadstone.commands.opening import from_file
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar
@@ -55,7 +55,7 @@ class Ycsb:
             f"[OVERALL], Throughput(ops/sec), {operations / 60}",
             *self.latencies("READ", operations - self.failed, self.mean_us, self.p99_us),
             *(f"[READ], {at}, {count}" for at, count in enumerate(self.milliseconds)),
-            *(["[READ], >%d, 0" % len(self.milliseconds)] if self.milliseconds else []),
+            *([f"[READ], >{len(self.milliseconds)}, 0"] if self.milliseconds else []),
             f"[READ], Return=OK, {operations - self.failed}",
         ]
         if self.failed:

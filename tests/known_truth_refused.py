@@ -9,29 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from judge_support import Spoil, asking, both, ended, facts, failing, given, told
+from judge_support import Spoil, asking, both, ended, facts, failing, told
+from known_truth_expected import Case, favours, fires, no_claim, refused, says, silent, unranked, verdict, wins
 from known_truth_given import at_a_rate, late
-from known_truth_support import (
-    MS,
-    Case,
-    bounded,
-    course,
-    failed,
-    favours,
-    figure,
-    fires,
-    no_claim,
-    on,
-    refused,
-    says,
-    scaled,
-    silent,
-    trial,
-    unranked,
-    verdict,
-    wins,
-    world,
-)
+from known_truth_support import MS, bounded, course, failed, figure, given, on, scaled, trial, world
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value

@@ -1,31 +1,15 @@
-"""Simulated experiments whose true answer is known, and what an honest judge has to say of them.
-
-The expectations follow from the design and the documentation (docs/checks, docs/concepts, docs/guides), not from the
-judge's code.
-"""
+"""Simulated experiments whose true answer is known, and the means to spoil them in one place."""
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import random
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
-from rich.console import Console
-
 from judge_support import Spoil
-from loadstone.commands.reading import document, finite
-from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
-from loadstone.judge.judgement import Comparison, Judgement
-from loadstone.report.terminal import tables
-from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import Value, statistic
@@ -145,8 +129,7 @@ def course(
     jitter = typical(seconds, 0.01, ("series", of.trial))
     throughput = [of.values["throughput"].value * rates(at) * jitter[at] for at in range(seconds)]
     p50, p99 = (
-        tuple((of.value(f"read.{name}") or 1.0) * latencies(at) / jitter[at] for at in range(seconds))
-        for name in ("p50", "p99")
+        tuple((of.value(f"read.{name}") or 1.0) / jitter[at] for at in range(seconds)) for name in ("p50", "p99")
     )
     due = of.value("due")
     return Series(
@@ -194,6 +177,18 @@ def of_trials(
         "crafted", made, Question(), planned, interleaved=True, series=lambda name: minute(by_name[name])
     )
     return replace(results, **fields)
+
+
+def given(without: tuple[str, ...] = (), **figures: float) -> Spoil:
+    """Other figures in the same units; an underscore pair in a name is a point: `late__client`."""
+
+    def spoil(one: TrialResult) -> TrialResult:
+        kept = {metric: each for metric, each in one.values.items() if metric not in without}
+        changed = {name.replace("__", "."): number for name, number in figures.items()}
+        made = {metric: figure(metric, number, one.values["operations"].n) for metric, number in changed.items()}
+        return replace(one, values={**kept, **made})
+
+    return spoil
 
 
 def on(system: str, spoil: Spoil, *blocks: int) -> Spoil:
@@ -255,221 +250,3 @@ def with_parts(count: int, repeats: int = 6, noise: float = 0.05) -> Spoil:
         return replace(one, values={**one.values, **extra})
 
     return spoil
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the judge says of one experiment."""
-
-    results: ResultSet
-    metric: str
-    # Which comparison is meant where there are several: the contender, the context.
-    contender: Scalar | None = None
-    context: Mapping[str, Scalar] = field(default_factory=dict)
-
-    @cached_property
-    def judgement(self) -> Judgement:
-        """The judgement."""
-        return judge(self.results)
-
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """The comparison that is meant."""
-        found = [
-            each
-            for each in self.judgement.comparisons
-            if each.metric == self.metric
-            and self.contender in (None, dict(each.contender.variant).get(each.by))
-            and self.context.items() <= dict(each.context).items()
-        ]
-        return found[0] if found else None
-
-    @property
-    def claim(self) -> str:
-        """What is claimed, `absent` without a comparison."""
-        return "absent" if self.comparison is None else self.comparison.claim
-
-    @property
-    def winner(self) -> Scalar | None:
-        """The side that is said to be better."""
-        if self.comparison is None or self.claim not in ("better", "worse"):
-            return None
-        side = self.comparison.contender if self.claim == "better" else self.comparison.baseline
-        return dict(side.variant)[self.comparison.by]
-
-    @property
-    def fired(self) -> dict[str, str]:
-        """The checks that fired, each with its worst severity."""
-        worst: dict[str, Any] = {}
-        for each in self.judgement.all_findings:
-            worst[each.check] = max(worst.get(each.check, each.severity), each.severity, key=list(Severity).index)
-        return {check: severity.name.lower() for check, severity in worst.items()}
-
-    @cached_property
-    def said(self) -> str:
-        """Everything that a user can read of it without opening the report."""
-        console = Console(file=io.StringIO(), width=400, highlight=False)
-        projected = project(self.results, Projection())
-        tables.show(console, judge(projected.results), projected)
-        assert isinstance(console.file, io.StringIO)
-        messages = [f"{each.message} {each.hint}" for each in self.judgement.all_findings]
-        as_json = json.dumps(finite(document(self.judgement)), ensure_ascii=False, default=str)
-        return "\n".join([self.judgement.answer, *messages, as_json, console.file.getvalue()])
-
-    def actual(self) -> str:
-        """What the judge said, in one line."""
-        ratio = "none" if self.comparison is None else self.comparison.ratio
-        verdict = "" if self.comparison is None else self.comparison.verdict
-        why = "" if self.comparison is None else self.comparison.why
-        return f"{self.claim} {why} ratio={ratio} verdict={verdict} fired={self.fired} answer={self.judgement.answer!r}"
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """One thing that an honest judge must say."""
-
-    text: str
-    holds: Callable[[Judged], bool]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A world, what goes wrong in it, and what must be said of it."""
-
-    name: str
-    results: Callable[[], ResultSet]
-    expect: tuple[Expectation, ...]
-    metric: str = "throughput"
-    contender: Scalar | None = None
-    context: Mapping[str, Scalar] = field(default_factory=dict)
-
-    def judged(self) -> Judged:
-        """What the judge says."""
-        return Judged(self.results(), self.metric, self.contender, self.context)
-
-
-def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
-    """A claim for this side. `ratio` is the true one, contender ÷ baseline, and lies in the interval."""
-
-    def holds(said: Judged) -> bool:
-        found = said.comparison
-        if found is None or said.winner != system or found.ratio.low is None or found.ratio.high is None:
-            return False
-        near = abs(found.ratio.value / ratio - 1) <= spread
-        return near and found.ratio.low <= ratio <= found.ratio.high and not found.ratio.low <= 1 <= found.ratio.high
-
-    return Expectation(f"{system} wins, ratio {ratio:g}", holds)
-
-
-def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
-    """A claim for this side with a bound instead of a ratio."""
-
-    def holds(said: Judged) -> bool:
-        bounds = [float(each) for each in re.findall(r"at least (\d+\.?\d*)", said.said)]
-        return said.winner == system and any(low <= each <= high for each in bounds)
-
-    return Expectation(f"{system} wins by at least {low:g} to {high:g}", holds)
-
-
-def favours(system: Scalar) -> Expectation:
-    """A claim for this side, as a ratio or as a bound."""
-    return Expectation(f"{system} wins", lambda said: said.winner == system)
-
-
-def no_claim() -> Expectation:
-    """Whatever else is said, neither side wins, and they are not called equal."""
-    return Expectation(
-        "no claim", lambda said: said.winner is None and "no difference that matters" not in said.judgement.answer
-    )
-
-
-def not_for(system: Scalar) -> Expectation:
-    """Whatever else is said, this side does not win."""
-    return Expectation(f"{system} does not win", lambda said: said.winner != system)
-
-
-def not_trusted() -> Expectation:
-    """No claim, or one that is not valid."""
-    return Expectation(
-        "no valid claim",
-        lambda said: said.winner is None or said.comparison is None or str(said.comparison.verdict) != "valid",
-    )
-
-
-def undecided() -> Expectation:
-    """`~`: neither a difference nor equality was shown."""
-    return Expectation(
-        "undecided (~)",
-        lambda said: said.claim == "none" and "no difference that matters" not in said.judgement.answer,
-    )
-
-
-def same() -> Expectation:
-    """Shown to be equal for all that matters."""
-    return Expectation(
-        "no difference that matters",
-        lambda said: said.winner is None and "no difference that matters" in said.said,
-    )
-
-
-def same_or_differs_little() -> Expectation:
-    """Equal for all that matters; whether the rest is certain is left open."""
-    return Expectation(
-        "no difference that matters, or one that is less than matters",
-        lambda said: same().holds(said) or differs_little().holds(said),
-    )
-
-
-def differs_little() -> Expectation:
-    """A difference that is certain and smaller than matters."""
-    return Expectation(
-        "differs, but by less than matters",
-        lambda said: said.winner is None and "by less than matters" in said.said,
-    )
-
-
-def refused(*checks: str) -> Expectation:
-    """No claim, because of one of these checks."""
-    return Expectation(
-        f"refused by {' or '.join(checks)}",
-        lambda said: said.claim == "refused" and any(said.fired.get(check) == "invalid" for check in checks),
-    )
-
-
-def unranked() -> Expectation:
-    """No claim, as one side's figure is a bound."""
-    return Expectation("not ranked, as a figure is a bound", lambda said: said.claim == "unranked")
-
-
-def too_few() -> Expectation:
-    """A ratio without a claim, as there are too few repeats."""
-    return Expectation(
-        "no claim possible, too few repeats",
-        lambda said: said.claim == "impossible" and said.comparison is not None and said.comparison.p is None,
-    )
-
-
-def verdict(*names: str) -> Expectation:
-    """The verdict of the comparison."""
-    return Expectation(
-        f"verdict {' or '.join(names)}",
-        lambda said: said.comparison is not None and str(said.comparison.verdict) in names,
-    )
-
-
-def fires(check: str, *severities: str) -> Expectation:
-    """A check speaks up, with one of these severities or with any."""
-    return Expectation(
-        f"{check} fires {' or '.join(severities)}".strip(),
-        lambda said: check in said.fired and (not severities or said.fired[check] in severities),
-    )
-
-
-def silent(check: str) -> Expectation:
-    """A check has nothing to say."""
-    return Expectation(f"{check} is silent", lambda said: check not in said.fired)
-
-
-def says(pattern: str) -> Expectation:
-    """A text that a user can read."""
-    return Expectation(f"says {pattern!r}", lambda said: re.search(pattern, said.said) is not None)

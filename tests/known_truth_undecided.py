@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from judge_support import asking, given
-from known_truth_given import fast_and_slow_blocks, many_figures
-from known_truth_support import (
+from judge_support import asking
+from known_truth_expected import (
     Case,
     Expectation,
     Judged,
-    failed,
-    faster,
     fires,
     no_claim,
-    of_trials,
-    on,
-    parts,
     says,
-    scaled,
     silent,
     too_few,
-    trial,
-    typical,
     undecided,
     verdict,
     wins,
-    with_parts,
-    world,
 )
+from known_truth_given import fast_and_slow_blocks, many_figures
+from known_truth_support import failed, faster, given, of_trials, on, parts, scaled, trial, typical, with_parts, world
 from loadstone.results.result_set import ResultSet
 from loadstone.results.union import union
 
