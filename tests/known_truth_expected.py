@@ -20,6 +20,7 @@ from loadstone.commands.reading import document, finite
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Comparison, Judgement
+from loadstone.report import markdown
 from loadstone.report.terminal import tables
 from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
@@ -76,14 +77,16 @@ class Judged:
 
     @cached_property
     def said(self) -> str:
-        """Everything that a user can read of it without opening the report."""
+        """Everything that a user can read of it: the answer, the messages, the terminal's tables and the report."""
         console = Console(file=io.StringIO(), width=400, highlight=False)
         projected = project(self.results, Projection())
         tables.show(console, judge(projected.results), projected)
         assert isinstance(console.file, io.StringIO)
         messages = [f"{each.message} {each.hint}" for each in self.judgement.all_findings]
         as_json = json.dumps(finite(document(self.judgement)), ensure_ascii=False, default=str)
-        return "\n".join([self.judgement.answer, *messages, as_json, console.file.getvalue()])
+        return "\n".join(
+            [self.judgement.answer, *messages, as_json, console.file.getvalue(), markdown.text(self.judgement)]
+        )
 
     def actual(self) -> str:
         """What the judge said, in one line."""
@@ -222,6 +225,11 @@ def verdict(*names: str) -> Expectation:
         f"verdict {' or '.join(names)}",
         lambda said: said.comparison is not None and str(said.comparison.verdict) in names,
     )
+
+
+def whole(*names: str) -> Expectation:
+    """The verdict of the whole experiment, that of its worst finding (docs/guides/reading-a-report.md)."""
+    return Expectation(f"verdict of the whole {' or '.join(names)}", lambda said: str(said.judgement.verdict) in names)
 
 
 def fires(check: str, *severities: str) -> Expectation:

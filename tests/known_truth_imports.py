@@ -17,15 +17,16 @@ from known_truth_expected import (
     not_trusted,
     refused,
     says,
+    silent,
     too_few,
     unranked,
     verdict,
     wins,
 )
-from known_truth_support import typical
+from known_truth_support import figure, typical, world
 from loadstone.commands.opening import from_file
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar
+from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.union import union
 
 P99 = "read.p99"
@@ -139,6 +140,17 @@ def by_hand() -> ResultSet:
     return table(rows, "variant,repeat,clients,metric,unit,value", by="variant", metrics=("throughput",))
 
 
+def dfsio(read_mbs: dict[str, float]) -> ResultSet:
+    """TestDFSIO on nodes whose disks give 1,000 MB/s."""
+
+    def make(system: str, block: int, rate: float) -> TrialResult:
+        bandwidth = figure("read.bandwidth", rate * 1e6, 100)
+        known = {"device_read_bps": 1e9, "bandwidth_of": "node", "data_nodes": 3, "tool": "testdfsio"}
+        return TrialResult(f"{system}-{block}", {"system": system}, block, {"read.bandwidth": bandwidth}, facts=known)
+
+    return world(read_mbs, make=make, minute=lambda _: None, planned={})
+
+
 IMPORTED = [
     Case(
         "YCSB, six runs each, twice as fast, no facts",
@@ -215,5 +227,17 @@ IMPORTED = [
         (fires("impossible", "invalid"), no_claim()),
         metric="read.bandwidth",
         context={"hdfs_replication": 3, "volume_replication": 1},
+    ),
+    Case(
+        "TestDFSIO reads at 1,800 MB/s from disks that give 1,000 MB/s",
+        lambda: dfsio({"px": 300.0, "no-px": 1800.0}),
+        (refused("impossible"),),
+        metric="read.bandwidth",
+    ),
+    Case(
+        "TestDFSIO reads at 600 MB/s from disks that give 1,000 MB/s",
+        lambda: dfsio({"px": 300.0, "no-px": 600.0}),
+        (wins("no-px", 2.0), silent("impossible")),
+        metric="read.bandwidth",
     ),
 ]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from judge_support import Spoil, asking, both, ended, facts, failing, told
-from known_truth_expected import Case, favours, fires, no_claim, refused, says, silent, unranked, verdict, wins
+from known_truth_expected import Case, favours, fires, no_claim, refused, says, silent, unranked, verdict, whole, wins
 from known_truth_given import at_a_rate, late
-from known_truth_support import MS, bounded, course, failed, figure, given, on, scaled, trial, world
+from known_truth_support import MS, bounded, course, failed, given, on, scaled, trial, world
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value
@@ -102,17 +102,6 @@ def small_values(one: TrialResult) -> TrialResult:
         device__read=0.05 * 4096 * operations,
         device__read_per_operation=0.05 * 4096,
     )(one)
-
-
-def dfsio(read_mbs: dict[str, float]) -> ResultSet:
-    """TestDFSIO on nodes whose disks give 1,000 MB/s."""
-
-    def make(system: str, block: int, rate: float) -> TrialResult:
-        bandwidth = figure("read.bandwidth", rate * 1e6, 100)
-        known = {"device_read_bps": 1e9, "bandwidth_of": "node", "data_nodes": 3, "tool": "testdfsio"}
-        return TrialResult(f"{system}-{block}", {"system": system}, block, {"read.bandwidth": bandwidth}, facts=known)
-
-    return world(read_mbs, make=make, minute=lambda _: None, planned={})
 
 
 def networked(**busy: float) -> Spoil:
@@ -360,18 +349,6 @@ REFUSED = [
         lambda: world(TWICE, spoil=facts(file_system="tmpfs"), question=asking(claims="device")),
         (refused("page-cache"),),
     ),
-    Case(
-        "TestDFSIO reads at 1,800 MB/s from disks that give 1,000 MB/s",
-        lambda: dfsio({"px": 300.0, "no-px": 1800.0}),
-        (refused("impossible"),),
-        metric="read.bandwidth",
-    ),
-    Case(
-        "TestDFSIO reads at 600 MB/s from disks that give 1,000 MB/s",
-        lambda: dfsio({"px": 300.0, "no-px": 600.0}),
-        (wins("no-px", 2.0), silent("impossible")),
-        metric="read.bandwidth",
-    ),
     # Figures that contradict each other.
     Case(
         "percentiles that fall",
@@ -387,13 +364,13 @@ REFUSED = [
     Case(
         "the baseline was never measured",
         lambda: world(question=asking(by="system", baseline="redb")),
-        (fires("incomplete", "suspect"),),
+        (fires("incomplete", "suspect"), whole("suspect")),
     ),
     Case(
         "all trials of a third system are missing",
         lambda: world(
             planned={f"{name}-{n}": {"system": name} for name in ("rocksdb", "lmdb", "x") for n in range(1, 7)}
         ),
-        (fires("incomplete", "suspect"),),
+        (fires("incomplete", "suspect"), whole("suspect")),
     ),
 ]

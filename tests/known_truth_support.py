@@ -205,10 +205,9 @@ def scaled(metrics: Iterable[str], factor: float) -> Spoil:
     """Figures a few times as large."""
 
     def spoil(one: TrialResult) -> TrialResult:
-        changed = {
-            metric: figure(metric, one.values[metric].value * factor, one.values[metric].n) for metric in metrics
-        }
-        return replace(one, values={**one.values, **changed})
+        old = one.values
+        changed = {name: replace(old[name], value=figure(name, old[name].value * factor, 1).value) for name in metrics}
+        return replace(one, values={**old, **changed})
 
     return spoil
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from judge_support import asking
+from known_truth_combined import COMBINED
 from known_truth_expected import Case, Judged
 from known_truth_given import GIVEN
 from known_truth_imports import IMPORTED
@@ -20,7 +21,7 @@ from known_truth_support import faster, world
 from known_truth_undecided import UNDECIDED
 from loadstone.results.result_set import ResultSet
 
-CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED]
+CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
