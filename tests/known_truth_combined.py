@@ -21,7 +21,7 @@ from known_truth_expected import (
     wins,
     wins_by_a_bound,
 )
-from known_truth_given import at_a_rate, in_two_workloads, longer_tail, named
+from known_truth_given import at_a_rate, in_two_workloads, named
 from known_truth_refused import dips, on_one_side
 from known_truth_support import (
     MS,
@@ -76,7 +76,8 @@ def mixes(reads: Mapping[str, float]) -> ResultSet:
         def mixed(one: TrialResult) -> TrialResult:
             operations = round(one.values["operations"].value)
             read = round(reads[system] * operations)
-            made = replace(one, statuses={"READ": {"OK": read}, "UPDATE": {"OK": operations - read}})
+            known = {**one.facts, "mix": f"{reads[system]:.0%} read", "records": 1_000_000}
+            made = replace(one, facts=known, statuses={"READ": {"OK": read}, "UPDATE": {"OK": operations - read}})
             return given(read__count=read, update__count=operations - read, update__mean=made.values["all.mean"].value)(
                 made
             )
@@ -104,7 +105,7 @@ def limited_sweep() -> ResultSet:
 
 def paced(system: str, block: int, rate: float) -> TrialResult:
     """One side at a rate, the other in a closed loop."""
-    made = at_a_rate(system, block, 1000.0)
+    made = at_a_rate(system, block, rate)
     return made if system == "rocksdb" else replace(made, loop="closed")
 
 
@@ -246,7 +247,7 @@ COMBINED = [
     # The load.
     Case(
         "one side at a rate, the other in a closed loop",
-        lambda: world(FLAT, make=paced, spoil=longer_tail, question=asking(metrics=(P99,))),
+        lambda: world(TWICE, make=paced, question=asking(metrics=(P99,))),
         (verdict("suspect", "invalid"), fires("load-differs")),
         metric=P99,
     ),
