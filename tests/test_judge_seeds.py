@@ -89,3 +89,27 @@ def test_two_ycsb_logs_of_one_run_each_give_a_ratio_and_no_claim() -> None:
         "(n=1: no interval, no claim possible, valid)"
     )
     assert {each.message for found in judgement.variants.values() for each in found} == {"n=1: no interval"}
+
+
+def test_the_cassandra_report_gives_an_estimate_for_each_curve_and_none_of_its_percentiles() -> None:
+    trials = [each.result for each in read(IMPORTS / "cassandra-scale.csv", {})]
+    judgement = judge(ResultSet("report", trials, Question(by="clients", metrics=("throughput", "read.p95"))))
+    knees = {
+        (config["scenario"], config["operation"], config["rf"], config["cl"]): (
+            curve.knee.reached,
+            curve.knee.unclaimed,
+        )
+        for curve in judgement.curves
+        for config in [dict(curve.context)]
+    }
+    assert len(knees) == 12
+    # One run for each load: the least load that reaches 95 % is an estimate, and no bracket is claimed.
+    assert list(knees["1 dedicated", "write", 1, "LOCAL_ONE"]) == [800, "few-repeats"]
+    assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
+    assert "that takes 3 repeats of each load" in judgement.answer
+    ends = (".p50", ".p95", ".p99")
+    withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]
+    assert set(withheld) == {"a percentile of those of the cassandra-stress processes"}
+    assert {each.message for each in judgement.all_findings if each.check == "impossible"} == {
+        "the percentiles are percentiles of those of the cassandra-stress processes, which are those of no operations"
+    }

@@ -33,6 +33,29 @@ def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.M
     assert PASSWORD not in told.stdout + told.stderr
 
 
+def test_a_password_of_the_environment_is_named_and_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    monkeypatch.setenv("RECORDS", "40")
+    text = SERVED.replace(PASSWORD, '"${DB_PASSWORD}"').replace("recordcount: 50", 'recordcount: "${RECORDS}"')
+    text += 'hooks: {before: ["test ${RECORDS} = 40"]}\n'
+    file = experiment(tmp_path, text)
+    loadstone(tmp_path, "run", file, "--set", "systems.redis.properties.redis.password='${DB_PASSWORD}'")
+    folder = only_folder(tmp_path)
+    assert [(each.end, each.facts["records"]) for each in trials(folder)] == [("done", 40)] * 2
+    resolved = (folder.path / "experiment.yaml").read_text()
+    assert resolved.count("${DB_PASSWORD}") == 2
+    assert "${RECORDS}" in resolved
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    monkeypatch.delenv("DB_PASSWORD")
+    refused = loadstone(tmp_path, "run", file, code=2)
+    assert "names ${DB_PASSWORD}, which is not set" in refused.stderr
+    assert "hint: set it before the run: export DB_PASSWORD=…" in refused.stderr
+
+
 @pytest.mark.parametrize("password", ["plain", " leading", "back\\slash", "two\nlines", "a=b:c#d!", "ünïcode", "tail "])
 def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str

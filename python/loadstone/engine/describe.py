@@ -19,6 +19,8 @@ from loadstone.errors import LoadstoneError
 VERSION = 1
 SECONDS = 30
 HIDDEN = "***"
+# A variable of the environment, as an experiment file names it.
+VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 # Of what no store of ours describes: properties of bindings, settings of systems.
 SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
@@ -66,8 +68,11 @@ class Description:
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """Properties as they may be written."""
-        return {name: HIDDEN if self.is_secret(name) else value for name, value in properties.items()}
+        """Properties as they may be written; the name of a variable that holds a secret is none."""
+        return {
+            name: HIDDEN if self.is_secret(name) and not VARIABLE.fullmatch(str(value)) else value
+            for name, value in properties.items()
+        }
 
     def networked(self, store: str) -> bool:
         """Whether a store's operations cross a network; not of one that there is not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from fnmatch import fnmatchcase
 
@@ -124,6 +125,10 @@ def check_templates(context: Context) -> set[str]:
     """Every name in a template stands for something. Returns the names that are used."""
     used: set[str] = set()
     for each in context.templates():
+        for variable in () if each.command else template.variables(each.text):
+            if variable not in os.environ:
+                hint = f"set it before the run: export {variable}=…"
+                context.wrong(each.path, f"{name(each.path)} names ${{{variable}}}, which is not set", hint)
         try:
             named = template.names(each.text)
         except ValueError as error:

@@ -74,7 +74,9 @@ def each(plan: Plan) -> str:
         steps = ["copy what was loaded"] if False in networked else []
         steps += ["use the table that was loaded"] if True in networked else []
         steps = [" or ".join(steps)]
-    if measure.warmup:
+    if measure.warmup is None:
+        steps.append("warm up as long as a pilot block finds")
+    elif measure.warmup:
         steps.append(f"warm up {written(measure.warmup)}")
     steps.append(f"measure {amount(plan)}")
     if measure.verify:

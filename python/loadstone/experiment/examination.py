@@ -11,7 +11,7 @@ from loadstone.experiment import check_find, check_names, check_servers, check_v
 from loadstone.experiment.context import Context
 from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, Experiment
+from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Experiment, Measure
 from loadstone.experiment.shape import shape
 from loadstone.experiment.template import escape
 from loadstone.experiment.tree import Table
@@ -64,10 +64,25 @@ def check_measure(context: Context) -> None:
     if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
         measure = measure.model_copy(update={"duration": DURATION_SECONDS})
         context.experiment = context.experiment.model_copy(update={"measure": measure})
-    needed = measure.warmup + (measure.duration or 0)
+    check_pilot(context, measure)
+    needed = context.experiment.warmup_seconds + (measure.duration or 0) * (3 if context.experiment.pilot else 1)
     if timeout is not None and timeout <= needed and context.knows("measure"):
         message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
         context.warn(("timeout",), message, "give it more, with time for loading")
+
+
+def check_pilot(context: Context, measure: Measure) -> None:
+    """Whether there is a pilot block; without, the warm-up has a default."""
+    experiment = context.experiment
+    can = experiment.find is None and measure.duration is not None
+    if experiment.pilot and (measure.warmup is not None or not can):
+        reason = "a search has none" if experiment.find else "it needs `measure.duration`" if not can else ""
+        message = reason or "the warm-up is given, so there is nothing to find"
+        context.wrong(("pilot",), f"there can be no pilot block: {message}", "leave `pilot` out")
+    pilot = can and measure.warmup is None and experiment.pilot is not False
+    if measure.warmup is None and not pilot:
+        measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
+    context.experiment = experiment.model_copy(update={"measure": measure, "pilot": pilot})
 
 
 def check_fleet(context: Context) -> None:

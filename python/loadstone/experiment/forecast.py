@@ -81,7 +81,10 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
-        each = measure.warmup + BESIDE_SECONDS[slow]
+        # A pilot takes three windows, and finds a warm-up of one at most.
+        pilot = 3 * (measure.duration or 0.0) + BESIDE_SECONDS[slow] if plan.experiment.pilot else 0.0
+        warmup = measure.warmup if measure.warmup is not None else slow * (measure.duration or 0.0)
+        each = warmup + BESIDE_SECONDS[slow]
         if measure.duration is not None:
             each += measure.duration
         elif variant.operations is not None:
@@ -95,7 +98,7 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
             if variant.load_key not in loaded:
                 loaded.add(variant.load_key)
                 total += writing
-        total += each * repeats
+        total += each * repeats + pilot
     drawn = min(repeats, START_BLOCKS)
     return total + sum(start_seconds(start.system, slow) for start in starts(plan, drawn)) * repeats / drawn
 

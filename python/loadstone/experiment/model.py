@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 REPEATS_LEAST = 2
 AT_LEAST_HINT = "one trial shows no spread, and a claim takes 6"
 DURATION_SECONDS = 10.0
+WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
 
 
@@ -88,8 +89,10 @@ class Vary(Part):
 class Measure(Part):
     """How long each trial is measured."""
 
-    warmup: LengthOrNone = Field(
-        default=2.0, description="Time before the measured window, under load.", examples=["1s"]
+    warmup: LengthOrNone | None = Field(
+        default=None,
+        description="Time before the measured window, under load. Default: what the pilot block finds, `2s` without.",
+        examples=["1s"],
     )
     duration: Length | None = Field(
         default=None,
@@ -264,6 +267,13 @@ class Experiment(Part):
     repeats: Repeats = Field(
         default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )
+    pilot: Truth | None = Field(
+        default=None,
+        description="Whether a first block, which does not count, finds out how long the warm-up must be: every"
+        " variant once, for three times the window. Default: true where no warm-up is given, trials last for a time,"
+        " and no load is searched for.",
+        examples=[False],
+    )
     hooks: Hooks = Field(default=Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
@@ -286,6 +296,11 @@ class Experiment(Part):
     timeout: Length | None = Field(
         default=None, description="The most that one phase of a trial may take.", examples=["10m"]
     )
+
+    @property
+    def warmup_seconds(self) -> float:
+        """How long trials warm up; 0 as long as the pilot has not found it."""
+        return self.measure.warmup or 0.0
 
     def question_for_judge(self) -> Question:
         """What the judge and the report need to know of this."""

@@ -62,11 +62,11 @@ class Variant:
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
-        return [template.render(command, names) for command in self.hooks_before]
+        return [template.render_command(command, names) for command in self.hooks_before]
 
     def after(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands after a trial: the system's, then the experiment's."""
-        return [template.render(command, names) for command in self.hooks_after]
+        return [template.render_command(command, names) for command in self.hooks_after]
 
     @property
     def loading(self) -> Variant:

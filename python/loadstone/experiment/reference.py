@@ -133,6 +133,10 @@ Commands also know `{{directory}}` (where the trial's data are), `{{trial}}` (it
 they are: quote them in a command if they may hold blanks. In YAML, a value that starts with a brace needs quotes:
 `"{{letter}}"`.
 
+`${{NAME}}` is a variable of the environment, read when the run begins: `password: "${{DB_PASSWORD}}"`. One that is not
+set is an error. The resolved file keeps the name, and no file of a run has the value of a property that is secret;
+other values stand in the trials' specs. In hooks and other commands it is left to the shell.
+
 The experiment's commands come before those of the system, and after them at the end. Variants whose systems, data and
 commands are equal load equal data, which `load: {{reuse: copy}}` makes use of: dimensions that only shape the run
 (clients, rate, the mix of operations) share what was loaded. On servers, equal servers and tables belong to it, and

@@ -63,7 +63,8 @@ def hide(part: dict[str, Any]) -> None:
 def lengths(plain: dict[str, Any], measure: Measure) -> dict[str, Any]:
     """The lengths of time of a measurement with their units."""
     duration = None if measure.duration is None else written(measure.duration)
-    return {**plain, "warmup": written(measure.warmup), "duration": duration}
+    warmup = None if measure.warmup is None else written(measure.warmup)
+    return {**plain, "warmup": warmup, "duration": duration}
 
 
 def text(experiment: Experiment) -> str:

@@ -1,20 +1,25 @@
-"""Templates: texts with `{name}` in them, which stand for a dimension's value. `{{` and `}}` are braces."""
+"""Templates: texts with `{name}` in them, which stand for a dimension's value. `{{` and `}}` are braces.
+
+`${NAME}` is a variable of the environment. Commands leave it to their shell.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 
 from loadstone.results.trial_result import Scalar
 
-TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+TOKEN = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def names(text: str) -> list[str]:
     """The names in a text, in their order, each once. Raises ValueError with a hint at a brace that belongs to none."""
     found: dict[str, None] = {}
     for token in TOKEN.finditer(text):
-        if token.group() in ("{{", "}}"):
+        if token.group() in ("{{", "}}") or token.group().startswith("$"):
             continue
         name = token[1]
         if name is None:
@@ -25,9 +30,24 @@ def names(text: str) -> list[str]:
     return list(found)
 
 
+def variables(text: str) -> list[str]:
+    """The variables of the environment that a text names."""
+    return VARIABLE.findall(text)
+
+
 def render(text: str, values: Mapping[str, Scalar]) -> str:
-    """The text with all its names replaced. Raises KeyError for one without a value."""
-    return TOKEN.sub(lambda token: _brace(token) or spoken(values[token[1]]), text)
+    """The text with all its names and variables replaced. Raises KeyError for a name without a value.
+
+    A variable that is not set stays as it is written.
+    """
+    return TOKEN.sub(lambda token: _variable(token) or _brace(token) or spoken(values[token[1]]), text)
+
+
+def render_command(text: str, values: Mapping[str, Scalar]) -> str:
+    """The same for a command, whose shell knows the variables."""
+    return TOKEN.sub(
+        lambda token: token.group() if token.group()[0] == "$" else _brace(token) or spoken(values[token[1]]), text
+    )
 
 
 def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
@@ -48,6 +68,12 @@ def escape(text: str) -> str:
 def spoken(value: Scalar) -> str:
     """A value as it stands in commands, paths and properties: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _variable(token: re.Match[str]) -> str | None:
+    if token.group()[0] != "$":
+        return None
+    return os.environ.get(token.group()[2:-1], token.group())
 
 
 def _brace(token: re.Match[str]) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.checks.too_few_samples import NAME, few
 from loadstone.judge.figures import family, percentile
 from loadstone.judge.judgement import Cell, VariantKey
@@ -46,7 +47,8 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 # A median of lower bounds is one; an interval around it would be none.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 samples,
-                withheld(metric, fewest, self._own.of(self._variants[variant][0].trial)),
+                withheld(metric, fewest, self._own.of(self._variants[variant][0].trial))
+                or derived(metric, self._variants[variant]),
                 bound,
                 sum(value.bound == bound for _, value in found) if bound else 0,
                 max(resolution(value) for _, value in found),
@@ -80,6 +82,12 @@ def resolution(value: Value) -> float:
     """
     known = value.resolution / value.value if value.value > 0 else 0.0
     return max(known, BUCKET) if percentile(value.metric) is not None else known
+
+
+def derived(metric: str, trials: Sequence[TrialResult]) -> str:
+    """Why a percentile is not shown that was made of those of several processes; empty: it was not."""
+    parts = next((trial.facts[PERCENTILES_OF] for trial in trials if PERCENTILES_OF in trial.facts), None)
+    return "" if parts is None or percentile(metric) is None else f"a percentile of those of {parts}"
 
 
 def withheld(metric: str, fewest: int, settings: Settings) -> str:

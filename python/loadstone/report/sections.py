@@ -186,6 +186,8 @@ def gist(view: View) -> list[str]:
     ]
     if len(view.variants) > 1:
         said.append("interleaved in random order" if results.interleaved else "not in random order")
+    if isinstance(seconds := results.pilot.get("warmup_seconds"), int | float):
+        said.append(f"{seconds:g} s of warm-up, found by a pilot block")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         said.append(f"{missing:,} planned but missing")
     return [*said, discovered(view)]

@@ -5,6 +5,7 @@
         experiment.yaml    the experiment as it was run, every default spelled out
         environment.json   the hosts that it was run on
         plan.jsonl         the trials in the order decided, a block a line
+        pilot.json         the warm-up that the pilot block found; its trials, which do not count, are in pilot.jsonl
         values.jsonl       a trial a line: its variant, its figures, their units and sample counts
         trials/<trial>/    spec.json, events.jsonl, load.hlog, run.hlog, series.json, observed.jsonl
         report.html, report.md
@@ -36,6 +37,8 @@ VERSION = 2
 ROOT = Path("results")
 IMPORTED = "imported"
 UNDER_WAY = ".part"
+# What the pilot block found, and its trials.
+PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
 
 
 class Folder:
@@ -131,7 +134,7 @@ class Folder:
     def repair(self) -> list[str]:
         """Makes the folder fit to go on: takes out damaged lines and trials that did not end; says what it did."""
         said = []
-        for name in ("plan.jsonl", "values.jsonl"):
+        for name in ("plan.jsonl", "values.jsonl", PILOT_TRIALS):
             if damaged := lines.mend(self.path / name):
                 said.append(f"{name}: took out damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
@@ -201,6 +204,14 @@ class Folder:
                 warnings.append(f"values.jsonl: a line is not a trial and left out ({error})")
         return found, warnings
 
+    def pilots(self) -> list[TrialResult]:
+        """The trials of the pilot block, which count nowhere."""
+        found = []
+        for document in lines.read(self.path / PILOT_TRIALS).documents:
+            with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+                found.append(TrialResult.from_json(document))
+        return found
+
     def load(self) -> ResultSet:
         """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
         attempts, warnings = self.attempts()
@@ -222,6 +233,7 @@ class Folder:
             planned=planned,
             interleaved=bool(self.header.get("interleaved")),
             environment=self._json("environment.json"),
+            pilot=self._json(PILOT),
             experiment=self._text("experiment.yaml"),
             series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
             path=self.path,

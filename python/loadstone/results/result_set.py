@@ -103,6 +103,8 @@ class ResultSet:
     warnings: tuple[str, ...] = ()
     # What a trial's own set asks of it, by the trial's id, where this set was joined of several.
     own: Mapping[str, Question] = field(default_factory=dict)
+    # pilot.json: the warm-up that a pilot block found; empty without one.
+    pilot: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:

@@ -18,6 +18,7 @@ from loadstone.results.folder import Folder
 from loadstone.results.result_set import first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.datasets import DataSpaces
+from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import Display, Whole
 from loadstone.runner.servers import RunServers, foreseen
 from loadstone.runner.trial import Conductor
@@ -63,9 +64,11 @@ class Run:
         self.recall()
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
-        whole = Whole(self.folder.name, repeats.at_least * len(self.plan.variants), len(self.done), self.seconds_each)
-        self.shown.plan(whole)
         with self.conducting() as conductor:
+            self.warm_up(conductor)
+            trials = repeats.at_least * len(self.plan.variants)
+            whole = Whole(self.folder.name, trials, len(self.done), self.seconds_each)
+            self.shown.plan(whole)
             for number, block in enumerate(self.plan.blocks(), 1):
                 # A block that was begun is ended first: a lost trial of it would leave its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
@@ -78,6 +81,15 @@ class Run:
                         self.trial(conductor, each)
                         whole.finish()
         return self.enough() or self.stopped("at-most")
+
+    def warm_up(self, conductor: Conductor) -> None:
+        """Has the pilot block find the warm-up, where there is one."""
+        if self.experiment.pilot:
+            pilot = Pilot(self.experiment, self.plan, self.folder, self.shown, self.seconds_each)
+            seconds = pilot.warmup(conductor)
+            measure = self.experiment.measure.model_copy(update={"warmup": seconds})
+            self.experiment = self.experiment.model_copy(update={"measure": measure})
+            conductor.experiment = self.experiment
 
     def recall(self) -> None:
         """What the folder tells of the attempts so far."""

@@ -247,7 +247,7 @@ class Conductor:
 
     def _timeout(self) -> float:
         measure = self.experiment.measure
-        own = measure.warmup + (measure.duration or 0)
+        own = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or own + PATIENCE_SECONDS
 
 

@@ -117,7 +117,7 @@ def inflation(rest: Floats) -> float:
     return len(rest) / float(effective_size(rest)) if np.ptp(rest) else 1.0
 
 
-def warm_up_end(series: Sequence[float]) -> int:
+def warm_up_end(series: Sequence[float] | Floats) -> int:
     """The first point after the warm-up by MSER-5; at most half of the series is given up.
 
     The truncation that minimises the squared standard error of the mean of what remains, in batches of five (White,
@@ -131,6 +131,19 @@ def warm_up_end(series: Sequence[float]) -> int:
     most = min(len(y) // 2, len(y) - BATCH)
     errors = [float(y[d:].var()) / (len(y) - d) for d in range(most + 1)]
     return int(np.argmin(errors)) * batch if errors else 0
+
+
+def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
+    """`warm_up_end` of several series together: of the median of each point, every series as a share of its own median.
+
+    Series that are shorter than others are cut from none: the shortest decides how far they go.
+    """
+    known = [np.asarray(each, dtype=float) for each in series if len(each)]
+    if not known:
+        return 0
+    length = min(map(len, known))
+    shares = [each[:length] / level for each in known if (level := float(np.median(each[length // 2 : length])))]
+    return warm_up_end(np.median(shares, axis=0)) if shares else 0
 
 
 def means(x: Floats, batch: int) -> Floats:

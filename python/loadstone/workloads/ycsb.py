@@ -164,7 +164,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         spec = {**spec, "until": {"operations": variant.operations}}
     # The file's operationcount says how many operations YCSB would do; here `measure` decides.
     spec["work"] = {**spec["work"], "operations": variant.operations}
-    return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup, "settle": False}
+    return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup or 0.0, "settle": False}
 
 
 def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:

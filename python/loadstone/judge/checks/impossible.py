@@ -24,6 +24,11 @@ WRONG = "the figure or the stated speed is wrong: measure the device again, and 
 MIXED = "the figures are not of one run, or not in the unit that was named: copy them again from one log"
 
 
+# The fact of a trial whose percentiles were made of those of several processes, and not of their histograms.
+PERCENTILES_OF = "percentiles_of"
+MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
+
+
 @dataclass(frozen=True)
 class Speed:
     """How fast something moved bytes, and how fast it can; B/s."""
@@ -55,6 +60,9 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     for speed in speeds(trial):
         if speed.beyond(settings):
             yield speed.finding(here)
+    if parts := trial.facts.get(PERCENTILES_OF):
+        message = f"the percentiles are percentiles of those of {parts}, which are those of no operations"
+        yield Finding(NAME, Severity.WITHHELD, message, MERGE, here, about="latencies")
     for message in contradictions(trial, settings.threshold(NAME, "rounding")):
         yield Finding(NAME, Severity.INVALID, message, MIXED, here)
 
