@@ -157,7 +157,7 @@ def world(
     """Interleaved systems by their true rates, op/s: repeats differ by `noise`, the machine slows down by `drift`."""
     rates = rates or {"rocksdb": 1000.0, "lmdb": 4000 / 3}
     factors = {system: typical(repeats, noise, (system, noise)) for system in rates}
-    made = []
+    made: list[TrialResult] = []
     for block in range(1, repeats + 1):
         slower = 1 - drift * (block - 1) / max(repeats - 1, 1)
         for system, rate in rates.items():

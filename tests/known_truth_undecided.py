@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from judge_support import asking
+from judge_support import asking, both, facts
 from known_truth_expected import (
     Case,
     Expectation,
@@ -124,7 +124,7 @@ def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
         for clients, rate in rates.items():
             one = trial("lmdb", block, rate * factors[clients][block - 1])
             one = scaled(latencies, clients / 10)(one)
-            config = {"system": "lmdb", "clients": clients}
+            config: dict[str, Scalar] = {"system": "lmdb", "clients": clients}
             made.append(replace(one, trial=f"lmdb-{clients}-{block}", clients=clients, config=config))
     return of_trials(made, question=asking(by="clients", metrics=("throughput",)))
 
@@ -249,7 +249,12 @@ UNDECIDED = [
     ),
     Case(
         "trials of ours that tell nothing of the clock, of errors or of lateness",
-        lambda: world(spoil=given(without=("clock.jumps", "errors", "late.generator", "late.client", "driver"))),
+        lambda: world(
+            spoil=both(
+                facts(engine="0.1.0"),
+                given(without=("clock.jumps", "errors", "late.generator", "late.client", "driver")),
+            )
+        ),
         (verdict("suspect"),),
     ),
     # Curves: the least load that reaches 95 % of the plateau.

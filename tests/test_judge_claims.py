@@ -26,7 +26,8 @@ def times(factor: float, noise: float = 0.001) -> Spoil:
     """lmdb at so many times rocksdb's throughput, each block off by up to `noise`."""
 
     def spoil(trial: TrialResult) -> TrialResult:
-        off = noise * ((trial.repeat * 5) % 7 - 3) / 3
+        # No two repeats are alike to the last digit.
+        off = noise * ((trial.repeat * 5) % 7 - 3) / 3 + 1e-7 * trial.repeat
         speed = factor * (1 + off) if trial.config["system"] == "lmdb" else 1.0
         mean = 9.8e6 / speed
         return given(throughput=1000 * speed, operations=1e5 * speed, all__mean=mean, read__mean=mean, read__min=1e5)(
@@ -197,10 +198,10 @@ def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
 
 
 def test_a_verdict_says_how_many_checks_could_look() -> None:
-    judgement = judge(experiment(facts(engine="0.2.0")))
+    judgement = judge(experiment(both(facts(engine="0.2.0"), given(clock__jumps=0))))
     assert judgement.trust.startswith("valid (")
-    assert {each.check for each in judgement.not_looked} == {"carried-over", "clock"}
-    assert judgement.trust == "valid (21 of 23 checks could look)"
+    assert {each.check for each in judgement.not_looked} == {"carried-over"}
+    assert judgement.trust == "valid (22 of 23 checks could look)"
 
 
 OWN = facts(engine="0.2.0")

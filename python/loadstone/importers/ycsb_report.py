@@ -86,7 +86,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         beside = ".service" if INTENDED + name in responses else ""
         tag = "-response" if name in responses else ""
         measured(name.removeprefix(INTENDED), beside, tag, block, found)
-    if any(VARIANCE in block for block in operations.values()):
+    if any(map(is_coarse, operations.values())):
         found.step_ns = 1e6
         found.notes.append(
             Note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
@@ -241,7 +241,7 @@ def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | 
         statistic = RAW.get(key, key if re.fullmatch(r"p[\d.]+", key) else None)
         if value is None or (match is None and statistic is None):
             continue
-        if match is not None and match[2] and VARIANCE in block:
+        if match is not None and match[2] and is_coarse(block):
             # The type `histogram` prints where the bucket of 1 ms begins, which may be below the minimum.
             value = max(value, block.get("MinLatency(us)") or 0.0)
         if match is not None:
@@ -257,12 +257,17 @@ def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | 
     found.values.extend(values.values())
 
 
+def is_coarse(block: Mapping[str, float | None]) -> bool:
+    """Whether a block is of the type `histogram`, which counts in buckets of 1 ms and prints how many lie beyond."""
+    return VARIANCE in block or any(key.startswith(">") for key in block)
+
+
 def verbose(block: Mapping[str, float | None], count: int) -> Histogram | None:
     """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count); None where there is none.
 
     The type `histogram` prints buckets of 1 ms and a variance, `timeseries` means; neither is one.
     """
-    if VARIANCE in block or not any("Percentile" in key for key in block):
+    if is_coarse(block) or not any("Percentile" in key for key in block):
         return None
     pairs = [(int(key), int(value)) for key, value in block.items() if key.isdigit() and value is not None]
     return bucketed(pairs) if pairs and sum(each for _, each in pairs) == count else None

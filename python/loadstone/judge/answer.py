@@ -92,7 +92,15 @@ def clause(comparison: Comparison, matters: float) -> str:
         relation = f"{metric} of {left} and {right} is {figures}"
     if tentative:
         return f"{relation} ({comparison.why or impossible(ratio.n)}, {verdict})"
-    return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict})"
+    return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict}){capacities(comparison)}"
+
+
+def capacities(comparison: Comparison) -> str:
+    """That the throughput of a side is what it can do, and not what was asked of it."""
+    names = comparison.capacity
+    if not names:
+        return ""
+    return f"; the rate is above the capacity of {joined(names)}"
 
 
 def related(left: str, right: str, metric: str, ratio: Estimate, bound: bool) -> str:

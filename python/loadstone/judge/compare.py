@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from loadstone.format import units
 from loadstone.judge.bounds import Doubts, Weighed, weigh
-from loadstone.judge.checks import errors, generator_limited, retried
+from loadstone.judge.checks import errors, generator_limited, rate_not_held, retried
 from loadstone.judge.figures import family, is_latency, lower_name
 from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
@@ -146,6 +146,9 @@ def compared(
         metric, ours.unit, way, match.context, match.pair.by, theirs, ours, no_ratio(theirs, ours), "refused", None
     )
     made = replace(made, findings=findings, why=why)
+    if metric == THROUGHPUT:
+        named = zip((match.pair.baseline, match.pair.contender), sides, strict=True)
+        made = replace(made, capacity=tuple(str(name) for name, side in named if overloaded(side)))
     if why:
         yield Tested(replace(made, claim="refused" if refused else "unranked"), match.pair)
         return
@@ -165,6 +168,11 @@ def compared(
         bound=weighed.bound,
     )
     yield Tested(made, match.pair, weighed)
+
+
+def overloaded(findings: Sequence[Finding]) -> bool:
+    """Whether a side did not hold the rate."""
+    return any(finding.check == rate_not_held.NAME and finding.severity == Severity.INVALID for finding in findings)
 
 
 def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:

@@ -32,11 +32,12 @@ from loadstone.judge.checks import (
     too_few_samples,
     unverified,
 )
-from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
+from loadstone.judge.finding import About, Finding, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.statistics.stopping import enough
 
 # Checks of one trial.
 Looks = Iterator[Finding | NotLooked]
@@ -78,6 +79,8 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     client_limited.NAME: client_limited.decided,
     errors.NAME: errors.decided,
 }
+# An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
+SERVICE_TIME = "service-time"
 # What a note of a check's name weighs. What is not here is not a check's, and a note.
 NOTE_SEVERITIES = {
     "littles-law": Severity.SUSPECT,
@@ -95,6 +98,7 @@ NOTE_SEVERITIES = {
     "lost-segment": Severity.INVALID,
     "incomplete": Severity.SUSPECT,
     "impossible": Severity.INVALID,
+    SERVICE_TIME: Severity.SUSPECT,
 }
 # Notes that are a check's under another name, and say what its figures do not.
 NOTE_CHECKS = {
@@ -114,7 +118,9 @@ def note_findings(trial: TrialResult, found: Collection[str], decided: Collectio
         # The fact, or the trial's end, has said it.
         if known or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
-        yield Finding(check, NOTE_SEVERITIES.get(check, Severity.NOTE), note.message, note.hint, (trial.trial,))
+        about: About = "latencies" if check == SERVICE_TIME else "all"
+        severity = NOTE_SEVERITIES.get(check, Severity.NOTE)
+        yield Finding(check, severity, note.message, note.hint, (trial.trial,), about=about)
 
 
 def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
@@ -161,20 +167,22 @@ def judge_variant(
     """Findings on a variant, given the cell that the question's interval is about and the planned trials that miss."""
     # A trial that failed is not a repeat.
     ended = [trial for trial in trials if trial.values]
-    found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings)]
+    found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings), *impossible.twice(ended)]
     found += generator_limited.driver(trials, settings)
     if headline is not None:
         found += noisy.check(ended, headline.estimate, headline.metric, settings)
-    if missing and not (headline and narrow(headline, settings)):
+    if missing and not (headline and ended_by_rule(headline, settings)):
         found += incomplete.repeats(trials, missing)
+    elif headline is not None and settings.until is not None and not ended_by_rule(headline, settings):
+        found += incomplete.stopped_early(ended, len(headline.samples), settings)
     return tuple(found)
 
 
-def narrow(headline: Cell, settings: Settings) -> bool:
+def ended_by_rule(headline: Cell, settings: Settings) -> bool:
     """Whether no more repeats were needed: a block that was begun is not missed then."""
-    width = headline.estimate.relative_width
-    enough = headline.estimate.n >= settings.at_least
-    return settings.until is not None and enough and width is not None and width <= settings.until
+    figures = [value for _, value in headline.samples]
+    most = settings.at_most or settings.at_least
+    return settings.until is not None and enough([figures], settings.at_least, most, settings.until) is not None
 
 
 def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:

@@ -71,6 +71,8 @@ class Comparison:
     findings: tuple[Finding, ...] = ()
     # Why nothing is claimed, or what would decide.
     why: str = ""
+    # The compared values that did not hold the rate: their throughput is their capacity.
+    capacity: tuple[str, ...] = ()
     # Whether the ratio is a bound ("at least 8.6×"), as figures may be off by a known amount.
     bound: bool = False
     # Whether its metric is not the first one, which alone is confirmatory.

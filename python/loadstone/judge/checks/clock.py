@@ -16,7 +16,7 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding | NotLooked]:
     """Jumps against the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:
-        yield NotLooked(NAME, "the clock that measured was not compared with another")
+        yield NotLooked(NAME, "the clock that measured was not compared with another", ours=True)
     if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
         message = f"the clock that measured jumped {times} against the kernel's"

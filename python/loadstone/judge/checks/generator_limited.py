@@ -28,6 +28,8 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     yield from lateness(trial, settings)
     if networked(trial):
         yield from processors(trial, settings)
+    elif trial.loop == "closed" and trial.value("driver") is None:
+        yield NotLooked(NAME, "the load generator's own time for an operation was not measured", ours=True)
 
 
 def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:

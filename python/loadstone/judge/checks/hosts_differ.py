@@ -88,6 +88,6 @@ def differ(fact: str, theirs: list[Scalar], ours: list[Scalar], settings: Settin
         try:
             sizes = [float(value) for value in (*theirs, *ours)]
         except (ValueError, OverflowError):
-            return set(theirs) != set(ours)
+            return set(map(str, theirs)) != set(map(str, ours))
         return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
-    return set(theirs) != set(ours)
+    return set(map(str, theirs)) != set(map(str, ours))

@@ -19,6 +19,8 @@ BANDWIDTH = "bandwidth"
 READS = frozenset({"read"})
 LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
+# Of repeats that are the same run: so many figures, of which one has so many digits.
+FIGURES_MIN, DIGITS_MIN = 3, 9
 MEMORY = "the data came out of the page cache: read several times more than memory holds, or drop the caches before"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and look whose bytes these are"
 MIXED = "the figures are not of one run, or not in the unit that was named: copy them again from one log"
@@ -90,6 +92,25 @@ def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]
             yield average.finding(ids, f" (mean of {units.many(len(every), 'repeat')})")
 
 
+def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+    """Repeats of a variant with the same figures to the last digit: one run that is counted twice."""
+    seen: dict[tuple[tuple[str, float], ...], TrialResult] = {}
+    for trial in trials:
+        figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
+        # Round figures can be alike by chance, and so can a few.
+        if len(figures) < FIGURES_MIN or not any(len(digits(figure)) >= DIGITS_MIN for _, figure in figures):
+            continue
+        if (first := seen.setdefault(figures, trial)) is not trial:
+            message = f"repeats {first.repeat} and {trial.repeat} have the same figures to the last digit"
+            hint = "one run is counted twice: give each of them once"
+            yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, trial.trial))
+
+
+def digits(figure: float) -> str:
+    """The digits of a number."""
+    return repr(figure).replace(".", "").partition("e")[0].strip("-0")
+
+
 def speeds(trial: TrialResult) -> Iterator[Speed]:
     """Every speed of which the limit is known."""
     for metric, value in trial.values.items():
@@ -154,7 +175,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
     for name, ladder in ladders.items():
         ladder.sort(key=lambda step: step[0])
         for (_, low), (_, high) in pairwise(ladder):
-            if low.value > high.value * (1 + rounding):
+            if low.value - low.resolution > high.value * (1 + rounding) + high.resolution:
                 yield f"{said(low)}, above {said(high)}"
                 break
         # The mean of all is that of failures as well, and the extremes are those of what ended well.
@@ -165,9 +186,9 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
 def outside(mean: Value, ladder: list[tuple[float, Value]], rounding: float) -> Iterator[str]:
     """A mean below the minimum or above the maximum."""
     (lowest, low), (highest, high) = ladder[0], ladder[-1]
-    if lowest == 0 and mean.value * (1 + rounding) < low.value:
+    if lowest == 0 and mean.value * (1 + rounding) + mean.resolution < low.value - low.resolution:
         yield f"{said(mean)}, below {said(low)}"
-    if highest == 1 and mean.value > high.value * (1 + rounding):
+    if highest == 1 and mean.value - mean.resolution > high.value * (1 + rounding) + high.resolution:
         yield f"{said(mean)}, above {said(high)}"
 
 

@@ -43,6 +43,13 @@ def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[F
         yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
+def stopped_early(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:
+    """A variant whose repeats ended although the rule of stopping asks for more."""
+    if settings.at_least < n < (settings.at_most or settings.at_least):
+        message = f"the repeats ended after {n}, before their interval was narrow at two looks in a row"
+        yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(trial.trial for trial in trials))
+
+
 def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """No trial at all, or none with a figure: that is not valid, whatever it was to be."""
     if not any(trial.values for trial in trials):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
-from loadstone.judge.figures import clients
+from loadstone.judge.figures import BESIDE, COMPOSED, clients
 from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -17,7 +18,7 @@ FACTS = {"records": "records", "mix": "operations"}
 MANY = 10**10
 
 
-def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
+def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Clients and loop, and figures of one name that are of different kinds."""
     if any(told(side, "clients") == told(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
         yield NotLooked(NAME, "a side does not say how many clients it had")
@@ -35,10 +36,12 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
         if len(found := sorted(units[0][metric] | units[1][metric])) > 1:
             message = f"{metric} is in {' and in '.join(each or 'no unit' for each in found)}"
             hint = "these are different things by one name: give them names of their own"
-            yield Finding(NAME, Severity.INVALID, message, hint, pair.trials, metric)
+            # What nobody asked for decides nothing.
+            asked_for = not settings.metrics or metric in settings.metrics
+            yield Finding(NAME, Severity.INVALID if asked_for else Severity.NOTE, message, hint, pair.trials, metric)
 
 
-def between(pair: Pair, _: Settings) -> Iterator[Finding]:
+def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
     """Records and operations, of sides that are not of one experiment."""
     unlike = [
         f"{name} {said(theirs)} against {said(ours)}"
@@ -46,7 +49,24 @@ def between(pair: Pair, _: Settings) -> Iterator[Finding]:
         for theirs, ours in [pair.facts(fact)]
         if theirs and ours and set(theirs) != set(ours) and not pair.asked(fact)
     ]
+    if not any(pair.facts("mix")[0] and pair.facts("mix")[1] for _ in FACTS):
+        theirs, ours = mix(pair.baselines), mix(pair.contenders)
+        unlike += [
+            f"{units.percent(theirs.get(name, 0))} of {name.lower()} against {units.percent(ours.get(name, 0))}"
+            for name in sorted({*theirs, *ours})
+            if theirs and ours and abs(theirs.get(name, 0) - ours.get(name, 0)) > settings.threshold(NAME, "mix")
+        ]
     yield from finding(pair, unlike)
+
+
+def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
+    """The share of each kind of operation, by how often each ended; empty where nobody counted them."""
+    counts: Counter[str] = Counter()
+    for trial in trials:
+        for operation, ended in trial.statuses.items():
+            if operation.lower() not in BESIDE | COMPOSED:
+                counts[operation] += sum(ended.values())
+    return {name: count / counts.total() for name, count in counts.items() if counts.total()}
 
 
 def finding(pair: Pair, unlike: list[str]) -> Iterator[Finding]:

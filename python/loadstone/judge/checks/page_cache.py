@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from loadstone.format import units
@@ -40,20 +39,23 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         message = "the results are claimed to be the device's, but its bytes were not measured"
         yield Finding(NAME, severity, message, "run where the host can be observed", here)
         return
-    share = min(read / returned, missed(trial, read))
+    share = missed(trial, read)
+    if share is None:
+        share = read / returned
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
         message = f"reads returned {units.size(returned)}, of which the device gave {units.size(read)}"
         message += f"; at most {units.percent(share)} of it was not cached"
         yield Finding(NAME, severity, message, HINT, here)
 
 
-def missed(trial: TrialResult, read: float) -> float:
-    """The most reads that can have gone to the device, as a share of all; infinite where nobody counted them.
+def missed(trial: TrialResult, read: float) -> float | None:
+    """The most reads that can have gone to the device, as a share of all; None where nobody counted them.
 
-    A device gives whole blocks: 4,096 bytes for a value of 100. Bytes alone would hide that most values were cached.
+    A device gives whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
+    hide that most values were cached, or that none were.
     """
     every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
     if seen is None or not reads:
-        return math.inf
+        return None
     # Counted with the warm-up, as its bytes are.
     return seen * (read / every if every else 1.0) / reads

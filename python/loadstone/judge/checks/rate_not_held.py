@@ -24,6 +24,10 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         return
     if trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values()):
         yield NotLooked(NAME, "what was due and never ended was not counted", ours=True)
+    target, done = trial.fact("target"), trial.value("throughput")
+    if target and done is not None and done < (1 - settings.threshold(NAME, "missed")) * target:
+        yield found(trial, f"{units.rate(done)} were done of the {units.rate(target)} that were asked for")
+        return
     count, every = censored(trial), due(trial)
     share = count / every if every else 0.0
     if share > settings.threshold(NAME, "censored"):
