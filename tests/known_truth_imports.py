@@ -158,7 +158,12 @@ def dfsio(read_mbs: dict[str, float]) -> ResultSet:
 
     def make(system: str, block: int, rate: float) -> TrialResult:
         bandwidth = figure("read.bandwidth", rate * 1e6, 100)
-        known = {"device_read_bps": 1e9, "bandwidth_of": "node", "data_nodes": 3, "tool": "testdfsio"}
+        known: dict[str, Scalar] = {
+            "device_read_bps": 1e9,
+            "bandwidth_of": "node",
+            "data_nodes": 3,
+            "tool": "testdfsio",
+        }
         return TrialResult(f"{system}-{block}", {"system": system}, block, {"read.bandwidth": bandwidth}, facts=known)
 
     return world(read_mbs, make=make, minute=lambda _: None, planned={})

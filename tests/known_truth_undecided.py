@@ -12,9 +12,11 @@ from known_truth_expected import (
     Judged,
     fires,
     no_claim,
+    not_trusted,
     says,
     silent,
     too_few,
+    trusts_less,
     undecided,
     verdict,
     wins,
@@ -35,6 +37,7 @@ from known_truth_support import (
     world,
 )
 from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
 from loadstone.results.union import union
 
 FLAT = {"first": 1000.0, "second": 1000.0}
@@ -124,7 +127,7 @@ def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
         for clients, rate in rates.items():
             one = trial("lmdb", block, rate * factors[clients][block - 1])
             one = scaled(latencies, clients / 10)(one)
-            config = {"system": "lmdb", "clients": clients}
+            config: dict[str, Scalar] = {"system": "lmdb", "clients": clients}
             made.append(replace(one, trial=f"lmdb-{clients}-{block}", clients=clients, config=config))
     return of_trials(made, question=asking(by="clients", metrics=("throughput",)))
 
@@ -251,6 +254,21 @@ UNDECIDED = [
         "trials of ours that tell nothing of the clock, of errors or of lateness",
         lambda: world(spoil=given(without=("clock.jumps", "errors", "late.generator", "late.client", "driver"))),
         (verdict("suspect"),),
+    ),
+    Case(
+        "embedded trials of ours without the probe of our own cost: nobody knows whose time it was",
+        lambda: world(spoil=given(without=("driver",))),
+        (trusts_less(),),
+    ),
+    Case(
+        "trials of ours in which nobody counted failures",
+        lambda: world(spoil=lambda one: replace(given(without=("errors",))(one), statuses={})),
+        (trusts_less(),),
+    ),
+    Case(
+        "trials of ours, claimed to be the device's, whose device reads were not counted",
+        lambda: world(spoil=given(without=("device.reads", "device.read")), question=asking(claims="device")),
+        (not_trusted(),),
     ),
     # Curves: the least load that reaches 95 % of the plateau.
     Case(
