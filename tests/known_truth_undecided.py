@@ -43,6 +43,7 @@ from loadstone.results.union import union
 FLAT = {"first": 1000.0, "second": 1000.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 TEN = {"rocksdb": 1000.0, "lmdb": 10_000.0}
+DEVICE_READS = ("device.reads", "device.read", "device.read_per_operation")
 # "it would take n = 22", "n >= 22 repeats", "22 repeats": the words are free, the number is not.
 N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) would|would take"
 
@@ -267,7 +268,7 @@ UNDECIDED = [
     ),
     Case(
         "trials of ours, claimed to be the device's, whose device reads were not counted",
-        lambda: world(spoil=given(without=("device.reads", "device.read")), question=asking(claims="device")),
+        lambda: world(spoil=given(without=DEVICE_READS), question=asking(claims="device")),
         (not_trusted(),),
     ),
     # Curves: the least load that reaches 95 % of the plateau.
