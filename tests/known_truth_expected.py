@@ -166,6 +166,14 @@ def not_trusted() -> Expectation:
     )
 
 
+def trusts_less() -> Expectation:
+    """A check that could not look has not passed: the verdict counts those that could, or is not valid."""
+    return Expectation(
+        "not valid, or valid with the number of checks that could look",
+        lambda said: str(said.judgement.verdict) != "valid" or "checks could look" in said.said,
+    )
+
+
 def undecided() -> Expectation:
     """`~`: neither a difference nor equality was shown."""
     return Expectation(

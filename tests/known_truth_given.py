@@ -65,7 +65,7 @@ def late(response_ms: dict[str, float], lateness_ms: float) -> ResultSet:
     """One operation of twenty went out late by us, and the p99 of each side is that much too long."""
 
     def spoil(one: TrialResult) -> TrialResult:
-        p99 = response_ms[str(one.config["system"])] * MS * (one.value("read.p50") or 0.0) / (9 * MS)
+        p99 = response_ms[str(one.config["system"])] * MS * one.values["read.p50"].value / (9 * MS)
         changed = {
             metric: figure(metric, latency, 60_000)
             for metric, latency in (

@@ -11,7 +11,7 @@ from typing import Any
 
 from judge_support import Spoil
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult
 from loadstone.results.value import Value, statistic
 
 SECONDS = 60
@@ -112,7 +112,7 @@ def trial(system: str, block: int, rate: float, target: float | None = None, mea
         "load.settle": 1e9,
     }
     values = {metric: figure(metric, each, operations) for metric, each in figures.items()}
-    loop = "closed" if target is None else "open"
+    loop: Loop = "closed" if target is None else "open"
     statuses = {"READ": {"OK": operations}}
     return TrialResult(
         f"{system}-{block}", {"system": system}, block, values, CLIENTS, loop, dict(FACTS), statuses=statuses

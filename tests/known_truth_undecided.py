@@ -12,9 +12,11 @@ from known_truth_expected import (
     Judged,
     fires,
     no_claim,
+    not_trusted,
     says,
     silent,
     too_few,
+    trusts_less,
     undecided,
     verdict,
     wins,
@@ -35,11 +37,13 @@ from known_truth_support import (
     world,
 )
 from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
 from loadstone.results.union import union
 
 FLAT = {"first": 1000.0, "second": 1000.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 TEN = {"rocksdb": 1000.0, "lmdb": 10_000.0}
+DEVICE_READS = ("device.reads", "device.read", "device.read_per_operation")
 # "it would take n = 22", "n >= 22 repeats", "22 repeats": the words are free, the number is not.
 N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) would|would take"
 
@@ -256,6 +260,21 @@ UNDECIDED = [
             )
         ),
         (verdict("suspect"),),
+    ),
+    Case(
+        "embedded trials of ours without the probe of our own cost: nobody knows whose time it was",
+        lambda: world(spoil=given(without=("driver",))),
+        (trusts_less(),),
+    ),
+    Case(
+        "trials of ours in which nobody counted failures",
+        lambda: world(spoil=lambda one: replace(given(without=("errors",))(one), statuses={})),
+        (trusts_less(),),
+    ),
+    Case(
+        "trials of ours, claimed to be the device's, whose device reads were not counted",
+        lambda: world(spoil=given(without=DEVICE_READS), question=asking(claims="device")),
+        (not_trusted(),),
     ),
     # Curves: the least load that reaches 95 % of the plateau.
     Case(
