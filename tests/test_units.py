@@ -17,10 +17,10 @@ from loadstone.statistics.estimate import Estimate
         ([16_304.0, 2123.0], "B/op", ["16.304 kB/op", "2.123 kB/op"]),
         ([1770.7, 388.46], "op/s", ["1,770.70 op/s", "388.46 op/s"]),
         ([0.4], "B/op", ["0.4 B/op"]),
-        ([0.4, 0.0, 1.234], "B/op", ["0.40 B/op", "0 B/op", "1.23 B/op"]),
+        ([0.4, 0.0, 1.234], "B/op", ["0.40 B/op", "none", "1.23 B/op"]),
         ([0.4, 96.26], "B/op", ["0.4 B/op", "96.3 B/op"]),
         ([7.0, 12.0], "B/op", ["7 B/op", "12 B/op"]),
-        ([0.0, 0.0], "B/op", ["0 B/op", "0 B/op"]),
+        ([0.0, 0.05], "B/op", ["none", "none"]),
     ],
 )
 def test_figures_of_one_kind_have_one_unit_and_as_many_decimals(
@@ -58,7 +58,7 @@ def test_figure_interval_and_table_agree_on_the_last_digit() -> None:
     assert units.in_one_unit([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 
-@pytest.mark.parametrize("number", [0.00123, 0.04, 0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
+@pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_a_table_shows_of_few_bytes_an_operation_what_a_report_shows(number: float) -> None:
     (text,) = units.in_one_unit([number], "B/op")
     shown = units.figure(number, "B/op")

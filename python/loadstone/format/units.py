@@ -9,6 +9,8 @@ from decimal import Decimal
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
+# Fewer bytes an operation are a file system's own now and then, and none of the operation's.
+TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # A figure with an interval has at least and at most so many digits.
 DIGITS_MIN, DIGITS_MAX = 3, 6
@@ -94,6 +96,8 @@ def figure(number: float, unit: str, last: int | None = None) -> str:
 
     `last` is the power of ten of the last digit, as `precision` gives it.
     """
+    if unit == "B/op" and abs(number) < TRACE:
+        return "none"
     if last is not None:
         return to_digit(number, unit, last)
     match unit:
@@ -177,7 +181,9 @@ def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] 
         digits = max(decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [
-        f"{number / factor:,.{digits if number else 0}f} {name}"
+        "none"
+        if unit == "B/op" and abs(number) < TRACE
+        else f"{number / factor:,.{digits if number else 0}f} {name}"
         if digit is None
         else digits_of(number, factor, name, digit)
         for number, digit in zip(numbers, last, strict=True)
