@@ -236,7 +236,9 @@ def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monk
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv(program.VARIABLE, str(engine))
     started = time.monotonic()
-    loadstone(tmp_path, "run", experiment(tmp_path, HEAD + "measure: {warmup: 0, duration: 60s}"), "--no-report", code=1)
+    loadstone(
+        tmp_path, "run", experiment(tmp_path, HEAD + "measure: {warmup: 0, duration: 60s}"), "--no-report", code=1
+    )
     assert time.monotonic() - started < 55, "the others were not waited for"
     first, *_ = trials(only_folder(tmp_path))
     assert first.end == "failed"
