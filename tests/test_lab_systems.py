@@ -104,7 +104,7 @@ def test_one_server_serves_all_trials_that_want_the_same_and_is_gone_at_the_end(
     for trial in trials(folder):
         assert trial.facts["system"] == "redis"
         assert trial.facts["data_nodes"] == 1
-        assert trial.facts["maxmemory"] == "100mb"
+        assert trial.facts["maxmemory"] == str(100 << 20)
         assert str(trial.facts["system_version"])[0].isdigit()
         assert trial.facts["set.port"] == str(port)
         assert trial.facts["device"]

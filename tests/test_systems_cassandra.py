@@ -82,7 +82,21 @@ def test_settings_reach_the_server(one: Running) -> None:
     assert told["concurrent_reads"] == "7"
     assert (told["read_request_timeout"], told["write_request_timeout"]) == ("5000ms", "20000ms")
     assert local["release_version"] == one.version() == DEFAULTS["version"]
-    assert one.facts() == {"heap": "512M", "durability": "device", "commitlog_sync_period": ""}
+    assert one.facts() == {
+        "heap": "512M",
+        "durability": "device",
+        "how": "commitlog_sync=batch",
+        "commitlog_sync": "batch",
+        "commitlog_sync_period": "",
+    }
+
+
+def test_a_keyspace_without_a_log_guarantees_nothing_whatever_the_log_would_do(one: Running) -> None:
+    one.fresh("usertable", {"durable_writes": "false"})
+    facts = one.facts()
+    assert (facts["durability"], facts["how"]) == ("none", "a keyspace has durable_writes=false")
+    one.fresh("usertable")
+    assert one.facts()["durability"] == "device"
 
 
 def test_it_listens_on_loopback_only(one: Running) -> None:

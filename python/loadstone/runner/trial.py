@@ -19,7 +19,7 @@ from loadstone.fleet.fleet import Fleet
 from loadstone.judge.checks import errors
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
-from loadstone.runner import datasets, figures, hooks, phase
+from loadstone.runner import datasets, figures, guarantees, hooks, phase
 from loadstone.runner.phase import Finished, Launch
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import At, RunServers, ServersError, completed
@@ -98,15 +98,14 @@ class Conductor:
         if run.engines > 1:
             measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", run.lost, "segments", 1)]
         told = at.facts() if at else {}
+        ready = run.result.ready
         facts = {
-            **told,
-            **run.result.ready.facts,
+            **{name: value for name, value in told.items() if name not in guarantees.ANSWERS},
+            **ready.facts,
             **last.facts,
-            "store": run.result.ready.store,
-            # What servers keep, they know best.
-            "durability": told.get("durability", run.result.ready.durability),
-            "how": run.result.ready.how,
-            "engine": run.result.ready.engine,
+            "store": ready.store,
+            **guarantees.kept(ready.store, ready.durability, ready.how, ready.facts, told),
+            "engine": ready.engine,
             "engines": run.engines,
             "profile": summary.profile,
             "networked": "yes" if networked else "no",

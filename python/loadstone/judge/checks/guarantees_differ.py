@@ -31,6 +31,8 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
         if not theirs or not ours:
             silent = pair.contender if theirs else pair.baseline
             message = f"{silent} does not say what {name} it keeps, {said(theirs or ours)} on the other side"
+            if reasons := pair.facts(f"{fact}_unknown")[1 if theirs else 0]:
+                message += f": {said(reasons)}"
             hint = f"state it: --fact {fact}=…"
             severity = Severity.SUSPECT if fact == DURABILITY else Severity.NOTE
             yield Finding(NAME, severity, message, hint, pair.trials)

@@ -10,9 +10,13 @@ from loadstone.systems.base.jvm import live_heap_bytes
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System
 from loadstone.systems.cassandra import tables
 from loadstone.systems.cassandra.cql import RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import commitlog_period, host, name, port, server
+from loadstone.systems.cassandra.files import host, name, port, server
 from loadstone.systems.cassandra.ring import ONLY_LOOK_S, connect, credentials, missing, nodes_up, views
 
+SETTINGS = "SELECT name, value FROM system_views.settings"
+KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
+# The setting that is the period of a kind of commit log.
+PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
 
@@ -67,17 +71,24 @@ class Cassandra(System):
         return found
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """The heap, and what an acknowledged write survives.
+        """The heap, and what an acknowledged write survives, as a node tells it.
 
         `device`: everything. `none`: not even the end of a node, which replays its log up to the last marker. A log
         that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
         """
-        durable = plan.settings["commitlog_sync"] != "periodic"
-        return {
-            "heap": plan.settings["heap"],
-            "durability": "device" if durable else "none",
-            "commitlog_sync_period": commitlog_period(plan),
-        }
+        found: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
+        try:
+            with tables.first(plan) as cql:
+                told = {str(row["name"]): str(row["value"] or "") for row in cql.query(SETTINGS)}
+                keyspaces = [row for row in cql.query(KEYSPACES) if not str(row["keyspace_name"]).startswith("system")]
+        except (UnreachableError, RefusedError) as error:
+            return {**found, "durability_unknown": f"cassandra does not tell its settings: {error}"}
+        sync = told.get("commitlog_sync", "")
+        found |= {"commitlog_sync": sync, "commitlog_sync_period": told.get(PERIOD_SETTINGS.get(sync, ""), "")}
+        logged = all(row["durable_writes"] for row in keyspaces)
+        found["durability"] = "device" if logged and sync in ("batch", "group") else "none"
+        found["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
+        return found
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """The ring, and for each node its data, its heap after the last collection, and its compactions.

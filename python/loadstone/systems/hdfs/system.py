@@ -132,8 +132,7 @@ class Hdfs(System):
         """What is promised of a block, and what it lies on."""
         systems = {file_system_of(data_directory(place, plan, number)) for number in range(1, plan.nodes + 1)}
         return {
-            "replication": whole(plan, "replication"),
-            "blocksize": plan.settings["blocksize"],
+            **asked(plan),
             "heap": plan.settings["heap"],
             "data.file_system": ", ".join(sorted(systems)),
         }
@@ -307,6 +306,19 @@ def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
 def name_node_bean(plan: Plan, name: str) -> Mapping[str, Any] | None:
     """A bean of the name node."""
     return hadoop_http.bean(HOST, ports(plan, None)[1], f"Hadoop:service=NameNode,name={name}")
+
+
+def asked(plan: Plan) -> Mapping[str, int | str]:
+    """Copies and size of a block, as the name node tells them; why not, where it does not."""
+    found: dict[str, int | str] = {}
+    for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
+        told = hadoop_http.request("GET", HOST, ports(plan, None)[1], f"/conf?format=json&name={name}")
+        value = str((told or {}).get("property", {}).get("value", ""))
+        if not value:
+            found[f"{fact}_unknown"] = f"the name node does not tell {name}"
+        else:
+            found[fact] = int(value) if value.isdecimal() else value
+    return found
 
 
 def is_registered(http: int) -> bool:

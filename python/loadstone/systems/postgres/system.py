@@ -19,6 +19,15 @@ SERVER = "postgres"
 # What SQL takes for a name without quotes. YCSB's bindings write none, so `Table` is `table` for both.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
+# Parameters of the running server that decide what a result means.
+ASKED = (
+    "server_version",
+    "fsync",
+    "synchronous_commit",
+    "synchronous_standby_names",
+    "shared_buffers",
+    "max_connections",
+)
 LAYOUTS = ("jdbc", "postgrenosql")
 
 
@@ -91,14 +100,21 @@ class Postgres(System):
         return [place.data / SERVER]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """Its exact version, and what its answers promise."""
-        names = ["fsync", "synchronous_commit", "shared_buffers", "max_connections"]
-        names += [name for name in plan.settings if name.startswith("conf.")]
+        """Its exact version and its parameters, as a connection of the clients' role is told them."""
+        others = [name for name in plan.settings if name.startswith("conf.")]
+        asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
+        query = ", ".join(f"coalesce(current_setting({cluster.literal(name)}, true), '')" for name in asked)
         try:
-            exact = {"server_version": self._ask(place, plan, "SHOW server_version")}
-        except SystemsError:
-            exact = {}
-        return {**exact, **{name: plan.settings[name] for name in names}}
+            told = self._ask(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
+        except SystemsError as error:
+            return {"durability_unknown": f"postgres does not tell its settings: {error.args[0]}"}
+        found = dict(zip([*ASKED, *others], told, strict=True))
+        durability = kept(found["fsync"], found["synchronous_commit"])
+        how = f"synchronous_commit={found['synchronous_commit']}, fsync={found['fsync']}"
+        standbys = found.pop("synchronous_standby_names")
+        alone = not standbys or found["synchronous_commit"] in ("off", "local")
+        acknowledged = 1 if alone else f"1 and {standbys} ({found['synchronous_commit']})"
+        return {**found, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Size, rows live and dead, connections, checkpoints."""
@@ -136,6 +152,13 @@ class Postgres(System):
         """What a query answers, columns with `|` between. Raises SystemsError."""
         programs = find(place, plan, unprivileged.user("postgres"))
         return cluster.ask(programs, HOST, plan.settings, query)
+
+
+def kept(fsync: str, synchronous_commit: str) -> str:
+    """What an acknowledged write survives; as the store `postgres` judges it (crates/stores/src/postgres/server.rs)."""
+    if synchronous_commit == "off":
+        return "none"
+    return "device" if fsync == "on" else "os"
 
 
 def find(place: Place, plan: Plan, user: str | None) -> Programs:

@@ -15,6 +15,8 @@ from loadstone.systems.redis.client import RedisClient, RedisError
 
 HOST = "127.0.0.1"
 PROGRAM = "redis-server"
+# Settings of the running server that decide what a result means.
+ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
 HINT = "name a redis-server that runs with --set binary=PATH"
 
 
@@ -88,9 +90,23 @@ class Redis(System):
             return plan.settings["version"]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What is kept, and how safely."""
-        names = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy", "io-threads")
-        return {name: plan.settings[name] for name in names}
+        """What is kept, and how safely, as the server says: a hook may have changed how it was started."""
+        try:
+            with connect(plan) as client:
+                found = {name: setting(client, name) for name in ASKED}
+                role, replicas = (client.information("replication")[name] for name in ("role", "connected_slaves"))
+        except (OSError, RedisError, KeyError) as error:
+            return {"data_in": "memory", "durability_unknown": f"redis does not tell its settings: {error}"}
+        durability, how = kept(found)
+        rewrite = "no-appendfsync-on-rewrite"
+        return {
+            **{name: value for name, value in found.items() if name != rewrite},
+            "data_in": "memory",
+            "durability": durability,
+            "how": how,
+            **({"replication": 1 + int(replicas)} if role == "master" else {}),
+            "replication_acknowledged": 1,
+        }
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Keys, memory, connections, and evictions, which no report may leave out."""
@@ -114,6 +130,29 @@ class Redis(System):
                 client.ask("FLUSHDB")
         except (OSError, RedisError) as error:
             raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
+
+
+def setting(client: RedisClient, name: str) -> str:
+    """A setting of the running server. Raises RedisError, KeyError where this version has none of that name."""
+    told = client.ask("CONFIG", "GET", name)
+    if not isinstance(told, list) or len(told) != 2:
+        raise KeyError(name)
+    return str(told[1])
+
+
+def kept(found: Mapping[str, str]) -> tuple[str, str]:
+    """What an acknowledged write survives, and why, as crates/stores/src/redis/server.rs has it."""
+    if found["appendonly"] != "yes":
+        return "none", "no append-only log: writes are in the server's memory"
+    match found["appendfsync"]:
+        case "always" if found["no-appendfsync-on-rewrite"] == "no":
+            return "device", "append-only log, synced before each answer"
+        case "always":
+            return "os", "append-only log, synced before each answer but while it is rewritten"
+        case "no":
+            return "os", "append-only log, written before each answer, not synced"
+    # While one sync is under way, answered writes wait in the server's memory, up to two seconds.
+    return "none", "append-only log, synced each second; during a sync, writes wait in the server's memory"
 
 
 def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
