@@ -21,6 +21,7 @@ from loadstone.experiment.model import Experiment
 from loadstone.experiment.reference import PARTS
 from loadstone.experiment.shape import all_paths, flow
 from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.systems import registry
 
 EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
 # Warnings that an experiment is meant to have.
@@ -186,7 +187,7 @@ def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
         known.SHARES,
     ):
         assert set(names) <= description().properties
-    assert {*known.SERVED_BY} <= {*description().stores}
+    assert {*registry.SERVED_BY} <= {*description().stores}
 
 
 def test_every_key_that_a_property_is_called_by_is_one() -> None:

@@ -53,6 +53,10 @@ def run(arguments: list[str]) -> int:
             from loadstone.systems import provide
 
             provide.for_command(rest)
+        if command == "ycsb" and "load" in rest:
+            from loadstone.systems import provide
+
+            provide.table(rest)
         program.replace_process(arguments)
     if command in LAB_COMMANDS:
         return run_command(command, rest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -69,8 +70,11 @@ def main(arguments: list[str]) -> int:
     from loadstone import workloads
 
     workloads.register()
-    loaded = experiment(line, spec(line))
+    made = spec(line)
+    loaded = experiment(line, made)
     chosen = {flag: flag in line.options for flag in FLAGS}
+    if not chosen["--dry-run"]:
+        make_table(made)
     return run.carry_out(
         loaded,
         run.Wishes(
@@ -82,6 +86,18 @@ def main(arguments: list[str]) -> int:
             share_host=chosen["--share-host"],
         ),
     )
+
+
+def make_table(spec: Spec) -> None:
+    """Makes the table on servers of ours where it is missing; each trial says how to make it elsewhere."""
+    from loadstone.errors import LoadstoneError
+    from loadstone.systems import tables
+
+    try:
+        if told := tables.for_spec(spec):
+            print(told, file=sys.stderr)
+    except LoadstoneError as error:
+        print(f"warning: the table was not made: {error.args[0]}; {error.hint}", file=sys.stderr)
 
 
 def parsed(arguments: Sequence[str]) -> Line:

@@ -9,11 +9,12 @@ from loadstone.engine.describe import description
 from loadstone.experiment import template
 from loadstone.experiment.context import Context, Template, rendered
 from loadstone.experiment.kind import kind_of
-from loadstone.experiment.known import OVER, SERVED_BY
+from loadstone.experiment.known import OVER
 from loadstone.experiment.system import Over, System
 from loadstone.format.suggestion import suggestion
 from loadstone.systems import registry
 from loadstone.systems.base.system import System as Kind
+from loadstone.systems.registry import SERVED_BY
 
 Keys = tuple[str | int, ...]
 

@@ -8,14 +8,6 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# The system of `loadstone systems` that serves a store.
-SERVED_BY: dict[str, str] = {
-    "cassandra": "cassandra",
-    "redis": "redis",
-    "postgres": "postgres",
-    "postgrenosql": "postgres",
-    "hbase": "hbase",
-}
 # Systems that work on another one.
 OVER = {"hbase": "hdfs"}
 # Properties that a key of the experiment stands for.

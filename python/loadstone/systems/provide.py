@@ -27,6 +27,19 @@ def for_command(arguments: Sequence[str]) -> None:
         print(f"warning: {error.args[0]}; {error.hint}", file=sys.stderr)
 
 
+def table(arguments: Sequence[str]) -> None:
+    """Makes the table of a load on servers of ours. What cannot be made is left to the engine to miss."""
+    from loadstone.errors import LoadstoneError
+    from loadstone.systems import tables
+
+    try:
+        made = tables.for_command(arguments)
+    except LoadstoneError as error:
+        made = f"warning: the table was not made: {error.args[0]}; {error.hint}"
+    if made:
+        print(made, file=sys.stderr)
+
+
 def for_stores(stores: Iterable[str]) -> None:
     """Provides for stores. Raises LoadstoneError when something cannot be fetched."""
     if not any(store.startswith("hbase") for store in stores) or os.environ.get(VARIABLE):

@@ -16,6 +16,15 @@ SYSTEMS = {
     "redis": "Redis",
 }
 
+# The system that serves a store.
+SERVED_BY: dict[str, str] = {
+    "cassandra": "cassandra",
+    "redis": "redis",
+    "postgres": "postgres",
+    "postgrenosql": "postgres",
+    "hbase": "hbase",
+}
+
 
 def system(name: str) -> System:
     """A system by its name. Raises SystemsError when there is none."""

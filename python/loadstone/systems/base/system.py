@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from loadstone.errors import LoadstoneError
 
@@ -148,6 +148,23 @@ class System(ABC):
         Raises LoadstoneError, also when the system has no such notion.
         """
         raise SystemsError(f"{self.name} has no tables to make", "ask for a fresh system instead")
+
+    def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
+        """Whether a store with these properties works on this system, whose own are those of `properties()`."""
+        return False
+
+    def table_options(
+        self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
+    ) -> Mapping[str, str] | None:
+        """The options of the table that a store needs for its work; None if none can be made for it."""
+        return None
+
+    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
+        """Makes a table as `fresh` does, unless there is one of its name: that is left alone. Whether it was made.
+
+        Raises LoadstoneError.
+        """
+        return False
 
     def clear(self, place: Place) -> None:  # noqa: B027
         """Removes what its servers left outside of `place.data`, which `down` removes next. They have ended.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from loadstone.systems.base.jvm import live_heap_bytes
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System
@@ -111,6 +112,26 @@ class Cassandra(System):
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
         """Makes the keyspace and the table of YCSB's binding anew."""
         tables.make(plan, table, options)
+
+    def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
+        """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
+        told = [each.strip() for each in properties.get("hosts", "").split(",")]
+        hosts = {host(1) if each == "localhost" else each for each in told}
+        return hosts <= {*own["hosts"].split(",")} and properties.get("port", "9042") == own["port"]
+
+    def table_options(
+        self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
+    ) -> Mapping[str, str] | None:
+        """The store's keyspace, and its fields."""
+        return {
+            "keyspace": properties.get("cassandra.keyspace", "ycsb"),
+            "fieldcount": str(work.get("field_count", 10)),
+            "fieldnameprefix": str(work.get("field_name_prefix", "field")),
+        }
+
+    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
+        """Makes the table and its keyspace, unless they are there."""
+        return tables.make_missing(plan, table, options)
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:

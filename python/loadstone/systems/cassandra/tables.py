@@ -37,6 +37,21 @@ def make(plan: Plan, table: str, options: Mapping[str, str]) -> None:
     agree(plan, CHANGE_S)
 
 
+def make_missing(plan: Plan, table: str, options: Mapping[str, str]) -> bool:
+    """Makes the table, and its keyspace, where they are not there; whether it was made. Raises SystemsError."""
+    _, keyspace, made = make_statements(plan.nodes, table, options)
+    # CQL folds a name without quotes to small letters.
+    names = (options.get("keyspace", OPTIONS["keyspace"]).lower(), table.lower())
+    with first(plan) as cql:
+        there = cql.query("SELECT keyspace_name, table_name FROM system_schema.tables")
+        if any((row["keyspace_name"], row["table_name"]) == names for row in there):
+            return False
+        for statement, what in ((keyspace, "KEYSPACE"), (made, "TABLE")):
+            cql.query(statement.replace(f"CREATE {what}", f"CREATE {what} IF NOT EXISTS", 1))
+    agree(plan, CHANGE_S)
+    return True
+
+
 def first(plan: Plan) -> Cql:
     """A connection to the first node that answers."""
     for node in range(1, plan.nodes + 1):

@@ -163,6 +163,28 @@ class HBase(System):
             durability=options.get("durability", "USE_DEFAULT"),
         )
 
+    def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
+        """Whether a store has this system's site files, or names its ZooKeeper."""
+        if "hbase.conf" in properties:
+            return Path(properties["hbase.conf"]).resolve() == Path(own["hbase.conf"])
+        keys = ("hbase.zookeeper.quorum", "hbase.zookeeper.property.clientPort")
+        return all(properties.get(key) == own[key] for key in keys)
+
+    def table_options(
+        self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
+    ) -> Mapping[str, str] | None:
+        """The store's column family."""
+        family = properties.get("columnfamily")
+        return {"family": family} if family else None
+
+    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
+        """Makes the table in one region, unless there is one of its name."""
+        tables = Tables(conf_of(place), self.version(plan))
+        if tables.exists(table):
+            return False
+        tables.create(table, options["family"])
+        return True
+
     def clear(self, place: Place) -> None:
         """Removes what is outside, in a directory that the user named or in HDFS; ends an HDFS that came with this."""
         # It reads the configuration that goes now, and is a process that nobody would know of.

@@ -40,7 +40,7 @@ def request(method: str, host: str, port: int, path: str) -> Mapping[str, Any] |
     """Asks a server; None if it does not answer with a JSON object."""
     connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers={"Accept": "application/json"})
         response = connection.getresponse()
         told = json.load(response) if response.status == 200 else None
     except (OSError, http.client.HTTPException, ValueError):

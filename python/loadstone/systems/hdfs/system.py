@@ -312,7 +312,7 @@ def asked(plan: Plan) -> Mapping[str, int | str]:
     """Copies and size of a block, as the name node tells them; why not, where it does not."""
     found: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
-        told = hadoop_http.request("GET", HOST, ports(plan, None)[1], f"/conf?format=json&name={name}")
+        told = hadoop_http.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
         value = str((told or {}).get("property", {}).get("value", ""))
         if not value:
             found[f"{fact}_unknown"] = f"the name node does not tell {name}"

@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from loadstone.systems.base import unprivileged
 from loadstone.systems.base.files import debian
@@ -18,6 +19,7 @@ HOST = "127.0.0.1"
 SERVER = "postgres"
 # What SQL takes for a name without quotes. YCSB's bindings write none, so `Table` is `table` for both.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+URL = re.compile(r"jdbc:postgresql://([^:/?]+)(?::(\d+))?/([^?]*)")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
 # Parameters of the running server that decide what a result means.
 ASKED = (
@@ -132,16 +134,33 @@ class Postgres(System):
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
         """Makes a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
-        unknown = sorted({*options} - {"layout", "fieldcount"})
-        if unknown:
-            raise SystemsError(f'postgres has no option "{unknown[0]}" for a table', "it has layout and fieldcount")
-        chosen = Plan(plan.nodes, {"layout": "jdbc", "fieldcount": "10", **options})
-        columns = "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
-        if choice(chosen, "layout", LAYOUTS) == "jdbc":
-            fields = [f"FIELD{number} TEXT" for number in range(whole(chosen, "fieldcount"))]
-            columns = ", ".join(["YCSB_KEY VARCHAR(255) PRIMARY KEY", *fields])
+        columns = layout(options)
         name = identifier(table, "table")
         self._ask(place, plan, f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({columns})")
+
+    def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
+        """Whether a store's URL names this server and its database; `localhost` is its host, too."""
+        here = place_of(own["db.url"])
+        return any(place_of(properties.get(key, "")) == here for key in ("db.url", "postgrenosql.url"))
+
+    def table_options(
+        self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
+    ) -> Mapping[str, str] | None:
+        """The store's layout; columns can only be made for YCSB's own names."""
+        if store == "postgrenosql":
+            return {"layout": "postgrenosql"}
+        if work.get("field_name_prefix", "field").lower() != "field":
+            return None
+        return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
+
+    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
+        """Makes the table, unless there is one of its name."""
+        columns = layout(options)
+        name = identifier(table, "table")
+        if self._ask(place, plan, f"SELECT to_regclass('{name}')"):
+            return False
+        self._ask(place, plan, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
+        return True
 
     def clear(self, place: Place) -> None:
         """Removes what lies elsewhere because its user does not reach the data directory."""
@@ -152,6 +171,27 @@ class Postgres(System):
         """What a query answers, columns with `|` between. Raises SystemsError."""
         programs = find(place, plan, unprivileged.user("postgres"))
         return cluster.ask(programs, HOST, plan.settings, query)
+
+
+def layout(options: Mapping[str, str]) -> str:
+    """The columns of a table. Raises SystemsError for an option that is not known."""
+    unknown = sorted({*options} - {"layout", "fieldcount"})
+    if unknown:
+        raise SystemsError(f'postgres has no option "{unknown[0]}" for a table', "it has layout and fieldcount")
+    chosen = Plan(1, {"layout": "jdbc", "fieldcount": "10", **options})
+    if choice(chosen, "layout", LAYOUTS) == "postgrenosql":
+        return "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
+    fields = [f"FIELD{number} TEXT" for number in range(whole(chosen, "fieldcount"))]
+    return ", ".join(["YCSB_KEY VARCHAR(255) PRIMARY KEY", *fields])
+
+
+def place_of(url: str) -> tuple[str, str, str] | None:
+    """Host, port and database of a JDBC URL; None for what is not one of PostgreSQL."""
+    found = URL.match(url)
+    if found is None:
+        return None
+    host = HOST if found[1] == "localhost" else found[1]
+    return host, found[2] or "5432", found[3]
 
 
 def kept(fsync: str, synchronous_commit: str) -> str:
