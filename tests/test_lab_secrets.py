@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
+from loadstone.engine import program, secrets
 
 PASSWORD = "correct-horse"
 SERVED = f"""
@@ -77,3 +79,69 @@ def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
     monkeypatch.setattr(subprocess, "run", watched)
     assert ycsb.front_end(variant, "run")["store"]["properties"]["redis.password"] == password
     assert not [each for command in arguments for each in command if password in each and len(password) > 4]
+
+
+def test_a_password_within_another_text_is_in_no_file_and_in_no_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    monkeypatch.setenv("TABLE_NAME", "visible")
+    monkeypatch.setenv("PATH", f"{shim(tmp_path)}:{os.environ['PATH']}")
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(shim(tmp_path) / "loadstone-engine"))
+    # A name that says nothing of what it holds, with a value that the engine's facts repeat.
+    text = SERVED.replace(f"settings: {{password: {PASSWORD}}}", "settings: {}").replace(
+        "fieldcount: 1", 'fieldcount: 1, table: "${TABLE_NAME}-${DB_PASSWORD}"'
+    )
+    loadstone(tmp_path, "run", experiment(tmp_path, text))
+    folder = only_folder(tmp_path)
+    assert [each.end for each in trials(folder)] == ["done"] * 2
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    assert "${TABLE_NAME}-${DB_PASSWORD}" in (folder.path / "experiment.yaml").read_text()
+    assert "visible-***" in next(folder.path.rglob("run.spec.json")).read_text()
+    told = (tmp_path / "arguments").read_text()
+    assert "ycsb" in told
+    assert PASSWORD not in told
+
+
+def shim(home: Path) -> Path:
+    """A directory with an engine that notes its arguments."""
+    directory = home / "shim"
+    if not directory.exists():
+        directory.mkdir()
+        real = program.find()
+        path = directory / "loadstone-engine"
+        path.write_text(f'#!/bin/sh\necho "$@" >> {home}/arguments\nexec {real} "$@"\n')
+        path.chmod(0o755)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("variable", "secret"),
+    [
+        *((name, True) for name in ("DB_PASSWORD", "PGPASS", "API_TOKEN", "REDIS_PW", "AWS_SECRET_ACCESS_KEY")),
+        *((name, False) for name in ("RECORDS", "KEYSPACE", "TABLE")),
+    ],
+)
+def test_a_variable_is_secret_by_its_name(variable: str, secret: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_VALUES", set())
+    secrets.keep(variable, 'se"cret')
+    assert secrets.holds('a se"cret') is secret
+    assert secrets.hidden('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
+
+
+def test_a_short_secret_is_hidden_where_it_is_all_there_is_and_leaves_other_texts_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(secrets, "_VALUES", set())
+    secrets.keep("PASSWORD", "1")
+    assert (secrets.hidden("1"), secrets.hidden("127.0.0.1")) == ("***", "127.0.0.1")
+
+
+def test_a_variable_where_none_is_read_is_refused(tmp_path: Path) -> None:
+    text = SERVED + 'vary: {size: ["${SIZE}", "2"]}\nhooks: {before: ["echo {size}"]}\n'
+    refused = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2)
+    assert "vary.size names ${SIZE}, and variables of the environment are not read there (" in refused.stderr
+    assert "small.yaml:" in refused.stderr
+    assert "hint: write ${SIZE} in a property or setting, or give the values: --set vary.size=[…]" in refused.stderr

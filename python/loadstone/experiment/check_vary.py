@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from loadstone.engine.describe import description
-from loadstone.experiment import points
+from loadstone.experiment import points, template
 from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Vary
@@ -68,7 +68,12 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
 
 
 def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> None:
-    """A value of a dimension that acts by itself."""
+    """A value of a dimension that acts by itself, and that none names a variable, whose text would be the value."""
+    if isinstance(value, str) and (found := template.variables(value)):
+        message = f"vary.{dimension} names ${{{found[0]}}}, and variables of the environment are not read there"
+        hint = f"write ${{{found[0]}}} in a property or setting, or give the values: --set vary.{dimension}=[…]"
+        context.wrong(path, message, hint)
+        return
     said = f"{dimension} cannot be {shown(value)}"
     if dimension == "system" and context.knows("systems"):
         if value not in context.experiment.systems:

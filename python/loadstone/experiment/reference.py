@@ -133,9 +133,16 @@ Commands also know `{{directory}}` (where the trial's data are), `{{trial}}` (it
 they are: quote them in a command if they may hold blanks. In YAML, a value that starts with a brace needs quotes:
 `"{{letter}}"`.
 
-`${{NAME}}` is a variable of the environment, read when the run begins: `password: "${{DB_PASSWORD}}"`. One that is not
-set is an error. The resolved file keeps the name, and no file of a run has the value of a property that is secret;
-other values stand in the trials' specs. In hooks and other commands it is left to the shell.
+`${{NAME}}` is a variable of the environment, read when the run begins: `password: ${{DB_PASSWORD}}`. It can stand
+wherever `{{name}}` can: in properties, settings, tables, hosts, the workload's file and the directory. Within `{{…}}`
+or `[…]` it needs quotes. One that is not set is an error. In hooks and other commands it is left to the shell.
+
+The resolved file keeps the name, never the value, so a run is repeated where the variable is set. A value that is not
+secret stands in the trials' specs, so that a later reader sees what was run. A secret is in no file of a run and in no
+argument. Secret is the value of a property or setting that is a password, and whatever came from a variable whose name
+has `pass`, `secret`, `token`, `credential`, `key`, `pw`, `pwd` or `auth` in it, wherever it stands (the last four as a
+word of their own: `API_KEY`, not `KEYSPACE`). One of fewer than 4 characters is hidden only where it is the whole
+value.
 
 The experiment's commands come before those of the system, and after them at the end. Variants whose systems, data and
 commands are equal load equal data, which `load: {{reuse: copy}}` makes use of: dimensions that only shape the run

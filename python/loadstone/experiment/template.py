@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from loadstone.engine import secrets
 from loadstone.results.trial_result import Scalar
 
 TOKEN = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -73,7 +74,12 @@ def spoken(value: Scalar) -> str:
 def _variable(token: re.Match[str]) -> str | None:
     if token.group()[0] != "$":
         return None
-    return os.environ.get(token.group()[2:-1], token.group())
+    variable = token.group()[2:-1]
+    value = os.environ.get(variable)
+    if value is None:
+        return token.group()
+    secrets.keep(variable, value)
+    return value
 
 
 def _brace(token: re.Match[str]) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Ready, Result
 from loadstone.engine.trial import EngineError, Spec
@@ -79,7 +80,7 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
         histograms = hlog.Writer(stack.enter_context((launch.files / f"{name}.hlog").open("w")))
 
         def keep(segment: int, line: str) -> None:
-            logs[segment].write(f"{line}\n")
+            logs[segment].write(f"{secrets.hidden(line)}\n")
 
         running = stack.enter_context(launch.fleet.launch(split(spec, launch.engines), keep))
         for stem, each in zip(stems, running.specs, strict=True):
@@ -111,8 +112,11 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
 
 def recorded(spec: Spec) -> Spec:
     """A spec as it is kept: without passwords."""
+    spec = json.loads(secrets.hidden(json.dumps(spec)))
     store = spec["store"]
-    return {**spec, "store": {**store, "properties": description().without_secrets(store["properties"])}}
+    properties = description().without_secrets(store["properties"])
+    properties = {name: secrets.hidden(text) if isinstance(text, str) else text for name, text in properties.items()}
+    return {**spec, "store": {**store, "properties": properties}}
 
 
 class Deadline:

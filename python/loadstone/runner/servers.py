@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from loadstone.engine import secrets
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan import Variant
@@ -117,7 +118,7 @@ class At:
             "servers": [{"name": each.name, "address": each.address, "pid": each.pid} for each in self.there],
             "figures": {"before": self.before, "after": self.after},
         }
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        path.write_text(secrets.hidden(json.dumps(document, indent=1)) + "\n")
 
 
 class RunServers:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError, Spec
@@ -137,6 +138,11 @@ class Conductor:
 
     def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
         facts = {**self.fleet.facts(), **dict(more.pop("facts", {}))}  # type: ignore[call-overload]
+        facts = {name: secrets.hidden(value) if isinstance(value, str) else value for name, value in facts.items()}
+        notes: tuple[Note, ...] = more.pop("notes", ())  # type: ignore[assignment]
+        notes = tuple(
+            replace(each, message=secrets.hidden(each.message), hint=secrets.hidden(each.hint)) for each in notes
+        )
         return TrialResult(
             trial=planned.trial,
             config=planned.variant.config,
@@ -146,6 +152,7 @@ class Conductor:
             facts=facts,
             order=planned.order,
             start_unix_ns=start,
+            notes=notes,
             **more,  # type: ignore[arg-type]
         )
 

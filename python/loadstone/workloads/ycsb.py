@@ -14,7 +14,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from loadstone.engine import program
+from loadstone.engine import program, secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import WELL, Result
 from loadstone.engine.trial import Spec, failure
@@ -110,18 +110,19 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     properties = {**directory_properties(variant.store, Path("data")), **variant.store_properties, **variant.properties}
     command = [program.find(), "ycsb", phase, variant.store, "-P", str(variant.workload_file), "--print-spec"]
     known = description()
-    secrets = {name: str(value) for name, value in properties.items() if known.is_secret(name)}
-    if secrets:
+    texts = {name: str(value) for name, value in properties.items()}
+    hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.holds(text)}
+    if hidden:
         # Every user of the host can read an argument.
         command += ["-P", "/dev/stdin"]
     for name, value in properties.items():
-        if name not in secrets:
+        if name not in hidden:
             command += ["-p", f"{name}={value}"]
     if phase == "run":
         # A file need not say when to end, as `measure` does here, but the front end insists on an end.
         command += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     command += ["-threads", str(variant.clients)]
-    lines = "".join(f"{name}={escaped(value)}\n" for name, value in secrets.items())
+    lines = "".join(f"{name}={escaped(value)}\n" for name, value in hidden.items())
     done = subprocess.run(command, input=lines, capture_output=True, text=True)
     if done.returncode:
         raise failure(done.returncode, done.stderr.splitlines())
