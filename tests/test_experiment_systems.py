@@ -251,7 +251,9 @@ systems:
   a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}
   b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
 """
-    message = "the systems differ in appendonly, so they guarantee different durability"
-    assert warnings(tmp_path, text + TAIL) == [f"{message}: the judge will refuse to rank them"]
+    message = "the systems differ in appendonly, so they may guarantee different durability"
+    assert warnings(tmp_path, text + TAIL) == [f"{message}: if the servers say so, the judge will refuse to rank them"]
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []
+    for same in ("true", '"on"'):
+        assert warnings(tmp_path, text.replace('"no"', same) + TAIL) == [], "one word, written otherwise"

@@ -14,6 +14,7 @@ from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import name
 from loadstone.experiment.values import shown
 from loadstone.format.suggestion import did_you_mean, near, suggestion
+from loadstone.systems.base.plan import TRUTHS
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
@@ -214,20 +215,23 @@ def differing(context: Context, by: str) -> tuple[str, ...]:
 
 
 def warn_of_guarantees(context: Context) -> None:
-    """Systems whose settings guarantee different things: hours later the judge would refuse to rank them."""
-    said: dict[str, dict[str, str]] = {}
+    """Systems whose settings may guarantee different things: hours later the judge would refuse to rank them.
+
+    What they do guarantee, the servers say when they run; one word written otherwise is no difference.
+    """
+    said: dict[str, dict[str, str | bool]] = {}
     for each in context.templates():
         if each.system is not None and (key := str(each.path[-1])) in GUARANTEES:
-            said.setdefault(key, {})[each.system] = each.text
+            said.setdefault(key, {})[each.system] = TRUTHS.get(each.text, each.text)
     settings: dict[str, list[str]] = {}
     for key, texts in said.items():
         if len(set(texts.values())) > 1:
             settings.setdefault(GUARANTEES[key], []).append(key)
     for guarantee, keys in settings.items():
         if guarantee not in context.experiment.compare.promises:
-            message = f"the systems differ in {' and '.join(keys)}, so they guarantee different {guarantee}"
+            message = f"the systems differ in {' and '.join(keys)}, so they may guarantee different {guarantee}"
             hint = f"give all the same, or ask what it costs: `compare: {{promises: [{guarantee}]}}`"
-            context.warn(("compare",), f"{message}: the judge will refuse to rank them", hint)
+            context.warn(("compare",), f"{message}: if the servers say so, the judge will refuse to rank them", hint)
 
 
 def check_metrics(context: Context) -> None:
