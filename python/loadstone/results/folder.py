@@ -205,12 +205,13 @@ class Folder:
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
-        """The trials of the pilot block, which count nowhere."""
-        found = []
+        """The trials of the pilot block, which count nowhere; the last attempt at each."""
+        found: dict[str, TrialResult] = {}
         for document in lines.read(self.path / PILOT_TRIALS).documents:
             with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
-                found.append(TrialResult.from_json(document))
-        return found
+                result = TrialResult.from_json(document)
+                found[result.trial] = result
+        return list(found.values())
 
     def load(self) -> ResultSet:
         """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
@@ -234,6 +235,7 @@ class Folder:
             interleaved=bool(self.header.get("interleaved")),
             environment=self._json("environment.json"),
             pilot=self._json(PILOT),
+            pilots=self.pilots(),
             experiment=self._text("experiment.yaml"),
             series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
             path=self.path,
