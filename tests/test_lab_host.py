@@ -103,5 +103,12 @@ def test_a_run_that_was_resumed_with_another_engine_says_so() -> None:
     assert resumed("engine", "2", "lmdb") == ["suspect: the engine's version changed within blocks 4, 5, 6: 1; 1 and 2"]
 
 
+def test_servers_and_a_jvm_that_were_upgraded_between_repeats_are_suspect() -> None:
+    told = "suspect: the {} changed between repeats: 1 and 2"
+    assert resumed("system_version", "2", "lmdb") == [told.format("version of the servers")]
+    assert resumed("server_version", "2", "lmdb") == [told.format("exact version of the servers")]
+    assert resumed("jvm", "2", "lmdb") == [told.format("JVM")]
+
+
 def test_a_system_that_was_upgraded_between_repeats_is_suspect() -> None:
     assert resumed("version", "2", "lmdb") == ["suspect: the system's version changed between repeats: 1 and 2"]
