@@ -108,6 +108,7 @@ def test_servers_and_a_jvm_that_were_upgraded_between_repeats_are_suspect() -> N
     assert resumed("system_version", "2", "lmdb") == [told.format("version of the servers")]
     assert resumed("server_version", "2", "lmdb") == [told.format("exact version of the servers")]
     assert resumed("jvm", "2", "lmdb") == [told.format("JVM")]
+    assert resumed("server_jvm", "2", "lmdb") == [told.format("JVM of the servers")]
 
 
 def test_a_system_that_was_upgraded_between_repeats_is_suspect() -> None:

@@ -31,7 +31,7 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     file = experiment(tmp_path, PILOTED)
     told = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
-    assert "a pilot block of 2 trials, which do not count, finds the warm-up" in told.stderr
+    assert "a pilot block of 2 trials, not counted, finds the warm-up" in told.stderr
     found = json.loads((folder.path / "pilot.json").read_bytes())
     # The window is a fifth of a second, and so is the longest warm-up.
     assert found["cap_seconds"] == 0.2

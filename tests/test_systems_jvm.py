@@ -11,7 +11,6 @@ import pytest
 from loadstone.systems.base.jvm import (
     Collections,
     collections,
-    engine_release,
     java,
     live_heap_bytes,
     process_release,
@@ -140,17 +139,15 @@ def test_no_java_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "apt-get install openjdk" in caught.value.hint
 
 
-def test_the_exact_release_is_read_and_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exact_release_is_read_and_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/java").touch(mode=0o755)
     (tmp_path / "release").write_text(
         'IMPLEMENTOR="Debian"\nJAVA_RUNTIME_VERSION="17.0.15+6"\nJAVA_VERSION="17.0.15"\n'
     )
     assert release(tmp_path / "bin/java") == "17.0.15+6 (Debian)"
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert engine_release() == "17.0.15+6 (Debian)"
     (tmp_path / "release").unlink()
-    assert release(tmp_path / "bin/java") == engine_release() == ""
+    assert release(tmp_path / "bin/java") == ""
 
 
 def test_the_release_of_a_process_is_that_of_its_own_java(tmp_path: Path) -> None:

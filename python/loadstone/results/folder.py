@@ -85,6 +85,10 @@ class Folder:
         }
         try:
             (path / "trials").mkdir(parents=True)
+            # Up to the place of `results`, which may be new as well.
+            for directory in path.parents[:3]:
+                with contextlib.suppress(PermissionError):
+                    lines.sync_directory(directory)
             if experiment:
                 lines.replace(path / "experiment.yaml", experiment.encode())
             lines.replace(path / "environment.json", pretty(dict(environment or {})))
@@ -173,6 +177,7 @@ class Folder:
         try:
             part.mkdir(parents=True)
             yield part
+            lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
             lines.rename(part, final)
         except OSError as error:

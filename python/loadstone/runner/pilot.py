@@ -19,6 +19,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment import order
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.format import units
 from loadstone.format.quantity import written
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import judge_trial
@@ -94,7 +95,8 @@ class Pilot:
         """Runs what is missing; trials that failed are tried again. Raises LoadstoneError when no variant can run."""
         done = {trial.trial: trial for trial in self.folder.pilots() if trial.end == "done"}
         conductor.experiment = self.long()
-        self.shown.say(f"a pilot block of {len(self.plan.variants)} trials, which do not count, finds the warm-up")
+        block = units.many(len(self.plan.variants), "trial")
+        self.shown.say(f"a pilot block of {block}, not counted, finds the warm-up")
         whole = Whole(f"{self.folder.name}, pilot", len(self.plan.variants), len(done), self.seconds_each)
         self.shown.plan(whole)
         failed: list[TrialResult] = []

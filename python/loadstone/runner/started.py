@@ -113,7 +113,7 @@ class Stack:
             found |= {f"{before}set.{name}": text for name, text in given.items()}
         builds = {jvm.process_release(each.pid) for _, running, _ in self._up for each in running.processes()} - {""}
         if builds:
-            found["jvm"] = " + ".join(sorted(builds))
+            found["server_jvm"] = " + ".join(sorted(builds))
         return found
 
     def figures(self) -> dict[str, float]:

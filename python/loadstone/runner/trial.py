@@ -24,7 +24,6 @@ from loadstone.runner.phase import Finished, Launch
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import At, RunServers, ServersError, completed
 from loadstone.runner.watch import Watch
-from loadstone.systems.base import jvm
 
 # What a trial that says nothing about its time may take at most, beside its own: loading, settling, closing.
 PATIENCE_SECONDS = 3600.0
@@ -99,9 +98,7 @@ class Conductor:
         if run.engines > 1:
             measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", run.lost, "segments", 1)]
         told = at.facts() if at else {}
-        hosted = "jvm.classpath" in description().own(variant.store)
         facts = {
-            **({"jvm": build} if hosted and (build := jvm.engine_release()) else {}),
             **told,
             **run.result.ready.facts,
             **last.facts,

@@ -28,6 +28,7 @@ WITHIN = {
     "system_version": "version of the servers",
     "server_version": "exact version of the servers",
     "jvm": "JVM",
+    "server_jvm": "JVM of the servers",
 }
 RESUMED = "a run that was resumed after a change measures two things: start it anew"
 

@@ -112,13 +112,6 @@ def process_release(pid: int) -> str:
         return ""
 
 
-def engine_release() -> str:
-    """The build of the JVM that the engine loads where a store needs one: of JAVA_HOME, or else of PATH."""
-    home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin/java") if home else shutil.which("java")
-    return release(Path(found)) if found else ""
-
-
 def collections(gc_log: Path, since: int = 0) -> Collections:
     """The pauses written to a log from byte `since` on; none while there is no log.
 
