@@ -66,6 +66,11 @@ def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Pat
     assert lines[0] == first
     assert len(lines) == 2
     assert (folder.path / "pilot.json").exists()
+    # One that is damaged is made again of the trials that there are.
+    (folder.path / "pilot.json").write_text("{")
+    loadstone(tmp_path, "run", file, "--resume", "--no-report")
+    assert json.loads((folder.path / "pilot.json").read_bytes())["warmup_seconds"] == 0.2
+    assert (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True) == lines
 
 
 def test_what_nothing_can_run_is_refused_before_the_first_block(tmp_path: Path) -> None:

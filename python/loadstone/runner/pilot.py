@@ -7,7 +7,6 @@ resumed uses the same warm-up.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,14 +80,14 @@ class Pilot:
     beside_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor) -> Mapping[str, Any]:
-        """What `Learned` has, from pilot.json; runs what is missing of the block.
+        """What `Learned` has, from pilot.json; runs what is missing of the block where there is none.
 
         Raises LoadstoneError when no variant can run.
         """
-        path = self.folder.path / PILOT
-        if not path.exists():
-            lines.replace(path, pretty(asdict(self.run(conductor))))
-        found: dict[str, Any] = json.loads(path.read_bytes())
+        found = self.folder.load().pilot
+        if not isinstance(found.get("warmup_seconds"), int | float):
+            found = asdict(self.run(conductor))
+            lines.replace(self.folder.path / PILOT, pretty(found))
         return found
 
     def run(self, conductor: Conductor) -> Learned:

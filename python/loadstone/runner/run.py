@@ -86,7 +86,7 @@ class Run:
             pilot = Pilot(self.experiment, self.plan, self.folder, self.shown, self.seconds_each)
             found = pilot.find(conductor)
             self.seconds_each = found.get("trial_seconds") or self.seconds_each
-            measure = self.experiment.measure.model_copy(update={"warmup": float(found["warmup_seconds"])})
+            measure = self.experiment.measure.model_copy(update={"warmup": found["warmup_seconds"]})
             self.experiment = self.experiment.model_copy(update={"measure": measure})
             conductor.experiment = self.experiment
 
