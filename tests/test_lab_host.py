@@ -31,6 +31,33 @@ def test_two_runs_do_not_measure_at_once(tmp_path: Path) -> None:
         assert "third" in (tmp_path / NAME).read_text()
 
 
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    """Every user may make one in /tmp: it would have another user's run overwrite a file."""
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / NAME).symlink_to(other)
+    with host_locked(Path("results/first"), tmp_path):
+        pass
+    assert other.read_text() == "kept"
+
+
+def test_a_lock_that_is_held_without_a_note_names_nobody(tmp_path: Path) -> None:
+    """Its text is of a run that has ended."""
+    (tmp_path / NAME).write_text("pid 4194305, /results/ended\n")
+    with (tmp_path / NAME).open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(LoadstoneError) as raised, host_locked(Path("results/second"), tmp_path):
+            pass
+    assert raised.value.args[0] == "another run is measuring on this host"
+
+
+def test_a_run_that_has_ended_leaves_no_note(tmp_path: Path) -> None:
+    with host_locked(Path("results/first"), tmp_path) as note:
+        note(Path("results/first/now"))
+        assert (tmp_path / NAME).read_text() == f"pid {os.getpid()}, {Path('results/first/now').resolve()}\n"
+    assert (tmp_path / NAME).read_text() == ""
+
+
 def test_a_lock_that_cannot_be_made_is_none(tmp_path: Path) -> None:
     with host_locked(Path("results/first"), tmp_path / "missing"):
         pass
@@ -74,6 +101,14 @@ def test_a_run_that_was_resumed_with_another_engine_says_so() -> None:
         "note: the engine's version changed between blocks (1 and 2); within each block it is the same"
     ]
     assert resumed("engine", "2", "lmdb") == ["suspect: the engine's version changed within blocks 4, 5, 6: 1; 1 and 2"]
+
+
+def test_servers_and_a_jvm_that_were_upgraded_between_repeats_are_suspect() -> None:
+    told = "suspect: the {} changed between repeats: 1 and 2"
+    assert resumed("system_version", "2", "lmdb") == [told.format("version of the servers")]
+    assert resumed("server_version", "2", "lmdb") == [told.format("exact version of the servers")]
+    assert resumed("jvm", "2", "lmdb") == [told.format("JVM")]
+    assert resumed("server_jvm", "2", "lmdb") == [told.format("JVM of the servers")]
 
 
 def test_a_system_that_was_upgraded_between_repeats_is_suspect() -> None:

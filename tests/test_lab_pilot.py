@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from experiment_support import loaded, mistakes
-from lab_support import SMALL, experiment, loadstone, only_folder, trials
+from lab_support import ROOT, SMALL, experiment, loadstone, only_folder, start, trials
 from loadstone.experiment.plan import plan
-from loadstone.results.folder import PILOT_TRIALS
+from loadstone.format import units
+from loadstone.judge.judge import judge
+from loadstone.report.sections import every, gist
+from loadstone.report.view import View
+from loadstone.results import lines
+from loadstone.results.folder import PILOT_TRIALS, Folder
+from loadstone.results.result_set import Question
+from loadstone.results.trial_result import Series, TrialResult
+from loadstone.runner.pilot import Pilot
+from loadstone.runner.progress import PlainLines
 from loadstone.statistics.steady import pooled_warm_up_end
 
 PILOTED = SMALL.replace("warmup: 0, ", "")
@@ -20,7 +31,7 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     file = experiment(tmp_path, PILOTED)
     told = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
-    assert "a pilot block of 2 trials, which do not count, finds the warm-up" in told.stderr
+    assert "a pilot block of 2 trials, not counted, finds the warm-up" in told.stderr
     found = json.loads((folder.path / "pilot.json").read_bytes())
     # The window is a fifth of a second, and so is the longest warm-up.
     assert found["cap_seconds"] == 0.2
@@ -55,6 +66,11 @@ def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Pat
     assert lines[0] == first
     assert len(lines) == 2
     assert (folder.path / "pilot.json").exists()
+    # One that is damaged is made again of the trials that there are.
+    (folder.path / "pilot.json").write_text("{")
+    loadstone(tmp_path, "run", file, "--resume", "--no-report")
+    assert json.loads((folder.path / "pilot.json").read_bytes())["warmup_seconds"] == 0.2
+    assert (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True) == lines
 
 
 def test_what_nothing_can_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
@@ -117,3 +133,102 @@ def test_the_warm_up_of_several_is_not_that_of_the_noisiest() -> None:
     assert pooled_warm_up_end([[10 * each for each in warm], warm]) == 5
     assert pooled_warm_up_end([]) == 0
     assert pooled_warm_up_end([[0.0] * 60]) == 0
+
+
+def test_a_pilot_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path: Path) -> None:
+    file = experiment(tmp_path, PILOTED + f'hooks: {{before: ["test -e {tmp_path}/ready"]}}\n')
+    loadstone(tmp_path, "run", file, code=1)
+    (tmp_path / "ready").touch()
+    loadstone(tmp_path, "run", file, "--resume")
+    folder = only_folder(tmp_path)
+    assert [each.end for each in folder.pilots()] == ["done", "done"]
+    assert len(trials(folder)) == 6
+
+
+def test_a_pilot_in_which_nothing_runs_ends_after_five_variants(tmp_path: Path) -> None:
+    text = PILOTED.replace("clients: 2", "vary: {system: [first, second], clients: [1, 2, 3, 4]}")
+    hook = 'hooks: {before: ["exit 3"]}\n'
+    told = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), code=1)
+    assert "no variant can run; last error: " in told.stderr
+    assert len(only_folder(tmp_path).pilots()) == 5
+
+
+def test_a_trial_that_was_cut_short_teaches_nothing(tmp_path: Path) -> None:
+    """Its course ends early, and the shortest of a group would decide how far the others are looked at."""
+    folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
+    pilot = pilot_of(tmp_path, folder)
+    warm = [40.0] * 20 + [100.0 + (i % 3) for i in range(40)]
+    for each, end, rates in zip(pilot.block(), ("done", "lost"), (warm, [40.0] * 5), strict=True):
+        with folder.trial(each.trial) as files:
+            (files / "series.json").write_text(json.dumps(course(rates).to_json()))
+        result = TrialResult(each.trial, each.variant.config, 0, {}, end=end)
+        lines.append(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
+    found = pilot.learned(folder.pilots())
+    assert (found.warmup_seconds, found.capped) == (2.0, False)
+    (group,) = found.groups
+    assert (group.trials, group.throughput_seconds, group.latency_seconds) == ((folder.pilots()[0].trial,), 2.0, None)
+
+
+def test_the_warm_up_that_the_limit_ruled_is_called_so(tmp_path: Path) -> None:
+    folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
+    pilot = pilot_of(tmp_path, folder)
+    slow = [40.0] * 28 + [100.0 + (i % 3) for i in range(32)]
+    for each in pilot.block():
+        with folder.trial(each.trial) as files:
+            (files / "series.json").write_text(json.dumps(course(slow).to_json()))
+        lines.append(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
+    found = pilot.learned(folder.pilots())
+    assert (found.warmup_seconds, found.cap_seconds, found.capped) == (2.0, 2.0, True)
+
+
+def pilot_of(home: Path, folder: Folder) -> Pilot:
+    """The pilot of two variants that are measured for 2 s."""
+    text = PILOTED.replace("200ms", "2s").replace("%s", str(ROOT))
+    planned = plan(loaded(home, text).experiment)
+    return Pilot(planned.experiment, planned, folder, PlainLines(Console(stderr=True)), 1.0)
+
+
+def course(rates: list[float]) -> Series:
+    """A course in intervals of a tenth of a second."""
+    return Series(tuple(i / 10 for i in range(len(rates))), (0.1,) * len(rates), tuple(rates))
+
+
+def test_the_lab_is_killed_in_its_pilot(tmp_path: Path) -> None:
+    file = experiment(tmp_path, PILOTED)
+    process = start(tmp_path, "run", file, "--no-report")
+    while not (one := [*tmp_path.glob("results/*/*/pilot.jsonl")]) and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    before = one[0].read_text()
+    loadstone(tmp_path, "run", file, "--no-report", "--resume")
+    folder = only_folder(tmp_path)
+    after = (folder.path / PILOT_TRIALS).read_text()
+    assert after.startswith(before)
+    assert len({each.trial for each in folder.pilots()}) == len(after.splitlines()) == 2
+    assert len(trials(folder)) == 6
+
+
+def test_the_pilot_tells_how_long_the_rest_takes(tmp_path: Path) -> None:
+    """A hook of a second that no forecast knows of."""
+    file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
+    told = loadstone(tmp_path, "run", file, "--no-report")
+    folder = only_folder(tmp_path)
+    each = json.loads((folder.path / "pilot.json").read_bytes())["trial_seconds"]
+    # The hook, the warm-up and the window.
+    assert each > 1.4
+    assert f"small: 6 of 6 trials to run, {units.clock(6 * each)} left" in told.stderr
+
+
+def test_pilots_are_listed_as_pilots_and_are_not_among_the_repeats(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, PILOTED))
+    folder = only_folder(tmp_path)
+    told = View(judge(folder.load()))
+    table = every(told).tables[0]
+    counted, pilots = table.groups
+    assert len(counted.rows) == 6
+    assert pilots.title == "The pilot block, which does not count"
+    assert [row[0].text for row in pilots.rows] == [each.trial for each in folder.pilots()]
+    assert {row[-1].text for row in pilots.rows} == {"does not count"}
+    assert every(told).folded == "All 6 trials, and 2 of the pilot block, which do not count"
+    assert "3 repeats each" in gist(told)

@@ -32,6 +32,29 @@ def folder(tmp_path: Path) -> Folder:
     return Folder.create(tmp_path / "results/demo/now", "demo", Question(text="why?", by="system"), interleaved=True)
 
 
+def test_what_a_line_tells_of_is_on_the_device_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), tmp_path))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    folder = Folder.create(tmp_path / "results/demo/now", "demo", Question(), interleaved=True)
+    assert synced[:3] == ["results/demo", "results", "."]
+    assert synced[-1] == "results/demo/now"
+    synced.clear()
+    with folder.trial("0000-a-r1") as files:
+        (files / "series.json").write_text("{}")
+    folder.append(TrialResult("0000-a-r1", {"system": "a"}, 1, {}))
+    part, now = "results/demo/now/trials/0000-a-r1.part", "results/demo/now"
+    assert synced == [f"{part}/series.json", part, f"{now}/trials", f"{now}/values.jsonl", now]
+    synced.clear()
+    folder.append(TrialResult("0001-a-r2", {"system": "a"}, 2, {}))
+    assert synced == [f"{now}/values.jsonl"]
+
+
 def test_a_trial_is_read_as_it_was_written(folder: Folder) -> None:
     written = TrialResult(
         trial="0000-lmdb-r1",

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.systems.base.jvm import Collections, collections, java, live_heap_bytes, version
+from loadstone.systems.base.jvm import (
+    Collections,
+    collections,
+    java,
+    live_heap_bytes,
+    process_release,
+    release,
+    version,
+)
 from loadstone.systems.base.system import SystemsError
 
 # Makes garbage, then says what it was told and how often the JVM says that it collected.
@@ -129,3 +137,27 @@ def test_no_java_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(SystemsError, match="not installed") as caught:
         java("1G", None, [], "Main")
     assert "apt-get install openjdk" in caught.value.hint
+
+
+def test_the_exact_release_is_read_and_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/java").touch(mode=0o755)
+    (tmp_path / "release").write_text(
+        'IMPLEMENTOR="Debian"\nJAVA_RUNTIME_VERSION="17.0.15+6"\nJAVA_VERSION="17.0.15"\n'
+    )
+    assert release(tmp_path / "bin/java") == "17.0.15+6 (Debian)"
+    (tmp_path / "release").unlink()
+    assert release(tmp_path / "bin/java") == ""
+
+
+def test_the_release_of_a_process_is_that_of_its_own_java(tmp_path: Path) -> None:
+    source = tmp_path / "Wait.java"
+    source.write_text(
+        "public class Wait { public static void main(String[] a) throws Exception { System.in.read(); } }"
+    )
+    at = java("64m", None, [], "")[0]
+    with subprocess.Popen([at, source], stdin=subprocess.PIPE) as waiting:
+        assert process_release(waiting.pid) == release(Path(at)) != ""
+        waiting.communicate(b"x")
+    assert process_release(os.getpid()) == ""
+    assert process_release(waiting.pid) == ""

@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,13 +101,14 @@ def carry_out(loaded: Loaded, wishes: Wishes) -> int:
     talk = Console(stderr=True, emoji=False)
     for warning in loaded.warnings:
         talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
-    with alone(wishes):
+    with alone(wishes) as note:
         folder = resumed(loaded, planned, wishes.name, wishes.results) if wishes.resume else None
         if folder is None:
             from loadstone.runner.run import preflight
 
             preflight(planned)
             folder = created(loaded, planned, wishes.name, wishes.results)
+        note(folder.path)
         talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:
@@ -115,12 +117,12 @@ def carry_out(loaded: Loaded, wishes: Wishes) -> int:
     return int(finish(folder, talk, report=wishes.report) or failed)
 
 
-def alone(wishes: Wishes) -> AbstractContextManager[None]:
-    """Keeps other runs off this host while this one measures."""
+def alone(wishes: Wishes) -> AbstractContextManager[Callable[[Path], None]]:
+    """Keeps other runs off this host while this one measures; what it gives is told the folder of the results."""
     from loadstone.runner.host_lock import host_locked
 
     if wishes.share_host or os.environ.get(SHARED):
-        return nullcontext()
+        return nullcontext(lambda _: None)
     return host_locked(wishes.results / wishes.name)
 
 

@@ -160,9 +160,10 @@ def again(view: View) -> Section:
 def every(view: View) -> Section:
     """All trials."""
     number = units.many(len(view.results.trials), "trial")
-    return Section(
-        "trials", "Trials", tables=(trials.table(view),), folded=f"All {number}" if number != "1 trial" else number
-    )
+    folded = f"All {number}" if number != "1 trial" else number
+    if pilots := len(view.results.pilots):
+        folded += f", and {pilots:,} of the pilot block, which do not count"
+    return Section("trials", "Trials", tables=(trials.table(view),), folded=folded)
 
 
 def answer(view: View) -> str:
@@ -187,7 +188,8 @@ def gist(view: View) -> list[str]:
     if len(view.variants) > 1:
         said.append("interleaved in random order" if results.interleaved else "not in random order")
     if isinstance(seconds := results.pilot.get("warmup_seconds"), int | float):
-        said.append(f"{seconds:g} s of warm-up, found by a pilot block")
+        capped = " and cut at the most that is asked for" if results.pilot.get("capped") else ""
+        said.append(f"{seconds:g} s of warm-up, found by a pilot block{capped}")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         said.append(f"{missing:,} planned but missing")
     return [*said, discovered(view)]

@@ -14,6 +14,7 @@ from loadstone.results.value import THROUGHPUT
 
 ROWS_MAX = 300
 METRICS_MAX = 5
+PILOT_TITLE = "The pilot block, which does not count"
 
 
 def table(view: View) -> Table:
@@ -32,17 +33,24 @@ def table(view: View) -> Table:
         name: next(trial.values[name].unit for trial in view.results.trials if name in trial.values) for name in metrics
     }
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
-    rows = tuple(
-        (
+
+    def row(trial: TrialResult, repeat: str, verdict: Entry) -> tuple[Entry, ...]:
+        return (
             Entry(trial.trial),
             *(Entry(str(trial.config.get(name, wording.DASH))) for name in dimensions),
-            Entry(str(trial.repeat)),
+            Entry(repeat),
             *(number(view, trial, name) for name in metrics),
             Entry(trial.end, tone="" if trial.end == "done" else "worse"),
-            held(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity)),
+            verdict,
         )
-        for trial in sorted(trials, key=order)
-    )
+
+    def verdict(trial: TrialResult) -> Entry:
+        return held(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity))
+
+    groups = [Rows("", tuple(row(each, str(each.repeat), verdict(each)) for each in sorted(trials, key=order)))]
+    if pilots := view.results.pilots[:ROWS_MAX]:
+        uncounted = Entry("does not count", tone="muted")
+        groups.append(Rows(PILOT_TITLE, tuple(row(each, wording.DASH, uncounted) for each in pilots)))
     right: Align = "right"
     heads = (
         Column("trial"),
@@ -52,7 +60,7 @@ def table(view: View) -> Table:
         Column("end"),
         Column("verdict"),
     )
-    return Table("", heads, (Rows("", rows),), notes)
+    return Table("", heads, tuple(groups), notes)
 
 
 def columns(view: View) -> list[str]:

@@ -85,6 +85,10 @@ class Folder:
         }
         try:
             (path / "trials").mkdir(parents=True)
+            # Up to the place of `results`, which may be new as well.
+            for directory in path.parents[:3]:
+                with contextlib.suppress(PermissionError):
+                    lines.sync_directory(directory)
             if experiment:
                 lines.replace(path / "experiment.yaml", experiment.encode())
             lines.replace(path / "environment.json", pretty(dict(environment or {})))
@@ -173,6 +177,7 @@ class Folder:
         try:
             part.mkdir(parents=True)
             yield part
+            lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
             lines.rename(part, final)
         except OSError as error:
@@ -205,12 +210,13 @@ class Folder:
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
-        """The trials of the pilot block, which count nowhere."""
-        found = []
+        """The trials of the pilot block, which count nowhere; the last attempt at each."""
+        found: dict[str, TrialResult] = {}
         for document in lines.read(self.path / PILOT_TRIALS).documents:
             with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
-                found.append(TrialResult.from_json(document))
-        return found
+                result = TrialResult.from_json(document)
+                found[result.trial] = result
+        return list(found.values())
 
     def load(self) -> ResultSet:
         """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
@@ -234,6 +240,7 @@ class Folder:
             interleaved=bool(self.header.get("interleaved")),
             environment=self._json("environment.json"),
             pilot=self._json(PILOT),
+            pilots=self.pilots(),
             experiment=self._text("experiment.yaml"),
             series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
             path=self.path,

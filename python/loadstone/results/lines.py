@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,8 @@ def append(path: Path, document: dict[str, Any]) -> None:
             try:
                 write_all(file.fileno(), line)
                 os.fsync(file.fileno())
+                if not length:
+                    sync_directory(path.parent)
             except OSError:
                 os.ftruncate(file.fileno(), length)
                 raise
@@ -119,7 +122,21 @@ def replace(path: Path, data: bytes) -> None:
 def rename(old: Path, new: Path) -> None:
     """Renames a file or directory so that its new name is on the device when this returns. Raises OSError."""
     os.replace(old, new)
-    directory = os.open(new.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_directory(new.parent)
+
+
+def sync_files(directory: Path) -> None:
+    """Waits until a directory's files are on the device, but those that may not be read. Raises OSError."""
+    for path in directory.iterdir():
+        if path.is_file():
+            with suppress(PermissionError), path.open("rb") as file:
+                os.fsync(file.fileno())
+    sync_directory(directory)
+
+
+def sync_directory(path: Path) -> None:
+    """Waits until the names in a directory are on the device. Raises OSError."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
     finally:

@@ -105,6 +105,8 @@ class ResultSet:
     own: Mapping[str, Question] = field(default_factory=dict)
     # pilot.json: the warm-up that a pilot block found; empty without one.
     pilot: Mapping[str, Any] = field(default_factory=dict)
+    # Its trials, which count nowhere.
+    pilots: Sequence[TrialResult] = ()
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:

@@ -7,15 +7,18 @@ resumed uses the same warm-up.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
+from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment import order
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.format import units
 from loadstone.format.quantity import written
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import judge_trial
@@ -34,19 +37,33 @@ CAP_WINDOWS = 1.0
 WINDOWS = 2.0
 # A warm-up is a whole number of these.
 STEP_SECONDS = 0.5
+# After so many consecutive failures of different variants it is not a variant that fails, but what they share.
+FAILING_VARIANTS_MAX = 5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
 
 
 @dataclass(frozen=True)
+class Group:
+    """Pilot trials of variants with the same data on the same system, and when they were steady."""
+
+    trials: tuple[str, ...]
+    throughput_seconds: float
+    # Of the first compared metric; None where that is not a p50 or a p99.
+    latency_seconds: float | None
+
+
+@dataclass(frozen=True)
 class Learned:
-    """What a pilot block found: pilot.json. All in seconds."""
+    """What a pilot block found: pilot.json."""
 
     warmup_seconds: float
     cap_seconds: float
     # Whether more would have been asked for.
     capped: bool
-    # The warm-up of each group of variants with the same data on the same system, of which the longest decides.
-    groups_seconds: tuple[float, ...]
+    # How long a trial takes with this warm-up, by the median of the block; None if none was timed.
+    trial_seconds: float | None
+    # The longest of these decides.
+    groups: tuple[Group, ...]
 
 
 @dataclass
@@ -59,29 +76,46 @@ class Pilot:
     shown: Display
     # A guess at how long a trial takes.
     seconds_each: float
+    # How long each trial took beside its window.
+    beside_seconds: list[float] = field(default_factory=list)
 
-    def warmup(self, conductor: Conductor) -> float:
-        """How long every trial is to warm up, in seconds; runs what is missing of the block.
+    def find(self, conductor: Conductor) -> Mapping[str, Any]:
+        """What `Learned` has, from pilot.json; runs what is missing of the block where there is none.
 
         Raises LoadstoneError when no variant can run.
         """
-        path = self.folder.path / PILOT
-        if path.exists():
-            return float(json.loads(path.read_bytes())["warmup_seconds"])
-        done = {trial.trial: trial for trial in self.folder.pilots()}
+        found = self.folder.load().pilot
+        if not isinstance(found.get("warmup_seconds"), int | float):
+            found = asdict(self.run(conductor))
+            lines.replace(self.folder.path / PILOT, pretty(found))
+        return found
+
+    def run(self, conductor: Conductor) -> Learned:
+        """Runs what is missing; trials that failed are tried again. Raises LoadstoneError when no variant can run."""
+        done = {trial.trial: trial for trial in self.folder.pilots() if trial.end == "done"}
         conductor.experiment = self.long()
-        self.shown.say(f"a pilot block of {len(self.plan.variants)} trials, which do not count, finds the warm-up")
+        block = units.many(len(self.plan.variants), "trial")
+        self.shown.say(f"a pilot block of {block}, not counted, finds the warm-up")
         whole = Whole(f"{self.folder.name}, pilot", len(self.plan.variants), len(done), self.seconds_each)
         self.shown.plan(whole)
+        failed: list[TrialResult] = []
         for each in self.block():
             if each.trial not in done:
-                done[each.trial] = self.trial(conductor, each)
+                result = self.trial(conductor, each)
                 whole.finish()
-        found = self.learned(list(done.values()))
-        lines.replace(path, pretty(asdict(found)))
+                failed = [] if result.end == "done" else [*failed, result]
+                if len(failed) == min(FAILING_VARIANTS_MAX, len(self.plan.variants)):
+                    hint = failed[-1].notes[-1].hint if failed[-1].notes else "see its events"
+                    run = any(trial.end == "done" for trial in self.folder.pilots())
+                    what = f"{len(failed)} consecutive trials failed" if run else "no variant can run"
+                    raise LoadstoneError(
+                        f"{what}; last error: {failed[-1].reason}",
+                        f"{hint}; then continue with `loadstone run --resume`",
+                    )
+        found = self.learned(self.folder.pilots())
         capped = ", the most that is asked for" if found.capped else ""
-        self.shown.say(f"every trial warms up for {written(found.warmup_seconds)}{capped} ({path.name})")
-        return found.warmup_seconds
+        self.shown.say(f"every trial warms up for {written(found.warmup_seconds)}{capped} ({PILOT})")
+        return found
 
     def long(self) -> Experiment:
         """The experiment with the windows of the pilot."""
@@ -99,8 +133,11 @@ class Pilot:
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> TrialResult:
         """Runs one of them, writes it down, and says what would cost hours if it were said only at the end."""
         self.shown.trial(planned.trial)
+        begun = time.monotonic()
         with self.folder.trial(planned.trial) as files:
             result = replace(conductor.conduct(planned, files), order=None)
+        if result.end == "done":
+            self.beside_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
         lines.append(self.folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
         settings = Settings.of(self.experiment.question_for_judge())
         for finding in judge_trial(result, self.folder.series(planned.trial), settings):
@@ -111,30 +148,38 @@ class Pilot:
 
     def learned(self, trials: Sequence[TrialResult]) -> Learned:
         """The warm-up, and where it comes from. Raises LoadstoneError when no trial has a course."""
-        known = [(trial, series) for trial in trials if (series := self.folder.series(trial.trial)) is not None]
+        # The course of a trial that failed ends early: the shortest decides how far a group is looked at.
+        done = [trial for trial in trials if trial.end == "done"]
+        known = [(trial, series) for trial in done if (series := self.folder.series(trial.trial)) is not None]
         if not known:
-            last = trials[-1]
-            hint = last.notes[-1].hint if last.notes else "see its events"
-            raise LoadstoneError(f"no variant can run; last error: {last.reason}", hint)
+            raise LoadstoneError("no trial of the pilot block has a course", "give `measure.warmup`")
         duration = self.experiment.measure.duration or 0.0
         cap = CAP_WINDOWS * duration
-        pools: dict[str, list[Series]] = {}
+        pools: dict[str, list[tuple[str, Series]]] = {}
         # Those with the same data on the same system warm up alike, so that one noisy trial does not decide for all.
         keys = {order.key(variant.config): variant.load_key for variant in self.plan.variants}
         for trial, series in known:
-            pools.setdefault(keys[order.key(trial.config)], []).append(series)
-        column = COLUMNS.get(statistic(first_metric(trials, self.experiment.compare.metrics)))
-        ends = [seconds_until_steady(pool, column) for pool in pools.values()]
-        wanted = math.ceil(max(ends) / STEP_SECONDS) * STEP_SECONDS
-        warmup = min(max(wanted, STEP_SECONDS), cap)
-        return Learned(warmup, cap, wanted > cap, tuple(ends))
+            pools.setdefault(keys[order.key(trial.config)], []).append((trial.trial, series))
+        column = COLUMNS.get(statistic(first_metric(done, self.experiment.compare.metrics)))
+        groups = tuple(group(pool, column) for pool in pools.values())
+        wanted = max(max(each.throughput_seconds, each.latency_seconds or 0.0) for each in groups)
+        rounded = math.ceil(wanted / STEP_SECONDS) * STEP_SECONDS
+        warmup = min(max(rounded, STEP_SECONDS), cap)
+        beside = max(median(self.beside_seconds), 0.0) if self.beside_seconds else None
+        takes = None if beside is None else beside + warmup + duration
+        return Learned(warmup, cap, wanted > cap, takes, groups)
 
 
-def seconds_until_steady(pool: Sequence[Series], column: str | None) -> float:
+def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:
     """When throughput, and the latency that is compared, are steady in all of some trials together (MSER)."""
-    ends = [pooled_warm_up_end([series.whole_rates for series in pool])]
+    series = [each for _, each in pool]
+    starts = max((each.start_seconds for each in series), key=len)
+
+    def seconds(points: Sequence[Sequence[float]]) -> float:
+        return starts[min(pooled_warm_up_end(points), len(starts) - 1)]
+
+    latency = None
     if column is not None:
-        latencies = [getattr(series, column)[: len(series.whole_rates)] for series in pool]
-        ends.append(pooled_warm_up_end([each for each in latencies if None not in each]))
-    starts = max((series.start_seconds for series in pool), key=len)
-    return starts[min(max(ends), len(starts) - 1)]
+        latencies = [getattr(each, column)[: len(each.whole_rates)] for each in series]
+        latency = seconds([each for each in latencies if None not in each])
+    return Group(tuple(name for name, _ in pool), seconds([each.whole_rates for each in series]), latency)

@@ -18,7 +18,7 @@ from loadstone.results.folder import Folder
 from loadstone.results.result_set import first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.datasets import DataSpaces
-from loadstone.runner.pilot import Pilot
+from loadstone.runner.pilot import FAILING_VARIANTS_MAX, Pilot
 from loadstone.runner.progress import Display, Whole
 from loadstone.runner.servers import RunServers, foreseen
 from loadstone.runner.trial import Conductor
@@ -26,10 +26,8 @@ from loadstone.statistics import stopping
 
 # A variant whose last attempts failed so often is set aside: the others are not to wait for it.
 ATTEMPTS_MAX = 3
-# The run gives up after so many consecutive failures, if they are of all variants or of so many of them: then it is not
-# a variant that fails, but what they share.
+# The run gives up after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
-FAILING_VARIANTS_MAX = 5
 # More variants than this are not all tried on the engine before the first trial.
 CHECKED_MAX = 200
 # Why a run stops, by stopping's reasons.
@@ -86,8 +84,9 @@ class Run:
         """Has the pilot block find the warm-up, where there is one."""
         if self.experiment.pilot:
             pilot = Pilot(self.experiment, self.plan, self.folder, self.shown, self.seconds_each)
-            seconds = pilot.warmup(conductor)
-            measure = self.experiment.measure.model_copy(update={"warmup": seconds})
+            found = pilot.find(conductor)
+            self.seconds_each = found.get("trial_seconds") or self.seconds_each
+            measure = self.experiment.measure.model_copy(update={"warmup": found["warmup_seconds"]})
             self.experiment = self.experiment.model_copy(update={"measure": measure})
             conductor.experiment = self.experiment
 

@@ -111,6 +111,9 @@ class Stack:
                 name: text for name, text in asked.settings.items() if name not in told and not SECRET_NAME.search(name)
             }
             found |= {f"{before}set.{name}": text for name, text in given.items()}
+        builds = {jvm.process_release(each.pid) for _, running, _ in self._up for each in running.processes()} - {""}
+        if builds:
+            found["server_jvm"] = " + ".join(sorted(builds))
         return found
 
     def figures(self) -> dict[str, float]:

@@ -22,7 +22,14 @@ FACTS = {
 
 # What must not change while an experiment lasts; of the first ones both sides have the same.
 COMMON = {"engine": "engine's version", "kernel": "kernel", "cpu_model": "processor", "cpus": "number of processors"}
-WITHIN = {**COMMON, "version": "system's version", "jvm": "JVM"}
+WITHIN = {
+    **COMMON,
+    "version": "system's version",
+    "system_version": "version of the servers",
+    "server_version": "exact version of the servers",
+    "jvm": "JVM",
+    "server_jvm": "JVM of the servers",
+}
 RESUMED = "a run that was resumed after a change measures two things: start it anew"
 
 

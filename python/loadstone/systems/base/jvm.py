@@ -93,6 +93,25 @@ def version(program: str) -> int:
     return int(match[1])
 
 
+def release(program: Path) -> str:
+    """The build of a `java`, from the file beside it: `17.0.15+6 (Debian)`; empty if there is none."""
+    try:
+        text = (program.resolve().parent.parent / "release").read_text(errors="replace")
+    except OSError:
+        return ""
+    found = dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
+    exact = found.get("JAVA_RUNTIME_VERSION") or found.get("JAVA_VERSION", "")
+    return f"{exact} ({maker})" if exact and (maker := found.get("IMPLEMENTOR")) else exact
+
+
+def process_release(pid: int) -> str:
+    """The build of the JVM that a process runs; empty if it is not one, or gone."""
+    try:
+        return release(Path(os.readlink(f"/proc/{pid}/exe")))
+    except OSError:
+        return ""
+
+
 def collections(gc_log: Path, since: int = 0) -> Collections:
     """The pauses written to a log from byte `since` on; none while there is no log.
 
