@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from loadstone.format import units
-from loadstone.judge.finding import Verdict
+from loadstone.judge.finding import Severity, Verdict
 from loadstone.report import comparison, facts, probes, reproduce, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts.figure import Figure
@@ -202,15 +202,25 @@ def discovered(view: View) -> str:
 
 
 def meaning(view: View) -> str:
-    """What the verdict means, and how many checks could look."""
+    """What the verdict means, with the first of its reasons, and how many checks could look."""
     if not view.results.trials:
         return "nothing was measured"
     _, _, looked = view.judgement.trust.partition(" (")
-    return "; ".join(part for part in (MEANING[view.verdict], looked.removesuffix(")")) if part)
+    return "; ".join(part for part in (reason(view) + MEANING[view.verdict], looked.removesuffix(")")) if part)
+
+
+def reason(view: View) -> str:
+    """The first thing that a check says of those that made the verdict; empty where nothing did."""
+    level = {Verdict.SUSPECT: Severity.SUSPECT, Verdict.INVALID: Severity.INVALID}.get(view.verdict)
+    found = [each for each in warnings(view.judgement) if each.severity == level]
+    if not found:
+        return ""
+    others = f", and {units.many(len(found) - 1, 'other check')}" if len(found) > 1 else ""
+    return f"{found[0].messages[0]} ({found[0].check}{others}); "
 
 
 MEANING = {
     Verdict.VALID: "no check objects",
-    Verdict.SUSPECT: "a check objects: read the warnings before you rely on it",
+    Verdict.SUSPECT: "read the warnings before you rely on it",
     Verdict.INVALID: "part of it must not be relied on: see the warnings",
 }
