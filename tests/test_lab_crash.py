@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is double, whatever ends a run: kills, a full disk, a damaged table.
+"""Nothing is lost and nothing is double, whatever ends a run or a part of it: kills, Ctrl-C, a full disk, damage.
 
 Each at random instants, three times here and fifty in `make soak` (LOADSTONE_CRASHES=50).
 """
@@ -8,15 +8,20 @@ from __future__ import annotations
 import os
 import random
 import shlex
+import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lab_support import command, engines, environment, experiment, kill, loadstone, only_folder, outline, rows, start
-from loadstone.results.folder import find
+from loadstone.judge.judge import judge
+from loadstone.results.folder import Folder, find
 from loadstone.results.trial_result import Scalar
+from loadstone.systems.base.running import Running
+from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -27,6 +32,16 @@ workload:
   file: %s/workloads/workloada
   properties: {recordcount: 100, fieldcount: 1}
 measure: {warmup: 0, duration: 100ms}
+repeats: 3
+"""
+ON_REDIS = """
+systems:
+  first: &redis {store: redis, start: {system: redis, settings: {port: %PORT%}}}
+  second: *redis
+workload:
+  file: %s/workloads/workloada
+  properties: {recordcount: 100, fieldcount: 1}
+measure: {warmup: 0, duration: 200ms, settle: false}
 repeats: 3
 """
 # What an undisturbed run of TINY takes at most, after Python has started; instants are drawn from it.
@@ -53,13 +68,22 @@ def resume(home: Path, undisturbed: Outline) -> None:
     loadstone(home, "run", file, "--no-report", *again)
     folder = only_folder(home)
     assert outline(folder) == undisturbed
-    done = [line["trial"] for line in rows(folder) if line["end"] == "done"]
-    assert sorted(done) == sorted({name for name, *_ in undisturbed}), "a trial has two results"
-    assert folder.load().warnings == ()
-    # Every attempt has its files, those that failed as well.
-    attempts = {line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in rows(folder)}
-    assert {each.name for each in (folder.path / "trials").iterdir()} == attempts
+    complete(folder, {name for name, *_ in undisturbed})
     assert list((home / "data").iterdir()) == []
+
+
+def complete(folder: Folder, names: set[str]) -> None:
+    """Every trial has one result, every attempt a line and its files, and `retried` names those that failed before."""
+    lines = rows(folder)
+    done = [line["trial"] for line in lines if line["end"] == "done"]
+    assert sorted(done) == sorted(names), "a trial has no result, or two"
+    assert folder.load().warnings == ()
+    attempts = [line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in lines]
+    assert len(attempts) == len(set(attempts)), "an attempt has two lines"
+    assert {each.name for each in (folder.path / "trials").iterdir()} == set(attempts)
+    failed = {line["trial"] for line in lines if line["end"] == "failed"}
+    findings = judge(folder.load()).trials
+    assert {name for name, found in findings.items() if any(each.check == "retried" for each in found)} == failed
 
 
 def instant(seed: int) -> float:
@@ -98,6 +122,50 @@ def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) 
     _, said = process.communicate(timeout=60)
     assert "Traceback" not in said
     resume(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_the_lab_is_interrupted(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
+    process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
+    # Before that Python may not have come to anything of ours yet.
+    time.sleep(instant(4000 + round_) + 0.3)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in (0, 130), said
+    assert "Traceback" not in said
+    assert engines(tmp_path) == []
+    resume(tmp_path, undisturbed)
+    assert {line["end"] for line in rows(only_folder(tmp_path))} <= {"done", "interrupted"}
+
+
+@pytest.fixture
+def redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the state of a Redis is kept; it is ended at the end."""
+    with temporary_root() as root:
+        monkeypatch.setenv("LOADSTONE_SYSTEMS", str(root))
+        yield root
+        systems(root, "down", "redis")
+
+
+@pytest.mark.parametrize("round_", ROUNDS)
+def test_a_server_is_killed(tmp_path: Path, redis: Path, round_: int) -> None:
+    file = experiment(tmp_path, ON_REDIS.replace("%PORT%", str(free_port())))
+    process = start(tmp_path, "run", file, "--no-report")
+    running = Running("redis", redis)
+    while process.poll() is None and not running.processes():
+        time.sleep(0.01)
+    time.sleep(random.Random(5000 + round_).random() * 3)
+    for server in running.processes():
+        kill(server.pid)
+    _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said
+    if process.returncode:
+        loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
+    folder = only_folder(tmp_path)
+    names = {line["trial"] for line in rows(folder)}
+    assert len(names) == 6
+    complete(folder, names)
+    assert running.processes() == []
 
 
 @pytest.mark.parametrize("round_", ROUNDS)

@@ -36,7 +36,8 @@ pub struct Ready {
     pub pid: u32,
     /// The store's name.
     pub store: String,
-    /// What writes survive: what was asked for, or stronger.
+    /// What acknowledged writes survive: `none`, `interval` (all but those of the last moments), `os`, `device`, or
+    /// `unknown`.
     pub durability: String,
     /// How.
     pub how: String,

@@ -141,7 +141,7 @@ impl Observer for EventPrinter {
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             store: opened.spec.store.name.clone(),
-            durability: guarantee.durability.name().to_owned(),
+            durability: guarantee.survives().to_owned(),
             how: guarantee.how.clone(),
             facts: guarantee.facts.iter().cloned().collect(),
             clients: opened.clients,

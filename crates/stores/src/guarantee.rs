@@ -2,11 +2,21 @@
 
 use crate::options::Durability;
 
+/// What is known beside the durability.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    #[default]
+    Durability,
+    Interval,
+    Nothing,
+}
+
 /// What a store guarantees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     /// The durability that acknowledged writes really have: what was asked for, or stronger.
     pub durability: Durability,
+    known: Known,
     /// How that is done, in the store's own terms (`WAL, no sync`).
     pub how: String,
     /// Version, cache, compression, directory …: name and value.
@@ -16,7 +26,26 @@ pub struct Guarantee {
 impl Guarantee {
     /// A guarantee without facts.
     pub fn new(durability: Durability, how: impl Into<String>) -> Self {
-        Self { durability, how: how.into(), facts: Vec::new() }
+        Self { durability, known: Known::default(), how: how.into(), facts: Vec::new() }
+    }
+
+    /// Writes reach the log at intervals: the end of the process may lose those of the last moments, and no others.
+    pub fn at_intervals(how: impl Into<String>) -> Self {
+        Self { known: Known::Interval, ..Self::new(Durability::None, how) }
+    }
+
+    /// The servers did not say what they guarantee.
+    pub fn unknown(how: impl Into<String>) -> Self {
+        Self { known: Known::Nothing, ..Self::new(Durability::None, how) }
+    }
+
+    /// What acknowledged writes survive, as results name it: `none`, `interval`, `os`, `device` or `unknown`.
+    pub fn survives(&self) -> &'static str {
+        match self.known {
+            Known::Durability => self.durability.name(),
+            Known::Interval => "interval",
+            Known::Nothing => "unknown",
+        }
     }
 
     /// Adds a fact.

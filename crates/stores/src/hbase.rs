@@ -23,9 +23,7 @@ const LIBRARY_HINT: &str = "`loadstone systems hbase class-path` fetches them; o
 #[derive(Debug)]
 pub struct HBase {
     hosted: Hosted,
-    durability: Durability,
-    how: String,
-    facts: Vec<(String, String)>,
+    guarantee: Guarantee,
 }
 
 impl Store for HBase {
@@ -85,14 +83,13 @@ impl Store for HBase {
         let hosted = Hosted::open(&options, "hbase", class_path, &[("durability", level)])?
             .map_err(|message| refusal(&message))?;
         let facts = hosted.facts()?;
-        let (durability, how) = guaranteed(level, &facts, buffered);
-        Ok(Self { hosted, durability, how, facts })
+        let mut guarantee = guaranteed(level, &facts, buffered);
+        guarantee.facts = facts;
+        Ok(Self { hosted, guarantee })
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut guarantee = Guarantee::new(self.durability, &self.how);
-        guarantee.facts.clone_from(&self.facts);
-        guarantee
+        self.guarantee.clone()
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
@@ -139,19 +136,21 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
 }
 
 /// What a level guarantees; the table's own counts where a write says nothing.
-fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> (Durability, String) {
+fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
-    let (durability, how) = match effective {
-        "SKIP_WAL" => (Durability::None, "no write-ahead log"),
-        "ASYNC_WAL" => (Durability::None, "write-ahead log, written behind"),
-        "FSYNC_WAL" => (Durability::Device, "write-ahead log, hsync before the answer"),
-        _ => (Durability::Os, "write-ahead log, hflush before the answer"),
+    let mut kept = match effective {
+        "SKIP_WAL" => Guarantee::new(Durability::None, "no write-ahead log"),
+        "ASYNC_WAL" => Guarantee::at_intervals("write-ahead log, written behind"),
+        "FSYNC_WAL" => Guarantee::new(Durability::Device, "write-ahead log, hsync before the answer"),
+        _ => Guarantee::new(Durability::Os, "write-ahead log, hflush before the answer"),
     };
     if buffered {
-        return (Durability::None, format!("kept in the client until its buffer is full, then {how}"));
+        let how = format!("kept in the client until its buffer is full, then {}", kept.how);
+        return Guarantee::new(Durability::None, how);
     }
-    (durability, format!("{how} ({level})"))
+    kept.how = format!("{} ({level})", kept.how);
+    kept
 }
 
 /// The jars of the client: those that were named, those of the class path, or those in the cache.
@@ -221,9 +220,9 @@ mod tests {
     #[test]
     fn the_guarantee_is_never_more_than_the_table_does() {
         let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
-        assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).0, Durability::None);
-        assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).0, Durability::Os);
-        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), false).0, Durability::Device);
-        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), true).0, Durability::None);
+        assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).survives(), "interval");
+        assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).survives(), "os");
+        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), false).survives(), "device");
+        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), true).survives(), "none");
     }
 }

@@ -1,31 +1,62 @@
 //! `null`: a store that does nothing, to measure ourselves. Every value is built and looked at, nothing is kept.
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use loadstone_load::{Row, Status, Wanted};
 
-use crate::about::About;
+use crate::about::{About, setting};
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{Drive, Rows, Session, Store};
 
+/// The longest delay that can be asked for, us.
+const DELAY_US_MAX: u64 = 1_000_000;
+
 /// The store that does nothing.
 #[derive(Debug)]
-pub struct Null;
+pub struct Null {
+    delay: Option<Duration>,
+}
 
 /// A client of it.
-#[derive(Debug)]
-pub struct NullSession;
+#[derive(Debug, Default)]
+pub struct NullSession {
+    delay: Option<Duration>,
+}
+
+impl NullSession {
+    /// Keeps the processor busy for the delay. It does not sleep: a sleep ends up to 0.1 ms late.
+    #[inline]
+    fn answer(&self) -> Status {
+        if let Some(delay) = self.delay {
+            let begun = Instant::now();
+            while begun.elapsed() < delay {
+                std::hint::spin_loop();
+            }
+        }
+        Status::Ok
+    }
+}
 
 impl Store for Null {
     type Session = NullSession;
-    const ABOUT: About =
-        About { name: "null", line: "keeps nothing, to measure the driver", networked: false, properties: &[] };
+    const ABOUT: About = About {
+        name: "null",
+        line: "keeps nothing, to measure the driver",
+        networked: false,
+        properties: &[setting("null.delay")],
+    };
     const DRIVE: Drive = Drive::Either;
 
-    fn open(_options: &Options) -> Result<Self, StoreError> {
-        Ok(Self)
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let Some(text) = options.get("null.delay") else { return Ok(Self { delay: None }) };
+        match text.parse() {
+            Ok(us @ 0..=DELAY_US_MAX) => Ok(Self { delay: (us > 0).then(|| Duration::from_micros(us)) }),
+            _ => Err(StoreError::usage(format!("null.delay must be microseconds from 0 to {DELAY_US_MAX}, got \"{text}\""))
+                .hint("write null.delay=10")),
+        }
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -33,7 +64,7 @@ impl Store for Null {
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
-        Ok(NullSession)
+        Ok(NullSession { delay: self.delay })
     }
 
     fn settle(&self) -> Result<(), StoreError> {
@@ -50,32 +81,32 @@ impl Session for NullSession {
     async fn read(&mut self, key: &[u8], _wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         black_box(key);
-        Status::Ok
+        self.answer()
     }
 
     #[inline]
     async fn scan(&mut self, key: &[u8], count: usize, _wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         black_box((key, count));
-        Status::Ok
+        self.answer()
     }
 
     #[inline]
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
         black_box((key, row.bytes()));
-        Status::Ok
+        self.answer()
     }
 
     #[inline]
     async fn update(&mut self, key: &[u8], row: &Row) -> Status {
         black_box((key, row.bytes()));
-        Status::Ok
+        self.answer()
     }
 
     #[inline]
     async fn delete(&mut self, key: &[u8]) -> Status {
         black_box(key);
-        Status::Ok
+        self.answer()
     }
 
     fn last_error(&mut self) -> Option<String> {

@@ -20,6 +20,7 @@ FACTS = {
 }
 SURVIVES = {
     "none": "nothing (durability none)",
+    "interval": "the end of the process, but for those of the last moments (durability interval)",
     "os": "the end of the process (durability os)",
     "device": "the end of the machine (durability device)",
 }

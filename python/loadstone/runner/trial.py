@@ -105,7 +105,7 @@ class Conductor:
             **ready.facts,
             **last.facts,
             "store": ready.store,
-            **guarantees.kept(ready.store, ready.durability, ready.how, ready.facts, told),
+            **guarantees.kept(ready.durability, ready.how, ready.facts, told),
             "engine": ready.engine,
             "engines": run.engines,
             "profile": summary.profile,

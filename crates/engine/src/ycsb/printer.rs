@@ -21,6 +21,7 @@ use crate::output::{err, out};
 use crate::recorder::reader::Totals;
 use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
+use loadstone_stores::Guarantee;
 
 /// Sees a run and prints it.
 #[derive(Debug)]
@@ -193,7 +194,7 @@ impl Observer for Printer<'_> {
             std::cmp::Ordering::Greater => format!(" (asked for {}: this store has no level between)", asked.name()),
             std::cmp::Ordering::Less => format!(" (asked for {}: the server is not set up for it)", asked.name()),
         };
-        err(&format!("Writes survive: {}{other}: {}\n", survives(guarantee.durability), guarantee.how));
+        err(&format!("Writes survive: {}{other}: {}\n", survives(guarantee), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
         err("Starting test.\n");
     }
@@ -237,12 +238,13 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// What a durability level survives.
-fn survives(durability: loadstone_stores::Durability) -> &'static str {
-    use loadstone_stores::Durability;
-    match durability {
-        Durability::None => "nothing (durability=none)",
-        Durability::Os => "the end of the process (durability=os)",
-        Durability::Device => "the end of the machine (durability=device)",
+/// What writes survive, in words.
+fn survives(guarantee: &Guarantee) -> &'static str {
+    match guarantee.survives() {
+        "unknown" => "unknown",
+        "interval" => "the end of the process, but for those of the last moments (durability=interval)",
+        "os" => "the end of the process (durability=os)",
+        "device" => "the end of the machine (durability=device)",
+        _ => "nothing (durability=none)",
     }
 }

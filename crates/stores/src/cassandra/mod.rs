@@ -38,21 +38,25 @@ pub struct Cassandra {
 
 impl Cassandra {
     /// What a write that is acknowledged survives on each node that acknowledged it, and how.
-    fn durability(&self) -> (Durability, &'static str) {
+    fn kept(&self) -> Guarantee {
         let cluster = &self.cluster;
         match cluster.commitlog_sync.as_deref() {
-            _ if !cluster.durable_writes => (Durability::None, "in the nodes' memory: the keyspace has no commit log"),
-            Some("batch") => (Durability::Device, "commit log, synced before a write is acknowledged"),
+            _ if !cluster.durable_writes => {
+                Guarantee::new(Durability::None, "in the nodes' memory: the keyspace has no commit log")
+            }
+            Some("batch") => {
+                Guarantee::new(Durability::Device, "commit log, synced before a write is acknowledged")
+            }
             Some("group") => {
-                (Durability::Device, "commit log, synced for a group of writes before they are acknowledged")
+                let how = "commit log, synced for a group of writes before they are acknowledged";
+                Guarantee::new(Durability::Device, how)
             }
             // What is behind the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
-            Some(_) => (
-                Durability::None,
+            Some(_) => Guarantee::at_intervals(
                 "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
             ),
-            None => (Durability::None, "commit log; the server does not tell when it is synced"),
+            None => Guarantee::unknown("commit log; the server does not tell when it is synced"),
         }
     }
 }
@@ -98,7 +102,7 @@ impl Store for Cassandra {
         let cluster = discovered
             .map_err(|_| StoreError::failed("internal error: the thread that reads the cluster panicked"))??;
         let store = Self { cluster: Arc::new(cluster) };
-        let (durability, how) = store.durability();
+        let Guarantee { durability, how, .. } = store.kept();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(StoreError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
                 .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=none"));
@@ -108,10 +112,10 @@ impl Store for Cassandra {
 
     fn guarantee(&self) -> Guarantee {
         let Cluster { settings, replication, local_dc, .. } = &*self.cluster;
-        let (durability, how) = self.durability();
         let nodes = self.cluster.local_nodes();
         let connections = if settings.per_client { "of each client" } else { "of each executor" };
-        let mut guarantee = Guarantee::new(durability, how)
+        let mut guarantee = self
+            .kept()
             .fact("version", format!("Cassandra {}", self.cluster.version))
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", native protocol 4"))
             .fact("address", self.cluster.contact.to_string())
@@ -187,17 +191,17 @@ mod tests {
     #[test]
     fn no_more_is_guaranteed_than_a_killed_node_keeps() {
         for (sync, durable_writes, kept) in [
-            (Some("batch"), true, Durability::Device),
-            (Some("group"), true, Durability::Device),
-            (Some("periodic"), true, Durability::None),
-            (None, true, Durability::None),
-            (Some("batch"), false, Durability::None),
+            (Some("batch"), true, "device"),
+            (Some("group"), true, "device"),
+            (Some("periodic"), true, "interval"),
+            (None, true, "unknown"),
+            (Some("batch"), false, "none"),
         ] {
             let commitlog_sync = sync.map(str::to_owned);
             let cluster = Arc::new(Cluster { durable_writes, commitlog_sync, ..cluster("hosts=a") });
-            let (durability, how) = Cassandra { cluster }.durability();
-            assert_eq!(durability, kept, "{sync:?}");
-            assert_eq!(how.contains("except for the last 100 ms"), sync == Some("periodic"));
+            let guarantee = Cassandra { cluster }.kept();
+            assert_eq!(guarantee.survives(), kept, "{sync:?}");
+            assert_eq!(guarantee.how.contains("except for the last 100 ms"), sync == Some("periodic"));
         }
     }
 

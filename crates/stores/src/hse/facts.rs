@@ -28,24 +28,26 @@ pub fn guarantee(
     let of_kvs = |name| unsafe { parameter(api.kvs_param_get, kvs, name) };
     let journal = of_kvdb(c"durability.enabled").is_none_or(|enabled| enabled != "false");
     let interval_ms = of_kvdb(c"durability.interval_ms").unwrap_or_else(|| "100".to_owned());
-    let (durability, how) = match (options.durability, journal) {
+    let kept = match (options.durability, journal) {
         (Durability::None, true) => {
-            (Durability::None, format!("journal written within {interval_ms} ms, not waited for"))
+            Guarantee::at_intervals(format!("journal written within {interval_ms} ms, not waited for"))
         }
-        (Durability::None, false) => (Durability::None, "no journal".to_owned()),
-        (Durability::Os, true) => (
+        (Durability::None, false) => Guarantee::new(Durability::None, "no journal"),
+        (Durability::Os, true) => Guarantee::new(
             Durability::Device,
-            "hse_kvdb_sync at each write: journal on the device; HSE has nothing between this and none".to_owned(),
+            "hse_kvdb_sync at each write: journal on the device; HSE has nothing between this and none",
         ),
         (Durability::Device, true) => {
-            (Durability::Device, "hse_kvdb_sync at each write: journal on the device".to_owned())
+            Guarantee::new(Durability::Device, "hse_kvdb_sync at each write: journal on the device")
         }
-        (_, false) => (Durability::Device, "no journal; hse_kvdb_sync at each write: data on the device".to_owned()),
+        (_, false) => {
+            Guarantee::new(Durability::Device, "no journal; hse_kvdb_sync at each write: data on the device")
+        }
     };
     let path = api.path();
     let version = path.as_deref().and_then(|path| version(path).map(str::to_owned));
     let unknown = || "unknown".to_owned();
-    let mut guarantee = Guarantee::new(durability, how)
+    let mut guarantee = kept
         .fact("version", version.or(path.map(|path| path.display().to_string())).unwrap_or_else(unknown))
         .fact("directory", home.display().to_string())
         // Its data files are mapped: what it caches is in the kernel's page cache.

@@ -21,7 +21,7 @@ use crate::about::{About, setting};
 use crate::cache;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
-use crate::options::{Durability, Options};
+use crate::options::Options;
 use crate::session::{Collections, Drive, Store};
 use machine::Machine;
 use session::JvmSession;
@@ -153,7 +153,7 @@ impl Store for Jvm {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut guarantee = Guarantee::new(Durability::None, "whatever the binding does: nothing is known of it")
+        let mut guarantee = Guarantee::unknown("whatever the binding does: nothing is known of it")
             .fact("binding", &self.class);
         guarantee.facts.extend(self.hosted.facts().unwrap_or_default());
         guarantee

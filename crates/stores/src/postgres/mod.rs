@@ -86,7 +86,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
     fn open(options: &Options) -> Result<Self, StoreError> {
         let settings = Settings::read(if JSON { Layout::Json } else { Layout::Columns }, options)?;
         let info = asking(ServerInfo::ask(&settings))?;
-        let (durability, how) = info.durability();
+        let Guarantee { durability, how, .. } = info.guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(StoreError::failed(format!(
                 "postgres at {} cannot give durability=device: {how}",
@@ -99,9 +99,8 @@ impl<const JSON: bool> Store for Sql<JSON> {
 
     fn guarantee(&self) -> Guarantee {
         let Plan { settings, info } = &*self.plan;
-        let (durability, how) = info.durability();
         let limit = |limit: std::time::Duration| limit.as_millis().to_string();
-        Guarantee::new(durability, how)
+        info.guarantee()
             .fact("version", format!("PostgreSQL {}", info.setting("server_version")))
             .fact("address", settings.server.to_string())
             .fact("client", LIBRARY)

@@ -11,6 +11,7 @@ use super::link::Link;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
@@ -86,15 +87,17 @@ impl ServerInfo {
     }
 
     /// What an acknowledged write survives, and why.
-    pub fn durability(&self) -> (Durability, String) {
+    pub fn guarantee(&self) -> Guarantee {
         let (commit, sync) = (self.setting("synchronous_commit"), self.setting("fsync"));
         let how = format!("synchronous_commit={commit}, fsync={sync}");
         match (commit, sync) {
-            _ if self.unlogged => (Durability::None, "an unlogged table: emptied after a crash".to_owned()),
-            ("off" | "unknown", _) => (Durability::None, how),
-            (_, "on") => (Durability::Device, how),
-            (_, "off") => (Durability::Os, how),
-            _ => (Durability::None, how),
+            _ if self.unlogged => Guarantee::new(Durability::None, "an unlogged table: emptied after a crash"),
+            // Up to three times wal_writer_delay, which is 0.6 s if not set otherwise.
+            ("off", _) => Guarantee::at_intervals(how),
+            ("unknown", _) => Guarantee::unknown(how),
+            (_, "on") => Guarantee::new(Durability::Device, how),
+            (_, "off") => Guarantee::new(Durability::Os, how),
+            _ => Guarantee::unknown(how),
         }
     }
 
@@ -159,20 +162,20 @@ mod tests {
 
     #[test]
     fn durability_is_what_the_log_does() {
-        for (commit, sync, durability) in [
-            ("on", "on", Durability::Device),
-            ("local", "on", Durability::Device),
-            ("remote_apply", "on", Durability::Device),
-            ("off", "on", Durability::None),
-            ("on", "off", Durability::Os),
-            ("off", "off", Durability::None),
+        for (commit, sync, survives) in [
+            ("on", "on", "device"),
+            ("local", "on", "device"),
+            ("remote_apply", "on", "device"),
+            ("off", "on", "interval"),
+            ("on", "off", "os"),
+            ("off", "off", "interval"),
         ] {
             let info = info(&[("synchronous_commit", commit), ("fsync", sync)]);
-            assert_eq!(info.durability().0, durability, "{commit} {sync}");
+            assert_eq!(info.guarantee().survives(), survives, "{commit} {sync}");
             let unlogged = ServerInfo { unlogged: true, ..info };
-            assert_eq!(unlogged.durability().0, Durability::None);
+            assert_eq!(unlogged.guarantee().survives(), "none");
         }
-        assert_eq!(info(&[]).durability().0, Durability::None);
+        assert_eq!(info(&[]).guarantee().survives(), "unknown");
     }
 
     #[test]

@@ -54,8 +54,8 @@ impl Store for Redis {
     fn open(options: &Options) -> Result<Self, StoreError> {
         let settings = Settings::read(options)?;
         let info = asking(ServerInfo::ask(&settings))?;
-        if options.durability == Durability::Device && info.durability().0 != Durability::Device {
-            let how = info.durability().1;
+        let Guarantee { durability, how, .. } = info.guarantee();
+        if options.durability == Durability::Device && durability != Durability::Device {
             return Err(StoreError::failed(format!(
                 "redis at {} cannot give durability=device: {how}",
                 settings.server
@@ -66,9 +66,9 @@ impl Store for Redis {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let (durability, how) = self.info.durability();
         let setting = |name: &str| self.info.get(name).unwrap_or("unknown").to_owned();
-        Guarantee::new(durability, how)
+        self.info
+            .guarantee()
             .fact("version", self.info.version())
             .fact("data_in", "memory")
             .fact("address", self.settings.server.to_string())

@@ -11,6 +11,7 @@ use super::request::Request;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, Failure, StoreError};
+use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
@@ -96,24 +97,25 @@ impl ServerInfo {
     }
 
     /// What an acknowledged write survives, and why.
-    pub fn durability(&self) -> (Durability, String) {
+    pub fn guarantee(&self) -> Guarantee {
         match (self.get("appendonly"), self.get("appendfsync")) {
-            (Some("no"), _) => (Durability::None, "no append-only log: writes are in the server's memory".to_owned()),
+            (Some("no"), _) => {
+                Guarantee::new(Durability::None, "no append-only log: writes are in the server's memory")
+            }
             (Some("yes"), Some("always")) if self.get("no-appendfsync-on-rewrite") == Some("no") => {
-                (Durability::Device, "append-only log, synced before each answer".to_owned())
+                Guarantee::new(Durability::Device, "append-only log, synced before each answer")
             }
             (Some("yes"), Some("always")) => {
-                (Durability::Os, "append-only log, synced before each answer but while it is rewritten".to_owned())
+                Guarantee::new(Durability::Os, "append-only log, synced before each answer but while it is rewritten")
             }
             (Some("yes"), Some("no")) => {
-                (Durability::Os, "append-only log, written before each answer, not synced".to_owned())
+                Guarantee::new(Durability::Os, "append-only log, written before each answer, not synced")
             }
             // While one sync is under way, answered writes wait in the server's memory, up to two seconds.
-            (Some("yes"), Some("everysec")) => (
-                Durability::None,
-                "append-only log, synced each second; during a sync, writes wait in the server's memory".to_owned(),
+            (Some("yes"), Some("everysec")) => Guarantee::at_intervals(
+                "append-only log, synced each second; during a sync, writes wait in the server's memory",
             ),
-            _ => (Durability::None, "the server does not tell (CONFIG GET is refused)".to_owned()),
+            _ => Guarantee::unknown("the server does not tell (CONFIG GET is refused)"),
         }
     }
 
@@ -162,21 +164,21 @@ mod tests {
 
     #[test]
     fn durability_is_what_the_log_does() {
-        for (appendonly, appendfsync, rewrite, durability) in [
-            ("no", "everysec", "no", Durability::None),
-            ("yes", "everysec", "no", Durability::None),
-            ("yes", "no", "no", Durability::Os),
-            ("yes", "always", "no", Durability::Device),
-            ("yes", "always", "yes", Durability::Os),
+        for (appendonly, appendfsync, rewrite, survives) in [
+            ("no", "everysec", "no", "none"),
+            ("yes", "everysec", "no", "interval"),
+            ("yes", "no", "no", "os"),
+            ("yes", "always", "no", "device"),
+            ("yes", "always", "yes", "os"),
         ] {
             let info = info(&[
                 ("appendonly", appendonly),
                 ("appendfsync", appendfsync),
                 ("no-appendfsync-on-rewrite", rewrite),
             ]);
-            assert_eq!(info.durability().0, durability, "{appendonly} {appendfsync}");
+            assert_eq!(info.guarantee().survives(), survives, "{appendonly} {appendfsync}");
         }
-        assert_eq!(info(&[]).durability().0, Durability::None);
+        assert_eq!(info(&[]).guarantee().survives(), "unknown");
     }
 
     #[test]

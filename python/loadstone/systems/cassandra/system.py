@@ -74,8 +74,8 @@ class Cassandra(System):
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """The heap, and what an acknowledged write survives, as a node tells it.
 
-        `device`: everything. `none`: not even the end of a node, which replays its log up to the last marker. A log
-        that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
+        `device`: everything. `interval`: all but the last moments of a node, which replays its log up to the last
+        marker. A log that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
         """
         found: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
         try:
@@ -87,7 +87,7 @@ class Cassandra(System):
         sync = told.get("commitlog_sync", "")
         found |= {"commitlog_sync": sync, "commitlog_sync_period": told.get(PERIOD_SETTINGS.get(sync, ""), "")}
         logged = all(row["durable_writes"] for row in keyspaces)
-        found["durability"] = "device" if logged and sync in ("batch", "group") else "none"
+        found["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
         found["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
         return found
 

@@ -197,7 +197,7 @@ def place_of(url: str) -> tuple[str, str, str] | None:
 def kept(fsync: str, synchronous_commit: str) -> str:
     """What an acknowledged write survives; as the store `postgres` judges it (crates/stores/src/postgres/server.rs)."""
     if synchronous_commit == "off":
-        return "none"
+        return "interval"
     return "device" if fsync == "on" else "os"
 
 

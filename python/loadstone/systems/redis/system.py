@@ -152,7 +152,7 @@ def kept(found: Mapping[str, str]) -> tuple[str, str]:
         case "no":
             return "os", "append-only log, written before each answer, not synced"
     # While one sync is under way, answered writes wait in the server's memory, up to two seconds.
-    return "none", "append-only log, synced each second; during a sync, writes wait in the server's memory"
+    return "interval", "append-only log, synced each second; during a sync, writes wait in the server's memory"
 
 
 def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:

@@ -1,0 +1,79 @@
+"""How often does the judge claim a difference where there is none, and how often does it find one that is there?
+
+Twenty experiments in which nothing differs: each claim is a false one, and at 5 % three or fewer of twenty are to be
+expected in 98 % of all cases (binomial). Twenty in which one side takes 10 % longer for each operation: at least 15
+must be found. Both on the store `null`, whose operations take as long as `null.delay` says. Exit status 1 if either
+does not hold. Run it on an idle machine: where others take the processors, the judge refuses, and finds less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LOADSTONE = Path(sys.executable).with_name("loadstone")
+EXPERIMENT = """
+systems: {{"null": {{properties: {{null.delay: "{{delay}}"}}}}}}
+workload: {{file: {workload}, properties: {{recordcount: 1000}}}}
+vary: {vary}
+measure: {{warmup: 500ms, duration: 3s}}
+repeats: {repeats}
+compare: {{by: {by}, metrics: [throughput]}}
+"""
+# Name: dimensions, compared by, repeats, claims wanted of twenty (least, most).
+SERIES = {
+    "same": ("{copy: [first, second], delay: [50]}", "copy", 6, (0, 3)),
+    "slower": ("{delay: [50, 55]}", "delay", 10, (15, 20)),
+}
+
+
+def main() -> int:
+    """Runs them one after the other and prints a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--experiments", type=int, default=20, help="how many of each kind (default: %(default)s)")
+    parser.add_argument("--only", choices=SERIES, help="one kind")
+    options = parser.parse_args()
+    held = True
+    with tempfile.TemporaryDirectory() as directory:
+        for name in [options.only] if options.only else SERIES:
+            least, most = (bound * options.experiments / 20 for bound in SERIES[name][-1])
+            claims = sum(claimed(Path(directory), name, number) for number in range(1, options.experiments + 1))
+            print(f"{name}: {claims} of {options.experiments} claimed; wanted {least:g} to {most:g}", flush=True)
+            held &= least <= claims <= most
+    return int(not held)
+
+
+def claimed(directory: Path, name: str, seed: int) -> bool:
+    """Runs one experiment, prints what it found, and returns whether it claims a difference of throughput.
+
+    Another seed is another order of the trials and another sequence of operations.
+    """
+    vary, by, repeats, _ = SERIES[name]
+    file = directory / f"{name}-{seed}.yaml"
+    file.write_text(EXPERIMENT.format(workload=ROOT / "workloads/workloada", vary=vary, by=by, repeats=repeats))
+    results = ["--results", str(directory)]
+    run = [str(LOADSTONE), "run", str(file), *results, "--no-report", "--set", f"seed={seed}"]
+    done = subprocess.run(run, capture_output=True, text=True)
+    # 1: valid only in part. The judgement below says in which.
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    shown = subprocess.run([str(LOADSTONE), "show", file.stem, *results, "--json"], capture_output=True, text=True)
+    answer = json.loads(shown.stdout)
+    (comparison,) = answer["comparisons"]
+    claim = comparison["claim"] in ("better", "worse")
+    low, high = comparison["low"], comparison["high"]
+    print(
+        f"{name} {seed:3}  {comparison['ratio']:.3f} [{low:.3f}, {high:.3f}]  p={comparison['p']:.3f}"
+        f"  {comparison['claim']}  {answer.get('verdict', '')}",
+        flush=True,
+    )
+    return claim
+
+
+if __name__ == "__main__":
+    sys.exit(main())
