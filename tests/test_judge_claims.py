@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -236,7 +237,22 @@ def test_blocks_of_the_device_do_not_hide_cached_values() -> None:
 def test_drops_that_come_again_and_again_are_not_steady() -> None:
     rates = [100.0 if at % 10 else 40.0 for at in range(1, 61)]
     found, _ = look(sound(), course(tuple(rates)), Settings())
-    assert [each.message for each in found] == ["throughput is below 50 % of its median 6 times"]
+    assert [each.message for each in found] == ["throughput is below 50 % of its upper quartile 6 times"]
+
+
+def test_drops_that_last_for_more_than_half_of_the_time_are_drops() -> None:
+    rates = tuple(40.0 if at % 10 < 6 else 100.0 for at in range(60))
+    found, _ = look(sound(), course(rates), Settings())
+    assert any("is below 50 % of its upper quartile 6 times" in each.message for each in found)
+
+
+def test_what_servers_do_less_than_once_in_a_window_stands_beside_it() -> None:
+    periods = {"postgres.checkpoint": 300.0, "cassandra.flush": 4.0}
+    figures: dict[str, Any] = {f"server.{name}_period_seconds": seconds for name, seconds in periods.items()}
+    found, _ = look(given(**figures)(sound()), course(STEADY), Settings())
+    assert [(each.severity, each.message) for each in found] == [
+        (Severity.NOTE, "postgres begins a checkpoint every 300 s (median), and the window is 100 s long")
+    ]
 
 
 def test_latencies_that_are_compared_must_be_steady() -> None:

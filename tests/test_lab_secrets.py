@@ -12,10 +12,11 @@ import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
 from loadstone.engine import program, secrets
+from systems_support import free_port
 
 PASSWORD = "correct-horse"
 SERVED = f"""
-systems: {{redis: {{store: redis, start: {{system: redis, settings: {{password: {PASSWORD}}}}}}}}}
+systems: {{redis: {{store: redis, start: {{system: redis, settings: {{port: {free_port()}, password: {PASSWORD}}}}}}}}}
 workload: {{file: %s/workloads/workloada, properties: {{recordcount: 50, fieldcount: 1}}}}
 measure: {{warmup: 0, duration: 200ms, settle: false}}
 repeats: 2

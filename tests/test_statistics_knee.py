@@ -241,10 +241,12 @@ def drawn(shape: str, first: float, last: float, random: Generator) -> Curve:
 
 
 def covers(found: Knee, tried: Sequence[float], truth: Floats) -> bool:
-    """Whether the true knee, on the true curve and relative to its highest tried load, lies in the bracket."""
+    """Whether the true knee, on the true curve and relative to its highest tried load, lies in the bracket.
+
+    Where nothing is claimed the bracket is open: above its lower end.
+    """
     first = tried[int(np.argmax(truth >= (1 - TOLERANCE) * truth.max()))]
-    assert found.upper is not None
-    return (found.lower or 0) < first <= found.upper
+    return (found.lower or 0) < first <= (found.upper or math.inf)
 
 
 def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> None:
@@ -252,6 +254,7 @@ def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> No
     held: dict[str, list[bool]] = {shape: [] for shape in SHAPES}
     gaps: dict[str, list[int]] = {shape: [] for shape in SHAPES}
     claimed: dict[str, list[bool]] = {shape: [] for shape in SHAPES}
+    brackets: list[bool] = []
     fell: list[bool] = []
     false_falls: list[bool] = []
     for number in range(CURVES):
@@ -262,6 +265,7 @@ def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> No
         found = knee(sweep(curve, tried, int(random.integers(3, 11)), variation, number))
         truth = curve(np.array(tried, dtype=float))
         claimed[shape].append(found.unclaimed is None)
+        brackets.append(covers(found, tried, truth))
         if found.unclaimed is None and shape != "rising":
             held[shape].append(covers(found, tried, truth))
             assert found.upper is not None
@@ -288,5 +292,7 @@ def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> No
     every = [each for shape in SHAPES for each in held[shape]] + [not each for each in claimed["rising"]]
     print(f"right in {np.mean(every):.1%} of {len(every)} claims and refusals")
     assert np.mean(every) >= 0.9
+    print(f"brackets of all {len(brackets)} curves, open ones too, hold the knee in {np.mean(brackets):.1%}")
+    assert np.mean(brackets) >= 0.9
     for shape in ("linear-then-flat", "collapse", "step"):
         assert np.mean(claimed[shape]) >= 0.6

@@ -132,6 +132,7 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
     before, pauses = one.figures(), collections(one.gc_logs()["cassandra-1"])
     assert (before["ring.nodes_up"], before["ring.nodes_down"], before["cassandra-1.up"]) == (1, 0, 1)
     assert {name for name in before if "compactions" in name} == {
+        "cassandra.compactions",
         "cassandra-1.compactions_active",
         "cassandra-1.compactions_pending",
     }
@@ -141,8 +142,10 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
         for row in range(40):
             cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
     nodetool(one.place, one.plan, 1, "flush", "ycsb")
+    after = one.figures()
     # The sum, not the growth: meanwhile Cassandra compacts tables of its own, which takes a few kB away.
-    assert before["cassandra-1.load_bytes"] < 4_000_000 < one.figures()["cassandra-1.load_bytes"]
+    assert before["cassandra-1.load_bytes"] < 4_000_000 < after["cassandra-1.load_bytes"]
+    assert after["cassandra.flushes"] == before["cassandra.flushes"] + 1
 
 
 def test_a_table_that_is_altered_under_a_run_costs_a_client_one_operation(one: Running, start: Start) -> None:

@@ -152,6 +152,13 @@ def test_its_settings_are_the_servers(server: Up) -> None:
     assert server.running.facts()["conf.max_wal_size"] == "2GB"
 
 
+def test_checkpoints_are_counted_from_its_log(server: Up) -> None:
+    before = server.running.figures()["postgres.checkpoints"]
+    systems(server.root, "restart", "postgres")
+    # Of the new server none has begun yet, and those of the old one do not count.
+    assert (before, server.running.figures()["postgres.checkpoints"]) == (0, 0)
+
+
 def test_clients_cannot_become_its_user(server: Up) -> None:
     """A known password on a shared machine must not be an account of it."""
     assert ask(server, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == "f"

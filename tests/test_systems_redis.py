@@ -100,6 +100,13 @@ def test_killed_by_hand_it_is_dead_and_paused_it_is_paused(redis: Up) -> None:
     assert redis.systems("status").stdout.startswith("redis up ")
 
 
+def test_snapshots_are_counted_from_its_log(redis: Up) -> None:
+    before = redis.running.figures()["redis.snapshots"]
+    with client(redis) as one:
+        one.ask("BGSAVE")
+    assert redis.running.figures()["redis.snapshots"] == before + 1
+
+
 def test_fresh_leaves_no_key(redis: Up) -> None:
     with client(redis) as one:
         one.ask("HSET", "user1", "field0", "x")

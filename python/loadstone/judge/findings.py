@@ -58,6 +58,7 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Looks], ...] = (
     page_cache.check,
     interference.check,
     not_steady.compiling,
+    not_steady.periods,
 )
 # Checks of one trial's course over time.
 SERIES: tuple[Callable[[TrialResult, Series, Settings], Looks], ...] = (

@@ -190,7 +190,7 @@ def line(result: TrialResult) -> str:
     if throughput is None:
         note = result.notes[-1].message if result.notes else ""
         return f"✗ {result.trial}: {result.end}{': ' if note else ''}{note}"
-    parts = [units.exact_rate(throughput), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
+    parts = [units.rate(throughput), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
     errors = result.value("errors") or 0
     parts.append(f"{units.count(errors)} errors" if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"

@@ -47,7 +47,11 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
             case _:
                 why = f"that takes {REPEATS_MIN} repeats of each load"
         estimate = "" if knee.reached is None else f"; {share} of it from {units.load_over(knee.reached, over)} on"
-        return f"no knee{of} is named: {why} (highest throughput {most}{estimate}, as an estimate)"
+        named = f"no knee{of} is named"
+        if knee.lower is not None:
+            named = f"{share} of the highest throughput{of} takes more than {units.load_over(knee.lower, over)}"
+            named += "; no upper end is named"
+        return f"{named}: {why} (highest throughput {most}{estimate}, as an estimate)"
     upper = units.load_over(knee.upper, over)
     if knee.lower is not None:
         where = f"between {units.load(knee.lower)} and {upper}"

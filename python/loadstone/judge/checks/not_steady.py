@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median, quantiles
 
 from loadstone.format import units
+from loadstone.judge.figures import seconds
 from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
@@ -14,6 +15,8 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
+# Figures of servers that were started, and of the time between two beginnings of what they do now and then.
+SERVER, PERIOD = "server.", "_period_seconds"
 # So many drops are a period of the system.
 DIPS_MIN = 3
 
@@ -24,7 +27,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     parts = moving(rates, series, units.plain, units.rate, settings)
     if drops := dips(rates, settings.threshold(NAME, "dip")):
         share = settings.threshold(NAME, "dip")
-        parts.append(f"is below {units.percent(share)} of its median {drops} times")
+        parts.append(f"is below {units.percent(share)} of its upper quartile {drops} times")
     if parts:
         hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
         yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
@@ -64,16 +67,31 @@ def moving(
 
 
 def dips(rates: Sequence[float], share: float) -> int:
-    """How often throughput falls below a share of its median, where it does so again and again; else 0.
+    """How often throughput falls below a share of its upper quartile, where it does so again and again; else 0.
 
     One drop is an outlier or the end of a window. From three on they are a period of the system: a flush, a checkpoint.
+    The upper quartile, as such drops may last for more than half of the time: then the median is of the drops.
     """
     if len(rates) < DIPS_MIN:
         return 0
-    level = share * median(rates)
+    level = share * quantiles(rates, n=4, method="inclusive")[2]
     low = [rate < level for rate in rates]
     count = sum(here and not before for before, here in pairwise([False, *low]))
     return count if count >= DIPS_MIN else 0
+
+
+def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """A note for each thing that the servers do less than once in a window: whether one fell into it is chance."""
+    length = seconds(trial)
+    for name, value in trial.values.items():
+        if not (name.startswith(SERVER) and name.endswith(PERIOD)) or not length or value.value <= length:
+            continue
+        activity = name.removeprefix(SERVER).removesuffix(PERIOD)
+        system, _, words = activity.replace("_", " ").rpartition(".")
+        period, window = (units.duration(each * 1e9) for each in (value.value, length))
+        message = f"{system} begins a {words} every {period} (median), and the window is {window} long"
+        hint = "measure for several of these periods, or begin each trial with one, in a hook"
+        yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 
 
 def warm_up_hint(series: Series) -> str:

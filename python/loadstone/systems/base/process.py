@@ -63,6 +63,11 @@ def alive(process: Process) -> bool:
     return found is not None and found.started_ticks == process.started_ticks
 
 
+def started_at(process: Process) -> float:
+    """When it was started, s since the epoch."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / os.sysconf("SC_CLK_TCK")
+
+
 def paused(process: Process) -> bool:
     """Whether it is there and stopped by a signal."""
     found = stat(process.pid)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
-from loadstone.systems.base import port, process, state
+from loadstone.systems.base import activity, port, process, state
 from loadstone.systems.base.files.cache import READABLE, cache_root
 from loadstone.systems.base.lock import locked
 from loadstone.systems.base.plan import differences, plan_of
-from loadstone.systems.base.starting import Say, Starting, silent
+from loadstone.systems.base.starting import Say, Starting, log_of, silent
 from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
 
@@ -226,8 +226,11 @@ class Running:
         return self.system.facts(self.place, self.plan)
 
     def figures(self) -> Mapping[str, float]:
-        """What can be counted on it now."""
-        return self.system.figures(self.place, self.plan)
+        """What can be counted on it now, its servers' activities among them."""
+        logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.processes()]
+        counted = activity.figures(logs, self.system.activities)
+        own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
+        return {**own, **self.system.figures(self.place, self.plan)}
 
     def fresh(self, table: str, options: Mapping[str, str] | None = None) -> None:
         """Drops a store's table and makes it anew."""

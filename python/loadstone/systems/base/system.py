@@ -100,6 +100,8 @@ class System(ABC):
     settings: ClassVar[Sequence[Setting]]
     # How many nodes it can have; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
+    # What its servers do now and then, and the line of a log with which that begins (a regular expression).
+    activities: ClassVar[Mapping[str, str]] = {}
     # Seconds that each of its stages may take until it serves.
     deadline_s: ClassVar[float] = 180.0
 

@@ -191,6 +191,8 @@ def server(place: Place, plan: Plan, node: int) -> Server:
             "cassandra.storagedir": str(home),
             "cassandra.logdir": str(place.logs),
             "logback.configurationFile": logback.as_uri(),
+            # Otherwise it closes standard output, and so its log, as soon as it has started.
+            "cassandra-foreground": "yes",
             # Native libraries are unpacked there, and stay when it is killed.
             "java.io.tmpdir": str(home / "tmp"),
             "jna.tmpdir": str(home / "tmp"),

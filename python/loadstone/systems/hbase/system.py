@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from loadstone.systems.base import jvm
 from loadstone.systems.base.plan import whole
@@ -44,6 +44,10 @@ class HBase(System):
 
     name = "hbase"
     title = "HBase 2.6: standalone, or distributed over HDFS"
+    activities: ClassVar = {
+        "flush": r"HRegion.*Flushing .*column families",
+        "compaction": r"HStore.*Completed (major )?compaction",
+    }
     nodes = tuple(range(1, 10))
     # It may bring HDFS up first, and its own parts wait for each other.
     deadline_s = 300.0

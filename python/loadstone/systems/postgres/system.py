@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from loadstone.systems.base import unprivileged
 from loadstone.systems.base.files import debian
@@ -38,6 +38,7 @@ class Postgres(System):
 
     name = "postgres"
     title = "PostgreSQL 15, one server"
+    activities: ClassVar = {"checkpoint": "LOG:  checkpoint starting"}
     settings = (
         Setting("version", "15", "the version of the package: `15`; or the beginning of an exact one: `15.20`"),
         Setting("binary", "debian", "`debian`: the package, unpacked in the cache; or a directory with `postgres`"),
@@ -119,17 +120,16 @@ class Postgres(System):
         return {**found, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
-        """Size, rows live and dead, connections, checkpoints."""
+        """Size, rows live and dead, connections."""
         query = """
             SELECT pg_database_size(current_database()), (SELECT count(*) FROM pg_stat_activity),
-                (SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter),
                 (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables),
                 (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables)"""
         try:
             values = self._ask(place, plan, query).split("|")
         except SystemsError:
             return {}
-        names = ("database_bytes", "connections", "checkpoints", "live_rows", "dead_rows")
+        names = ("database_bytes", "connections", "live_rows", "dead_rows")
         return {f"postgres.{name}": float(value) for name, value in zip(names, values, strict=True)}
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from loadstone.systems.base import open_files
 from loadstone.systems.base.files import debian, program
@@ -25,6 +26,10 @@ class Redis(System):
 
     name = "redis"
     title = "Redis 7, one server"
+    activities: ClassVar = {
+        "snapshot": "Background saving started",
+        "log_rewrite": "Background append only file rewriting started",
+    }
     settings = (
         Setting("version", "7.0.15", "the version of the package, or the beginning of one: `7.0`"),
         Setting("binary", "debian", "`debian`: the package, unpacked in the cache; or the path of a redis-server"),
