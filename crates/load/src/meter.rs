@@ -2,11 +2,12 @@
 //!
 //! The layout of buckets is `HdrHistogram`'s with three significant digits (Tene, <https://hdrhistogram.org>). Each
 //! bucket is an atomic that only one thread ever writes, with a plain load and a plain store, so recording costs what
-//! it would in a `Vec<u64>`. A reporter may read at any time: counts only grow, an interval is the difference of two
+//! it would in a `Vec<u32>`. A reporter may read at any time: counts only grow, an interval is the difference of two
 //! readings, and a reading that falls between two stores is off by an operation that the next one has.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hdrhistogram::Histogram;
 
@@ -48,7 +49,10 @@ const fn lowest(bucket: usize) -> u64 {
 
 /// One histogram with a single writer.
 pub struct Grid {
-    counts: Box<[AtomicU64]>,
+    /// Of 4 bytes: half as much of the processor's cache is taken from the store, and half as much memory for each thread.
+    counts: Box<[AtomicU32]>,
+    /// How often a bucket was full and began again at 0. Held while either is changed or both are read.
+    wraps: Mutex<BTreeMap<usize, u64>>,
     /// A bit for each block of buckets ever used, so that a reader need not walk 39,000 buckets, of which a store's
     /// outliers leave most between them unused.
     touched: [AtomicU64; WORDS],
@@ -67,11 +71,12 @@ impl std::fmt::Debug for Grid {
 impl Default for Grid {
     fn default() -> Self {
         // Zeroed pages are not backed by memory before they are touched: a grid of latencies between 1 µs and 10 ms
-        // keeps some 60 kB resident of its 310 kB.
+        // keeps some 50 kB resident of its 155 kB.
         let mut counts = Vec::with_capacity(BUCKETS);
-        counts.resize_with(BUCKETS, AtomicU64::default);
+        counts.resize_with(BUCKETS, AtomicU32::default);
         Self {
             counts: counts.into_boxed_slice(),
+            wraps: Mutex::default(),
             touched: Default::default(),
             sum: AtomicU64::new(0),
             sum_high: AtomicU64::new(0),
@@ -92,7 +97,11 @@ impl Grid {
     pub fn record(&self, value: u64) {
         let value = if value > VALUE_MAX { self.saturate(value) } else { value };
         let at = bucket(value);
-        add(&self.counts[at], 1);
+        let count = &self.counts[at];
+        match count.load(Ordering::Relaxed).checked_add(1) {
+            Some(n) => count.store(n, Ordering::Relaxed),
+            None => self.wrap(at),
+        }
         let block = at / BLOCK;
         let (word, bit) = (&self.touched[block / 64], 1 << (block % 64));
         let marks = word.load(Ordering::Relaxed);
@@ -106,6 +115,18 @@ impl Grid {
             // A reader that sees this change sees a sum that is at least as it is now.
             self.sum_high.store(self.sum_high.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
+    }
+
+    /// Counts one value in a bucket that is full.
+    #[cold]
+    fn wrap(&self, at: usize) {
+        let mut wraps = self.wraps();
+        *wraps.entry(at).or_default() += 1;
+        self.counts[at].store(0, Ordering::Relaxed);
+    }
+
+    fn wraps(&self) -> MutexGuard<'_, BTreeMap<usize, u64>> {
+        self.wraps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a value that is too large, and gives what is added to the sum: itself, but nothing beyond 292 years.
@@ -124,7 +145,7 @@ impl Grid {
     }
 
     /// The buckets of the blocks in use.
-    fn blocks(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> + '_ {
+    fn blocks(&self) -> impl Iterator<Item = (usize, &[AtomicU32])> + '_ {
         self.touched.iter().enumerate().flat_map(move |(word, marks)| {
             let mut marks = marks.load(Ordering::Relaxed);
             std::iter::from_fn(move || {
@@ -136,8 +157,10 @@ impl Grid {
     }
 
     fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let wraps = self.wraps();
         let each = self.blocks().flat_map(|(start, block)| (start..).zip(block));
-        each.map(|(at, n)| (at, n.load(Ordering::Relaxed))).filter(|&(_, n)| n > 0)
+        let full = move |at| wraps.get(&at).map_or(0, |times| times << u32::BITS);
+        each.map(move |(at, n)| (at, u64::from(n.load(Ordering::Relaxed)) + full(at))).filter(|&(_, n)| n > 0)
     }
 
     /// How many values were recorded.
@@ -147,6 +170,7 @@ impl Grid {
 
     /// Forgets all values. Only while its writer does not write.
     pub fn clear(&self) {
+        self.wraps().clear();
         for bucket in self.blocks().flat_map(|(_, block)| block) {
             bucket.store(0, Ordering::Relaxed);
         }
@@ -339,6 +363,20 @@ mod tests {
             last = now;
         }
         assert_eq!(whole.sum(), last.sum());
+    }
+
+    #[test]
+    fn a_bucket_counts_beyond_32_bits() {
+        let grid = Grid::default();
+        grid.record(7);
+        grid.counts[7].store(u32::MAX, Ordering::Relaxed);
+        let full = u64::from(u32::MAX);
+        for more in 1..=3 {
+            grid.record(7);
+            assert_eq!(grid.used().collect::<Vec<_>>(), [(7, full + more)]);
+        }
+        grid.clear();
+        assert_eq!(grid.count(), 0);
     }
 
     #[test]

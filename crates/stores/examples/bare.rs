@@ -1,7 +1,8 @@
 //! The bare loop: what a store does with exactly our keys and values when nothing is measured.
 //!
-//! `bare STORE PHASE SPEC-FILE THREADS`: reads a TrialSpec, performs its operations on the store with no clock, no
-//! histogram and no pace, and prints the processor time of that, ns. `make bench` holds the engine against it.
+//! `bare < SPEC`: reads a TrialSpec, performs its operations on the store with no clock, no histogram and no pace, and
+//! prints the processor time of that, ns. `make bench` holds the engine against it. `bare timed` reads the processor's
+//! counter twice an operation and keeps the difference in one histogram: the least that measuring can cost.
 
 // A program: printing is what it is for, and a panic is how it fails.
 #![allow(clippy::print_stdout)]
@@ -10,6 +11,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
+use loadstone_load::meter::Grid;
 use loadstone_load::{Kind, Operation, RecordWorkload, Row};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Options};
@@ -56,6 +58,7 @@ fn on_store<W: RecordWorkload>(spec: &serde_json::Value, options: &Options, work
 
 fn run<K: KeyValue, W: RecordWorkload>(options: &Options, workload: &W) -> Result<u64, Failure> {
     let engine = K::open(options)?;
+    let timed = std::env::args().nth(1).is_some_and(|word| word == "timed");
     let operations = workload.operations().ok_or("no end")?;
     let next = AtomicU64::new(0);
     let start = Barrier::new(options.clients + 1);
@@ -63,7 +66,11 @@ fn run<K: KeyValue, W: RecordWorkload>(options: &Options, workload: &W) -> Resul
         for _ in 0..options.clients {
             scope.spawn(|| {
                 start.wait();
-                client(&engine, workload, &next, operations);
+                if timed {
+                    client::<_, _, true>(&engine, workload, &next, operations);
+                } else {
+                    client::<_, _, false>(&engine, workload, &next, operations);
+                }
             });
         }
         start.wait();
@@ -82,12 +89,30 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The processor's counter.
+#[cfg(target_arch = "x86_64")]
+fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to user space.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn ticks() -> u64 {
+    0
+}
+
 /// Draws, encodes, merges and decodes what the engine does.
-fn client<K: KeyValue, W: RecordWorkload>(engine: &K, workload: &W, next: &AtomicU64, operations: u64) {
+fn client<K: KeyValue, W: RecordWorkload, const TIMED: bool>(
+    engine: &K,
+    workload: &W,
+    next: &AtomicU64,
+    operations: u64,
+) {
     let mut client = K::Client::default();
     let (mut operation, mut row, mut merged) = (Operation::default(), Row::default(), Vec::new());
     let stripe = if workload.any_order() { STRIPE } else { 1 };
     let mut taken = 0..0;
+    let latencies = Grid::default();
     loop {
         if taken.is_empty() {
             let first = next.fetch_add(stripe, Ordering::Relaxed);
@@ -97,6 +122,7 @@ fn client<K: KeyValue, W: RecordWorkload>(engine: &K, workload: &W, next: &Atomi
         workload.fill(index, &mut operation);
         let wanted = operation.selection.wanted(workload.field_names());
         let key = &operation.key[..];
+        let sent = if TIMED { ticks() } else { 0 };
         let done = match operation.kind {
             Kind::Read => engine
                 .get(&mut client, key, |stored| {
@@ -110,6 +136,9 @@ fn client<K: KeyValue, W: RecordWorkload>(engine: &K, workload: &W, next: &Atomi
             Kind::Insert => engine.put(&mut client, key, operation.row.bytes()),
             other => panic!("the bare loop does not {}", other.name()),
         };
+        if TIMED {
+            latencies.record(ticks() - sent);
+        }
         done.expect("the store works");
     }
 }

@@ -54,8 +54,10 @@ impl Store for Null {
         let Some(text) = options.get("null.delay") else { return Ok(Self { delay: None }) };
         match text.parse() {
             Ok(us @ 0..=DELAY_US_MAX) => Ok(Self { delay: (us > 0).then(|| Duration::from_micros(us)) }),
-            _ => Err(StoreError::usage(format!("null.delay must be microseconds from 0 to {DELAY_US_MAX}, got \"{text}\""))
-                .hint("write null.delay=10")),
+            _ => Err(StoreError::usage(format!(
+                "null.delay must be microseconds from 0 to {DELAY_US_MAX}, got \"{text}\""
+            ))
+            .hint("write null.delay=10")),
         }
     }
 

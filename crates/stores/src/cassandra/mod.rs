@@ -44,9 +44,7 @@ impl Cassandra {
             _ if !cluster.durable_writes => {
                 Guarantee::new(Durability::None, "in the nodes' memory: the keyspace has no commit log")
             }
-            Some("batch") => {
-                Guarantee::new(Durability::Device, "commit log, synced before a write is acknowledged")
-            }
+            Some("batch") => Guarantee::new(Durability::Device, "commit log, synced before a write is acknowledged"),
             Some("group") => {
                 let how = "commit log, synced for a group of writes before they are acknowledged";
                 Guarantee::new(Durability::Device, how)

@@ -40,9 +40,7 @@ pub fn guarantee(
         (Durability::Device, true) => {
             Guarantee::new(Durability::Device, "hse_kvdb_sync at each write: journal on the device")
         }
-        (_, false) => {
-            Guarantee::new(Durability::Device, "no journal; hse_kvdb_sync at each write: data on the device")
-        }
+        (_, false) => Guarantee::new(Durability::Device, "no journal; hse_kvdb_sync at each write: data on the device"),
     };
     let path = api.path();
     let version = path.as_deref().and_then(|path| version(path).map(str::to_owned));

@@ -153,8 +153,8 @@ impl Store for Jvm {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut guarantee = Guarantee::unknown("whatever the binding does: nothing is known of it")
-            .fact("binding", &self.class);
+        let mut guarantee =
+            Guarantee::unknown("whatever the binding does: nothing is known of it").fact("binding", &self.class);
         guarantee.facts.extend(self.hosted.facts().unwrap_or_default());
         guarantee
     }
