@@ -173,7 +173,7 @@ dotted paths; values are YAML:
 
 SCALES = (
     "| `scales` | mapping |  | Parts of a file that `--scale NAME` merges into it. "
-    "| `scales: {small: {measure: {duration: 2s}}}` |"
+    "Example: `scales: {small: {measure: {duration: 2s}}}` |"
 )
 
 
@@ -188,14 +188,14 @@ def page() -> str:
 
 def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
     """The keys of one part."""
-    lines = ["| key | type | default | meaning | example |", "|---|---|---|---|---|"]
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for key, field in model.model_fields.items():
         schema = part["properties"][key]
         meaning, _, worked_out = (field.description or "").partition(" Default: ")
         default = worked_out.rstrip(".") or ("**required**" if field.is_required() else default_of(schema))
-        # What has keys of its own has their examples.
-        example = f"`{key}: {flow(field.examples[0])}`" if field.examples and kind(schema) != PART else ""
-        cells = (f"`{key}`", kind(schema), default, meaning, example)
+        if field.examples and not plain(schema):
+            meaning += f" Example: `{key}: {flow(field.examples[0])}`"
+        cells = (f"`{key}`", kind(schema), default, meaning)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return lines
 
@@ -208,6 +208,11 @@ def default_of(schema: dict[str, Any]) -> str:
     if kind(schema) == LENGTH:
         return f"`{written(default)}`"
     return f"`{flow(default)}`"
+
+
+def plain(schema: dict[str, Any]) -> bool:
+    """Whether a key needs no example: one value of a plain type, or keys of its own, which have examples."""
+    return "enum" in schema or kind(schema) in (LENGTH, SHARE, PART, "integer", "number", "boolean")
 
 
 LENGTH, SHARE, PART = "duration", "share", "keys below"
