@@ -87,9 +87,7 @@ TAIL = f"""
 ## Dimensions
 
 What `vary` names is a dimension. `system`, `clients`, `rate`, `operations` (of the window), `durability` and `arrival`
-are built in. Any other name is yours, and is used by templates: `{{letter}}` in `workload.file`, properties, commands
-or `directory`. A dimension that nothing uses makes equal variants, with a warning. Properties are varied by templates,
-too:
+are built in. Others are used by templates, which also vary properties; one that nothing uses gives a warning:
 
 ```yaml
 systems: [rocksdb]
@@ -117,8 +115,7 @@ measure: {{warmup: 1s, duration: 5s}}
 ## Servers
 
 [Measuring servers](../guides/measuring-servers.md) explains `start` and `attach`. Servers and table are ready before
-the first command of `hooks`. One system's servers are up at a time. Commands of `attach` also know `{{host}}`,
-`{{port}}` and `{{table}}`.
+the first command of `hooks`. Commands of `attach` know `{{host}}`, `{{port}}` and `{{table}}`.
 
 ## Templates
 
@@ -131,8 +128,8 @@ the first command of `hooks`. One system's servers are up at a time. Commands of
 | `${{NAME}}` | an environment variable, read when the run begins: `password: ${{DB_PASSWORD}}`. \
 Not in commands, where the shell expands it. An unset one is an error |
 
-Values are inserted unchanged: quote them in commands if they may contain blanks. YAML needs quotes around a value that
-starts with a brace, `"{{letter}}"`, and around `${{NAME}}` within `{{…}}` or `[…]`.
+Values are inserted unchanged: quote them in commands. YAML needs quotes around a value that starts with a brace,
+`"{{letter}}"`, and around `${{NAME}}` within `{{…}}` or `[…]`.
 
 The resolved file keeps the variable's name, not its value, so a repeated run needs the variable. Values that are not
 secret are in the trials' specs. Secrets are in no file of a run and in no argument: passwords, and values of variables
@@ -140,9 +137,8 @@ whose name contains `pass`, `secret`, `token` or `credential`, or as a separate 
 (`API_KEY`, not `KEYSPACE`). A secret of fewer than 4 characters is hidden only where it is the whole value.
 
 The experiment's `before` commands run before the system's, its `after` commands after them. With
-`load: {{reuse: copy}}`, variants with equal systems, data and commands share loaded data; dimensions that only affect
-the run (clients, rate, mix) may differ. On servers, servers and tables must be equal, too, and loaded data last until a
-trial with other data.
+`load: {{reuse: copy}}`, variants share loaded data if systems, servers, tables, data and commands are equal; what only
+affects the run (clients, rate, mix) may differ.
 
 ## Scales and settings
 
