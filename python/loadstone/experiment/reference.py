@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from loadstone.engine.describe import description
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Compare, Experiment, Find, Fleet, Load, Measure, Repeats, Vary, Workload
 from loadstone.experiment.shape import flow
@@ -105,13 +104,6 @@ Unless `system` is a dimension, all systems of the file are tried.
 is that of all operations and `errors` a number or a share (`%`). `repeats` is 3 for each load by default, and twice
 that where they disagree.
 
-```yaml
-systems: [rocksdb, lmdb]
-workload: ../workloads/workloadb
-find: {{such_that: p99 < 10ms and errors == 0, to: 256}}
-measure: {{warmup: 1s, duration: 5s}}
-```
-
 ## Servers
 
 [Measuring servers](../guides/measuring-servers.md) explains `start` and `attach`. Servers and table are ready before
@@ -154,8 +146,7 @@ dotted paths; values are YAML:
 - Durations: `500ms`, `5s`, `2m`, `1h`, `1m30s`, or a number of seconds. Shares: `5%` or `0.05`.
 - Values that YAML 1.1 and 1.2 read differently (`no`, `010`, `1e6`, `1_000`, `1:30`) are mistakes. Properties keep
   their text: `rocksdb.version: 10.10` is not 10.1.
-- Stores: {", ".join(f"[{store}](stores/{store}.md)" for store in description().stores)}.
-- Properties: [YCSB's](ycsb-properties.md) and each store's. These have a key, and are refused as properties:
+- Properties: [YCSB's and each store's](ycsb-properties.md). These have a key, and are refused as properties:
   {", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items())}.
   In a workload file only `target` has an effect: it is the rate.
 - Figures: `throughput`; `<operation>.<statistic>` with `p50` to `p99.99`, `mean`, `min`, `max`, as in `read.p99.9` or
