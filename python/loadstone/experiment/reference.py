@@ -198,8 +198,8 @@ def default_of(schema: dict[str, Any]) -> str:
 
 
 def plain(schema: dict[str, Any]) -> bool:
-    """Whether a key needs no example: one value of a plain type, or keys of its own, which have examples."""
-    return "enum" in schema or kind(schema) in (LENGTH, SHARE, PART, "integer", "number", "boolean")
+    """Whether a key needs no example: a single value, or keys of its own, which have examples."""
+    return "enum" in schema or kind(schema) in (LENGTH, SHARE, PART, *WORDS.values())
 
 
 LENGTH, SHARE, PART = "duration", "share", "keys below"
