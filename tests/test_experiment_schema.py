@@ -86,7 +86,7 @@ def test_examples_of_the_page_are_sound(tmp_path: Path, text: str) -> None:
 
 
 def test_the_page_has_examples() -> None:
-    assert len(FENCED) == 4
+    assert len(FENCED) == 3
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,8 @@ fn properties_page() -> String {
             let _ = writeln!(page, "| `{}` | {default} | {} |", known.name, known.meaning);
         }
     }
-    page.push_str("\n## Stores\n\n| store | properties |\n|---|---|\n");
-    for store in all.stores {
-        let names: Vec<String> = store.properties.iter().map(|name| format!("`{name}`")).collect();
-        let store = store.name;
-        let _ = writeln!(page, "| [{store}](stores/{store}.md) | {} |", names.join(", "));
-    }
+    let stores: Vec<String> = all.stores.iter().map(|store| format!("[{0}](stores/{0}.md)", store.name)).collect();
+    let _ = write!(page, "\n## Stores\n\nThe properties of a store are on its page: {}.\n", stores.join(", "));
     page
 }
 

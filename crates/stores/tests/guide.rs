@@ -1,4 +1,4 @@
-//! The guide to writing a store shows two examples; they are these files, they compile, and they work.
+//! The guide to writing a store links to two examples: they compile, and they work.
 
 #[allow(dead_code, reason = "its main")]
 #[path = "../examples/embedded.rs"]
@@ -23,27 +23,12 @@ fn row(fields: &[(&str, &str)]) -> Row {
     row
 }
 
-/// The code blocks that follow a comment with a path, and their paths.
-fn shown(guide: &str) -> Vec<(&str, &str)> {
-    let blocks = guide.split("\n<!-- ").skip(1);
-    blocks
-        .map(|block| {
-            let (path, rest) = block.split_once(" -->\n```rust\n").expect("a path, then its code");
-            (path, rest.split_once("```\n").expect("an end of the code").0)
-        })
-        .collect()
-}
-
 #[test]
-fn the_guide_shows_the_examples_as_they_are() {
+fn the_guide_links_to_the_examples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = std::fs::read_to_string(root.join("docs/guides/writing-a-store.md")).unwrap();
-    let shown = shown(&guide);
-    let paths: Vec<&str> = shown.iter().map(|(path, _)| *path).collect();
-    assert_eq!(paths, ["crates/stores/examples/embedded.rs", "crates/stores/examples/networked.rs"]);
-    for (path, code) in shown {
-        let file = std::fs::read_to_string(root.join(path)).unwrap();
-        assert!(code == file, "docs/guides/writing-a-store.md shows an older {path}: paste it again");
+    for example in ["embedded", "networked"] {
+        assert!(guide.contains(&format!("](../../crates/stores/examples/{example}.rs)")), "{example}");
     }
 }
 

@@ -65,10 +65,9 @@ def document(found: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
 
 def table() -> str:
     """The table of docs/reference/doctor.md."""
-    fixes = {each.check.name: each.seen for each in examine(WORST)}
-    lines = ["| check | wanted | why | otherwise, for example |", "|---|---|---|---|"]
+    states = {each.check.name: each.seen.state for each in examine(WORST)}
+    lines = ["| check | wanted | why | else |", "|---|---|---|---|"]
     for check in CHECKS:
-        seen = fixes[check.name]
-        cells = (check.name, check.wanted, check.why, f"{seen.state}: `{seen.fix}`")
+        cells = (check.name, check.wanted, check.why, states[check.name])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"

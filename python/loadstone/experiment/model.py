@@ -48,21 +48,21 @@ AT_MOST_FACTOR = 3
 
 
 class Workload(Part):
-    """What is done. A text alone is its `file`."""
+    """What is done. A string is the `file`."""
 
     file: Text = Field(
-        description="A YCSB workload file; relative to the experiment file, else to the current directory.",
+        description="A YCSB workload file.",
         examples=["../workloads/workload{letter}"],
     )
     properties: dict[str, Property] = Field(
         default={},
-        description="YCSB's properties by their known names; they come before the file's.",
+        description="YCSB's properties; they override the file's.",
         examples=[{"recordcount": 100000}],
     )
 
 
 class Vary(Part):
-    """What differs between variants. Without any of these four keys, it is itself the `matrix`."""
+    """What differs between variants: these keys, or the `matrix` itself."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={},
@@ -71,7 +71,7 @@ class Vary(Part):
     )
     zip: dict[str, tuple[Value, ...]] = Field(
         default={},
-        description="Dimensions that move together: first values with first values, and so on.",
+        description="Dimensions whose values are paired: first with first, and so on.",
         examples=[{"clients": [1, 2], "rate": [1000, 2000]}],
     )
     include: tuple[dict[str, Value], ...] = Field(
@@ -81,7 +81,7 @@ class Vary(Part):
     )
     exclude: tuple[dict[str, Value], ...] = Field(
         default=(),
-        description="Variants to leave out: all that have these values.",
+        description="Leaves out all variants with these values.",
         examples=[[{"system": "lmdb", "letter": "c"}]],
     )
 
@@ -91,74 +91,70 @@ class Measure(Part):
 
     warmup: LengthOrNone | None = Field(
         default=None,
-        description="Time before the measured window, under load. Default: what the pilot block finds, `2s` without.",
+        description="Time under load before the window. Default: what the pilot block finds, `2s` without.",
         examples=["1s"],
     )
     duration: Length | None = Field(
         default=None,
-        description="Length of the measured window. Default: `10s`, unless `operations` is given.",
+        description="Length of the window. Default: `10s`, unless `operations` is given.",
         examples=["5s"],
     )
     operations: Count | None = Field(
-        default=None, description="Operations of the measured window, instead of a duration.", examples=[1000000]
+        default=None, description="Operations of the window, instead of a duration.", examples=[1000000]
     )
     settle: Truth = Field(
         default=True,
-        description="Wait after the load until the store is idle and its files are on the device. Servers that the lab"
-        " started are idle when they use less than a quarter of a processor for a second; it waits five minutes at"
-        " most.",
+        description="Wait after the load until the store is idle and its files are on the device, or until servers that"
+        " the lab started use less than a quarter of a processor for 1 s; at most 5 minutes.",
     )
-    verify: Truth = Field(
-        default=False, description="Compare every value read with what must be there (YCSB's `dataintegrity`)."
-    )
+    verify: Truth = Field(default=False, description="Check every value read (YCSB's `dataintegrity`).")
 
 
 class Load(Part):
-    """Where the data of a trial come from, and how they get there."""
+    """How the data of a trial are loaded."""
 
     reuse: Reuse = Field(
         default=False,
-        description="false: each trial loads a fresh store. copy: data are loaded once for each system and kind of"
-        " data, and each trial works on a copy; a table on servers is not copied but used again, so the workload must"
-        " not change it. shared: trials use what is on the servers as the trials before have left it.",
+        description="false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy;"
+        " on servers on the table itself, which the workload must not change. shared: trials use the servers' data as"
+        " earlier trials have left them.",
         examples=["copy"],
     )
     clients: Count | None = Field(
-        default=None, description="Clients that load. Default: those of the trial.", examples=[32]
+        default=None, description="Clients of the load. Default: those of the trial.", examples=[32]
     )
     properties: dict[str, Property] = Field(
         default={},
-        description="Properties of stores that hold while they are loaded; they come before those of the system.",
+        description="Store properties of the load; they override the system's.",
         examples=[{"clientbuffering": True}],
     )
 
 
 class Fleet(Part):
-    """Where engines run: so far, on this machine."""
+    """How many engines run, on this machine."""
 
     engines: Count = Field(
         default=1,
-        description="Engine processes that share the load of each trial: its clients, its rate and its operations."
-        " They start together, and their histograms are merged exactly. For stores reached by network.",
+        description="Engine processes that share the clients, rate and operations of a trial. For networked stores.",
         examples=[4],
     )
 
 
 class Repeats(Part):
-    """How often each variant is tried. A number alone is both bounds."""
+    """How often each variant is tried. A number is both bounds."""
 
     at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
-        default=6, description="Repeats of each variant; fewer than 6 allow no claim.", examples=[6]
+        default=6, description="Repeats of each variant; below 6 there is no claim.", examples=[6]
     )
     at_most: Count | None = Field(
         default=None,
-        description="Where to stop if the interval stays wide. Default: `at_least`, or three times that with `until`.",
+        description="Limit for `until`. Default: `at_least`, or three times that with `until`.",
         examples=[10],
     )
     until: Share | None = Field(
         default=None,
-        description="Stop when the interval of the first metric that is compared is this narrow: its whole width,"
-        " as a share of the figure. At a rate that is a latency, unless `compare.metrics` begins with throughput.",
+        description="Stop when the interval of the first compared metric is this narrow, as a share of the figure. At a"
+        " rate that is a latency, unless `compare.metrics` begins with throughput.",
         examples=["5%"],
     )
 
@@ -168,15 +164,15 @@ class Compare(Part):
 
     by: Text | None = Field(
         default=None,
-        description="The dimension. Default: `system` if it varies, else the first one that does.",
+        description="The dimension. Default: `system` if it varies, else the first.",
         examples=["system"],
     )
     baseline: Value | None = Field(
-        default=None, description="Its value that the others are compared with. Default: its first.", examples=["lmdb"]
+        default=None, description="The value that others are compared with. Default: the first.", examples=["lmdb"]
     )
     promises: tuple[Promised, ...] = Field(
         default=(),
-        description="Promises that its values differ in on purpose, so that their price is what is compared.",
+        description="Guarantees that differ on purpose: their cost is what is compared.",
         examples=[["durability"]],
     )
     metrics: tuple[Text, ...] = Field(
@@ -186,24 +182,23 @@ class Compare(Part):
     )
     matters: Share = Field(
         default=0.01,
-        description="The least difference that matters. A smaller one is not claimed, and two sides that are surely"
-        " nearer to each other are said not to differ.",
+        description="The least difference that matters: smaller ones are not claimed.",
         examples=["2%"],
     )
 
 
 class Search(Part):
-    """The load at which the systems saturate, searched for instead of varied."""
+    """A search for the load at which the systems saturate."""
 
-    max: Most = Field(default="throughput", description="What more load is to bring.", examples=["throughput"])
+    max: Most = Field(default="throughput", description="What is maximised.", examples=["throughput"])
     such_that: Text | None = Field(
         default=None,
-        description="What must hold, as `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`: the highest load that meets"
-        " it is searched for. Without it: the knee, the least load that reaches 95 % of the highest throughput.",
+        description="The objective, such as `read.p99.9 < 5ms and errors == 0`: the highest load that meets it is"
+        " searched for. Without it: the knee.",
         examples=["p99 < 10ms"],
     )
     over: Raised = Field(
-        default="clients", description="What is raised: clients in a closed loop, or the rate.", examples=["rate"]
+        default="clients", description="What is raised: clients of a closed loop, or the rate.", examples=["rate"]
     )
 
     @property
@@ -237,26 +232,24 @@ else:
 class Experiment(Part):
     """An experiment: a question, and how to answer it."""
 
-    question: Text = Field(
-        default="", description="What you want to know, in a sentence.", examples=["Which store is faster?"]
-    )
+    question: Text = Field(default="", description="What you want to know.", examples=["Which store is faster?"])
     systems: dict[str, System] = Field(
-        description="The systems by names of your own. A list of stores' names will do.",
+        description="The systems, by names of your own; or a list of stores.",
         examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}],
         min_length=1,
     )
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
     durability: Durability = Field(
         default="os",
-        description="What a write that was acknowledged survives: none promises nothing, os the end of the process,"
-        " device the end of the machine.",
+        description="What an acknowledged write survives: nothing, the end of the process (os), or the end of the"
+        " machine (device).",
         examples=["device"],
     )
-    clients: Count = Field(default=1, description="Clients, each with one operation under way at most.", examples=[8])
+    clients: Count = Field(default=1, description="Clients, each with at most one operation in flight.", examples=[8])
     rate: Rate | None = Field(
-        default=None, description="Operations per second over all clients; without it, a closed loop.", examples=[10000]
+        default=None, description="Operations per second over all clients; else a closed loop.", examples=[10000]
     )
-    arrival: Arrival = Field(default="uniform", description="The spacing of due times at a rate.", examples=["poisson"])
+    arrival: Arrival = Field(default="uniform", description="Spacing of due times at a rate.", examples=["poisson"])
     vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
     find: Find | None = Field(default=None, description=str(Search.__doc__), examples=[{"such_that": "p99 < 10ms"}])
     measure: Measure = Field(
@@ -269,9 +262,8 @@ class Experiment(Part):
     )
     pilot: Truth | None = Field(
         default=None,
-        description="Whether a first block, which does not count, finds out how long the warm-up must be: every"
-        " variant once, for three times the window. Default: true where no warm-up is given, trials last for a time,"
-        " and no load is searched for.",
+        description="Find the warm-up in a first block that does not count. Default: true without `measure.warmup`,"
+        " `measure.operations` and `find`.",
         examples=[False],
     )
     hooks: Hooks = Field(default=Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
@@ -280,7 +272,7 @@ class Experiment(Part):
     )
     claims: Claim | None = Field(
         default=None,
-        description="device: the results are said to be the device's, so the page cache makes them invalid.",
+        description="device: results from the page cache are invalid.",
         examples=["device"],
     )
     checks: dict[str, dict[str, Number]] = Field(
@@ -288,14 +280,11 @@ class Experiment(Part):
     )
     directory: Text | None = Field(
         default=None,
-        description="Where the data are while a trial needs them."
-        " Default: `TMPDIR` of the environment if set, else `/var/tmp`.",
+        description="Where the data of trials are. Default: `$TMPDIR`, else `/var/tmp`.",
         examples=["/mnt/nvme"],
     )
-    seed: Natural = Field(default=1, description="Order of the trials and all that is random in them follow from it.")
-    timeout: Length | None = Field(
-        default=None, description="The most that one phase of a trial may take.", examples=["10m"]
-    )
+    seed: Natural = Field(default=1, description="Seed of the order of trials and of everything random in them.")
+    timeout: Length | None = Field(default=None, description="Limit for one phase of a trial.", examples=["10m"])
 
     @property
     def warmup_seconds(self) -> float:

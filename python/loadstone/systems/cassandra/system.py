@@ -37,10 +37,10 @@ class Cassandra(System):
     settings = (
         Setting("version", "5.0.9", "a release of 5.0 or 4.1 on Maven Central"),
         Setting("heap", "1G", "heap of each node"),
-        Setting("port", "9042", "port for clients, the same on each node's address"),
-        Setting("storage_port", "7000", "port between nodes, the same on each node's address"),
-        Setting("jmx_port", "7190", "port for JMX on 127.0.0.1, to which the node's number is added"),
-        Setting("commitlog_sync", "periodic", "when a write is safe from a power cut: `periodic`, `batch` or `group`"),
+        Setting("port", "9042", "for clients, on each node's address"),
+        Setting("storage_port", "7000", "between nodes, on each node's address"),
+        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number"),
+        Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`"),
         Setting(
             "commitlog_sync_period",
             "",
@@ -52,9 +52,9 @@ class Cassandra(System):
             "or `PasswordAuthenticator`: user and password are then `cassandra`",
         ),
         Setting("authorizer", "AllowAllAuthorizer", "or `CassandraAuthorizer`"),
-        Setting("read_request_timeout", "5000ms", "how long a coordinator waits for replicas when it reads"),
-        Setting("write_request_timeout", "2000ms", "how long a coordinator waits for replicas when it writes"),
-        Setting("yaml.*", "", "any other setting of cassandra.yaml: `yaml.concurrent_writes=64`"),
+        Setting("read_request_timeout", "5000ms", "a coordinator's limit for replicas' reads"),
+        Setting("write_request_timeout", "2000ms", "the same for writes"),
+        Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:

@@ -53,10 +53,10 @@ class Hdfs(System):
     nodes = (3, 1, 2, 4, 5, 6, 7, 8, 9)
     settings = (
         Setting("version", "3.4.2", "of Hadoop"),
-        Setting("replication", "3", "copies of each block, for clients that do not say"),
-        Setting("blocksize", "128m", "size of a block, for clients that do not say"),
+        Setting("replication", "3", "default copies of a block"),
+        Setting("blocksize", "128m", "default size of a block"),
         Setting("heap", "256m", "of each server"),
-        Setting("data.dir", "", "directories outside, one for all data nodes or one for each, with commas between"),
+        Setting("data.dir", "", "other directories, comma-separated: one for all data nodes, or one for each"),
         Setting("port", "9820", "of the name node, for clients"),
         Setting("http.port", "9870", "of the name node, for JMX and WebHDFS"),
         Setting(

@@ -40,17 +40,17 @@ class Postgres(System):
     title = "PostgreSQL 15, one server"
     activities: ClassVar = {"checkpoint": "LOG:  checkpoint starting"}
     settings = (
-        Setting("version", "15", "the version of the package: `15`; or the beginning of an exact one: `15.20`"),
-        Setting("binary", "debian", "`debian`: the package, unpacked in the cache; or a directory with `postgres`"),
+        Setting("version", "15", "of the package, or its beginning: `15`, `15.20`"),
+        Setting("binary", "debian", "`debian` (the package), or a directory with `postgres`"),
         Setting("port", "5432", "the port"),
-        Setting("user", "ycsb", "the role of clients, no superuser; it owns the database"),
+        Setting("user", "ycsb", "the clients' role; owns the database"),
         Setting("password", "ycsb", "its password"),
         Setting("database", "ycsb", "the database that is made"),
         Setting("fsync", "on", "`off` loses everything at a power cut"),
         Setting("synchronous_commit", "on", f"what a commit waits for: {', '.join(f'`{each}`' for each in COMMITS)}"),
         Setting("shared_buffers", "128MB", "the cache in memory"),
-        Setting("max_connections", "200", "connections at once, of which each is a process"),
-        Setting("conf.*", "", "any other parameter of postgresql.conf: `conf.max_wal_size=4GB`"),
+        Setting("max_connections", "200", "connections, each a process"),
+        Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:

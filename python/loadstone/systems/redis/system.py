@@ -31,15 +31,15 @@ class Redis(System):
         "log_rewrite": "Background append only file rewriting started",
     }
     settings = (
-        Setting("version", "7.0.15", "the version of the package, or the beginning of one: `7.0`"),
-        Setting("binary", "debian", "`debian`: the package, unpacked in the cache; or the path of a redis-server"),
+        Setting("version", "7.0.15", "of the package, or its beginning: `7.0`"),
+        Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
         Setting("port", "6379", "the port"),
-        Setting("password", "", "what clients must send with AUTH; none by default"),
+        Setting("password", "", "for AUTH; none by default"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
-        Setting("maxclients", "10100", "connections at once, of which each takes an open file"),
-        Setting("maxmemory", "0", "bytes, or with a unit as `2gb`; 0 is no limit"),
-        Setting("maxmemory-policy", "noeviction", "what happens at `maxmemory`, by Redis's names: `allkeys-lru`"),
+        Setting("maxclients", "10100", "connections, each an open file"),
+        Setting("maxmemory", "0", "bytes, or `2gb`; 0: no limit"),
+        Setting("maxmemory-policy", "noeviction", "at `maxmemory`: `allkeys-lru` …"),
         Setting("io-threads", "1", "threads that write to connections"),
     )
 
