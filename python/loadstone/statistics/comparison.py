@@ -33,8 +33,6 @@ class Evidence:
     # Cliff's delta, from -1 to 1; None where a side is empty.
     effect: float | None
     difference: Estimate | None = None
-    # Beside the deciding p of blocks: that of Wilcoxon's signed-rank test, which assumes symmetry only.
-    p_signed_rank: float | None = None
 
 
 def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL) -> Evidence:
@@ -56,11 +54,11 @@ def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level
         centre = float(steps.mean()) if n else math.nan
         return evidence(logs, Interval(centre, None, None), None, level, "too few blocks", n, effect)
     interval, tested = t_interval(steps, level)
-    p, rank_p, method = float(tested), signed_rank(steps), f"paired t on {scale} within blocks"
+    p, method = float(tested), f"paired t on {scale} within blocks"
     if math.isnan(p):
         # The same step in every block is the signed-rank interval too, from the least to the greatest.
-        p, level, method = rank_p, 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
-    return evidence(logs, interval, p, level, method, n, effect, rank_p)
+        p, level, method = signed_rank(steps), 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
+    return evidence(logs, interval, p, level, method, n, effect)
 
 
 def between(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
@@ -91,14 +89,13 @@ def evidence(
     method: str,
     n: int,
     effect: float | None,
-    p_signed_rank: float | None = None,
 ) -> Evidence:
     """A ratio from an interval of logarithms, or a difference from one of differences."""
     value, low, high = (None if end is None else exponent(end) if logs else float(end) for end in interval)
     assert value is not None, "only the ends can be missing"
     found = Estimate(value, n, low, high, None if low is None else level, method)
     ratio = found if logs or not n else Estimate(math.nan, n, method=method)
-    return Evidence(ratio, p, method, n, effect, None if logs or not n else found, p_signed_rank)
+    return Evidence(ratio, p, method, n, effect, None if logs or not n else found)
 
 
 def exponent(logarithm: float) -> float:
