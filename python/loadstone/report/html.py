@@ -17,7 +17,7 @@ from loadstone.report import html_parts as parts
 from loadstone.report.charts import theme
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import Markup, data, tag
-from loadstone.report.sections import Section, sections
+from loadstone.report.sections import Section, opening, sections
 from loadstone.report.view import View
 
 
@@ -27,15 +27,16 @@ def page(judgement: Judgement) -> str:
     return document(view, sections(view))
 
 
-def document(view: View, found: Sequence[Section]) -> str:
+def document(view: View, every: Sequence[Section]) -> str:
     """The page of some sections."""
-    charts = [figure for section in found for figure in section.figures]
+    first, found = opening(view, list(every))
+    charts = [*([first] if first else []), *(figure for section in found for figure in section.figures)]
     title = f"{view.results.name or 'Results'} · Loadstone"
     body = tag(
         "body",
         tag(
             "main",
-            parts.header(view),
+            parts.header(view, first),
             parts.contents(found),
             *(parts.section(view, each) for each in found),
             tag(

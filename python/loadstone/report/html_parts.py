@@ -37,8 +37,8 @@ MARKS = (
 )
 
 
-def header(view: View) -> Markup:
-    """The question, the answer and what it rests on."""
+def header(view: View, first: Figure | None) -> Markup:
+    """The question, the answer, the chart that shows it, and what it rests on."""
     results = view.results
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
@@ -59,6 +59,7 @@ def header(view: View) -> Markup:
             ),
             class_=f"verdict {view.verdict}",
         ),
+        *([figure(first)] if first else []),
         tag("p", *dotted(gist(view)), class_="gist"),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadstone.format import units
 from loadstone.judge.finding import Severity, Verdict
@@ -14,7 +14,11 @@ from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, not_looked, warnings
+from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import asked
+
+# As many panels stand side by side above the fold.
+OPENING_PANELS = 2
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,22 @@ def sections(view: View) -> list[Section]:
             every(view),
         ]
     return [section for section in found if section]
+
+
+def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Section]]:
+    """The chart that stands beside the answer, and the sections without it: the curve, or the metric that decides."""
+    figures = {section.name: section.figures[0] for section in found if section.figures}
+    decides = "throughput" if THROUGHPUT in view.headline[:1] else "headline"
+    names = [name for name in ("scaling", decides, "throughput", "headline") if name in figures]
+    if not names:
+        return None, found
+    # Panels of other figures name their metrics themselves.
+    figure = replace(figures[names[0]], title="Throughput" if names[0] == "throughput" else "")
+    if len(figure.panels) > OPENING_PANELS:
+        # The whole of it stays where it is.
+        return replace(figure, name="opening", panels=figure.panels[:OPENING_PANELS]), found
+    rest = [replace(each, figures=each.figures[1:]) if each.name == names[0] else each for each in found]
+    return figure, [section for section in rest if section]
 
 
 def searched(view: View) -> Section:

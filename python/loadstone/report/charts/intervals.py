@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from loadstone.format import units, wording
+from loadstone.judge.finding import Verdict, verdict
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.report.charts import device
 from loadstone.report.charts import rows as frame
@@ -105,13 +106,14 @@ def mark(view: View, cell: Cell) -> Row:
         return {**name, "value": None, "figure": "failed"}
     figure = wording.figure(estimate, cell.unit, cell.bound)
     ends = finite(estimate.low, estimate.high)
+    invalid = verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID
     return {
         **name,
         "value": estimate.value,
         "low": estimate.low if ends else estimate.value,
         "high": estimate.high if ends else estimate.value,
         "median": figure,
-        "figure": figure,
+        "figure": f"{figure}, invalid" if invalid else figure,
         "interval": wording.interval(estimate, cell.unit),
         "n": str(estimate.n),
     }
