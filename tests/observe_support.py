@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from loadstone.observe.census import Census, Key
 from loadstone.observe.host_counters import TICKS_PER_SECOND
@@ -129,3 +131,31 @@ def counted(
 ) -> Census:
     """A census."""
     return Census(kernel or {}, family or {(1000, 50): 0}, heads, ours, others)
+
+
+def read(path: Path) -> Iterator[Sample]:
+    """The samples of observed.jsonl, as its page in the reference describes it."""
+    for text in path.read_text().splitlines(keepends=True):
+        # A last line without its newline was cut off.
+        if text.endswith("\n"):
+            yield sample_of(json.loads(text))
+
+
+def sample_of(line: Mapping[str, Any]) -> Sample:
+    """The sample of a line."""
+
+    def table(name: str) -> dict[str, Any]:
+        return {key: tuple(row) for key, row in line.get(name, {}).items()}
+
+    assert line["observed"] == 1
+    return Sample(
+        Clocks(line["monotonic_ns"], line["unix_ns"], line["boot_ticks"]),
+        processors=table("processors"),
+        disks=table("disks"),
+        network=table("network"),
+        pressure=table("pressure"),
+        memory=dict(line.get("memory", {})),
+        throttled_ns=line.get("throttled_ns"),
+        processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
+        mark=line.get("mark", ""),
+    )

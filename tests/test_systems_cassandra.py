@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cassandra_support import nodetool
 from loadstone.errors import LoadstoneError
 from loadstone.systems.base import process
 from loadstone.systems.base.jvm import collections
@@ -24,7 +25,6 @@ from loadstone.systems.cassandra.files import server
 from loadstone.systems.cassandra.ring import connect
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import make_statements
-from loadstone.systems.cassandra.tools import nodetool
 from systems_support import free_port
 from trial_support import READS, Start, counts, whole, work
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from loadstone.observe.listeners import Listener
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -12,15 +14,6 @@ class Limit:
 
     soft: int | None
     hard: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """The process that accepts connections at a port; without name and pid where /proc does not tell."""
-
-    port: int
-    name: str = ""
-    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,6 @@ class Machine:
     # First and last of the ports that connections come from.
     ephemeral_ports: tuple[int, int] | None = None
     connections_waiting_max: int | None = None
-    handshakes_waiting_max: int | None = None
     listeners: tuple[Listener, ...] = ()
     swap_bytes: int | None = None
     swap_used_bytes: int | None = None

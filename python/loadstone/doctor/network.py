@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from loadstone.doctor.check import Check, Seen, unknown
-from loadstone.doctor.machine import Listener, Machine
+from loadstone.doctor.machine import Machine
+from loadstone.observe.listeners import Listener
 
 # What the systems listen on, by default.
 KNOWN_PORTS = {
@@ -22,7 +23,7 @@ WIDE_RANGE = (20_000, 65_535)
 # Ports below are the system's, so one address of a server takes no more connections than this.
 FIRST_PORT = 1024
 CONNECTIONS_MAX = WIDE_RANGE[1] - FIRST_PORT + 1
-QUEUE, HANDSHAKES = 4096, 1024
+QUEUE = 4096
 
 
 def ephemeral(machine: Machine, clients: int) -> Seen:
@@ -52,21 +53,12 @@ def ephemeral(machine: Machine, clients: int) -> Seen:
 
 def accepting(machine: Machine, clients: int) -> Seen:
     """Clients connect all at once."""
-    return queue(machine.connections_waiting_max, min(clients, QUEUE), "net.core.somaxconn")
-
-
-def handshakes(machine: Machine, clients: int) -> Seen:
-    """Before that, their handshakes wait."""
-    return queue(machine.handshakes_waiting_max, min(clients, HANDSHAKES), "net.ipv4.tcp_max_syn_backlog")
-
-
-def queue(length: int | None, needed: int, name: str) -> Seen:
-    """A queue that holds enough."""
+    length, needed = machine.connections_waiting_max, min(clients, QUEUE)
     if length is None:
         return unknown()
     if length >= needed:
         return Seen("ok", f"{length:,}")
-    return Seen("warn", f"{length:,}, {needed:,} would do", f"sudo sysctl -w {name}={needed}")
+    return Seen("warn", f"{length:,}, {needed:,} would do", f"sudo sysctl -w net.core.somaxconn={needed}")
 
 
 def ports(machine: Machine, _: int) -> Seen:
@@ -98,12 +90,6 @@ CHECKS = (
         f"`net.core.somaxconn` is at least the clients, or {QUEUE:,}",
         "clients connect all at once; those that find the queue full wait for a second or more",
         accepting,
-    ),
-    Check(
-        "handshake queue",
-        f"`net.ipv4.tcp_max_syn_backlog` is at least the clients, or {HANDSHAKES:,}",
-        "the same, before the connection is made",
-        handshakes,
     ),
     Check(
         "servers' ports",

@@ -10,18 +10,18 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadstone.doctor.listeners import listeners
 from loadstone.doctor.machine import Limit, Machine, Place, Program
 from loadstone.experiment.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.hardware import chosen
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
+from loadstone.observe.listeners import listeners
 from loadstone.observe.mount import mount_of
 from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.running import systems_root
 
-PROGRAMS = ("mvn", "apt-get", "dpkg-deb", "dnf", "gcc", "cargo")
+PROGRAMS = ("mvn", "apt-get", "dnf")
 JAVA = ("java", "javac")
 # Each switch of turbo with what it reads while turbo is on, and what switches it off.
 TURBO = (("devices/system/cpu/intel_pstate/no_turbo", "0", "1"), ("devices/system/cpu/cpufreq/boost", "1", "0"))
@@ -53,7 +53,6 @@ def snapshot(
         mappings_max=number(kernel / "vm/max_map_count"),
         ephemeral_ports=(int(ports[0]), int(ports[1])) if len(ports) == 2 and all(map(str.isdigit, ports)) else None,
         connections_waiting_max=number(kernel / "net/core/somaxconn"),
-        handshakes_waiting_max=number(kernel / "net/ipv4/tcp_max_syn_backlog"),
         listeners=listeners(proc),
         swap_bytes=memory.get("SwapTotal"),
         swap_used_bytes=memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
@@ -121,9 +120,6 @@ def programs(environment: Mapping[str, str]) -> dict[str, Program]:
     for name in (*JAVA, *PROGRAMS):
         java = name in JAVA
         at = shutil.which(name, path=str(Path(home) / "bin") if java and home else path)
-        # rustup puts cargo where only a login shell looks, and `make` looks there, too.
-        if at is None and name == "cargo":
-            at = shutil.which(name, path=str(Path(environment.get("HOME", "/")) / ".cargo/bin"))
         if at is not None:
             found[name] = Program(at, java_major(at) if java else None)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import time
@@ -25,27 +24,12 @@ def flush(directory: Path) -> float:
             "name a directory that is there and that you may read",
         ) from error
     try:
-        sync_file_system(descriptor)
-    except OSError as error:
-        raise LoadstoneError(
-            f"the file system of {directory} could not be flushed: {error.strerror}",
-            "the device lost writes; the kernel's log (dmesg) tells more",
-        ) from error
+        # syncfs(2), which Python does not have.
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            raise LoadstoneError(
+                f"the file system of {directory} could not be flushed: {os.strerror(ctypes.get_errno())}",
+                "the device lost writes; the kernel's log (dmesg) tells more",
+            )
     finally:
         os.close(descriptor)
     return time.monotonic() - start
-
-
-def sync_file_system(descriptor: int) -> None:
-    """syncfs(2), which Python does not have; where the system has none either, everything is flushed.
-
-    Raises OSError when the device reports a failed write.
-    """
-    function = None
-    with contextlib.suppress(OSError, AttributeError):
-        function = ctypes.CDLL(None, use_errno=True).syncfs
-    if function is None:
-        os.sync()
-    elif function(descriptor) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))

@@ -25,11 +25,6 @@ class Mount:
     options: tuple[str, ...]
     super_options: tuple[str, ...]
 
-    def option(self, name: str) -> str | None:
-        """The value of `name=value`."""
-        found = (option.partition("=") for option in (*self.super_options, *self.options))
-        return next((value for key, equals, value in found if equals and key == name), None)
-
 
 def mounts(proc: Path = PROC) -> list[Mount]:
     """All mounts that this process sees, in their order; none where the system does not tell."""

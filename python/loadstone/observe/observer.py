@@ -93,10 +93,6 @@ class Observer:
         self._phase = self._windows[name] = Window.of([sample])
         return sample
 
-    def window(self, phase: str) -> Window:
-        """What a phase has gained so far. Raises KeyError when it was never marked."""
-        return self._windows[phase]
-
     def summary(self, phase: str) -> list[Value]:
         """The figures of a phase, from its mark to the next one. Raises KeyError when it was never marked."""
         device = None if self.backing is None else self.backing.device

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from loadstone.observe.census import Census
 from loadstone.observe.control_group import ControlGroup
-from loadstone.observe.device_bytes import Disk, disks
-from loadstone.observe.host_counters import TICKS_PER_SECOND, Ticks, memory, network, pressure, processors
+from loadstone.observe.host_counters import TICKS_PER_SECOND, Disk, Ticks, disks, memory, network, pressure, processors
 from loadstone.observe.kernel_file import PROC
 from loadstone.observe.process import Process, process
 
@@ -33,9 +31,7 @@ class Clocks:
     @classmethod
     def now(cls) -> Clocks:
         """This moment."""
-        # Not every system has the third clock; processes are then never known to be new.
-        boot = getattr(time, "CLOCK_BOOTTIME", None)
-        ticks = 0 if boot is None else time.clock_gettime_ns(boot) * TICKS_PER_SECOND // 1_000_000_000
+        ticks = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
         return cls(time.monotonic_ns(), time.time_ns(), ticks)
 
 
@@ -75,27 +71,6 @@ class Sample:
         }
         return {name: value for name, value in line.items() if value not in (None, {})}
 
-    @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> Sample:
-        """Reads a line. Raises KeyError, TypeError or ValueError when it is none of this version."""
-        if line["observed"] != VERSION:
-            raise ValueError(f"its version is {line['observed']}, this is {VERSION}")
-
-        def table(name: str) -> dict[str, Any]:
-            return {key: tuple(row) for key, row in line.get(name, {}).items()}
-
-        return cls(
-            Clocks(line["monotonic_ns"], line["unix_ns"], line["boot_ticks"]),
-            processors=table("processors"),
-            disks=table("disks"),
-            network=table("network"),
-            pressure=table("pressure"),
-            memory=dict(line.get("memory", {})),
-            throttled_ns=line.get("throttled_ns"),
-            processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
-            mark=line.get("mark", ""),
-        )
-
 
 def look(
     watched: Mapping[str, int], group: ControlGroup | None = None, proc: Path = PROC, clocks: Clocks | None = None
@@ -118,11 +93,3 @@ def look(
         group.throttled_ns,
         {name: each for name, each in found.items() if each is not None},
     )
-
-
-def read(path: Path) -> Iterator[Sample]:
-    """The samples of observed.jsonl; a last line that was cut off is left out. Raises OSError."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield Sample.from_json(json.loads(line))

@@ -128,11 +128,8 @@ class Sockets:
 
 def opened(groups: int) -> socket.socket | None:
     """A netlink socket; None where there is none to be had."""
-    family = getattr(socket, "AF_NETLINK", None)
-    if family is None:
-        return None
     try:
-        found = socket.socket(family, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     except OSError:
         return None
     try:

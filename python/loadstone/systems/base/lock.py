@@ -19,15 +19,3 @@ def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[N
             waiting()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def held(path: Path) -> bool:
-    """Whether somebody has the lock of this file now."""
-    try:
-        with path.open("r") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
-    return False
