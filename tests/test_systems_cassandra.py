@@ -295,9 +295,9 @@ def test_the_table_is_made_with_the_statements_of_the_binding() -> None:
     ("table", "options", "message"),
     [
         ("usertable; DROP", {}, "is not a valid CQL identifier"),
-        ("t", {"splits": "3"}, "no table option splits"),
+        ("t", {"splits": "3"}, 'no option "splits" for a table'),
         ("t", {"replication_factor": "4"}, "needs as many nodes, and there are 3"),
-        ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number, got "ten"'),
+        ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number from 1, got "ten"'),
         ("t", {"compression": "gzip"}, 'compression cannot be "gzip"'),
         ("t", {"durable_writes": "yes"}, 'durable_writes cannot be "yes"'),
     ],

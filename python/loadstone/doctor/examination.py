@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loadstone.doctor import limits, memory, network, processor, software, storage
+from loadstone.doctor import host, limits, software
 from loadstone.doctor.check import Check, Diagnosis
 from loadstone.doctor.machine import Machine
 
 # What the largest of our own tests takes.
 CLIENTS = 10_000
-CHECKS: tuple[Check, ...] = (
-    *limits.CHECKS,
-    *network.CHECKS,
-    *memory.CHECKS,
-    *processor.CHECKS,
-    *storage.CHECKS,
-    *software.CHECKS,
-)
+CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS)
 
 
 def examine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:

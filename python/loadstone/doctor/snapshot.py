@@ -13,10 +13,10 @@ from pathlib import Path
 from loadstone.doctor.machine import Limit, Machine, Place, Program
 from loadstone.experiment.directory import default_directory
 from loadstone.observe.control_group import control_group
+from loadstone.observe.device import mount_of
 from loadstone.observe.hardware import chosen
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
 from loadstone.observe.listeners import listeners
-from loadstone.observe.mount import mount_of
 from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.running import systems_root

@@ -6,12 +6,13 @@ does not know are left alone, so that an engine may say more.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
+from pydantic import TypeAdapter
+
+from loadstone.engine.document import read
 from loadstone.engine.histogram import Histogram, decode
 
 VERSION = 2
@@ -229,16 +230,12 @@ class Summary:
 
 
 Event = Ready | Interval | Note | Summary
-KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
-# What stands in an event's fields, once and as a list.
-PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders, "carried": Carried}
-LISTS: dict[str, type[Any]] = {"outcomes": Outcome, "earlier": Earlier, "executors": Executor}
-# The names of each one's fields, and whether they must be there.
-FIELDS: dict[type[Any], dict[str, bool]] = {
-    kind: {each.name: each.default is dataclasses.MISSING for each in dataclasses.fields(kind)}
-    for kind in (*KINDS.values(), *PARTS.values(), *LISTS.values())
+KINDS: dict[str, TypeAdapter[Event]] = {
+    "ready": TypeAdapter(Ready),
+    "interval": TypeAdapter(Interval),
+    "note": TypeAdapter(Note),
+    "summary": TypeAdapter(Summary),
 }
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -284,36 +281,9 @@ def parse(line: str) -> Event:
     if kind is None:
         raise ValueError("it has no known `event`")
     # First of all: another version's fields may be others.
-    if kind is Ready and fields.get("events", VERSION) != VERSION:
+    if fields["event"] == "ready" and fields.get("events", VERSION) != VERSION:
         raise ValueError(f"its version is {fields['events']}, this is {VERSION}")
-    return made(kind, fields)
-
-
-def made(kind: type[Made], fields: dict[str, Any]) -> Made:
-    """An event or a part of one. Raises ValueError when a field is missing or is no such thing."""
-    given = known(kind, fields)
-    for pair in {"cpu_ns", "device_bytes"} & given.keys():
-        # Of an executor it is one number.
-        if isinstance(given[pair], list):
-            given[pair] = tuple(given[pair])
-    for name, part in PARTS.items():
-        if name in given:
-            given[name] = made(part, given[name])
-    for name, part in LISTS.items():
-        if name in given:
-            given[name] = tuple(made(part, each) for each in given[name])
-    return kind(**given)
-
-
-def known(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a kind. Raises ValueError when one is missing."""
-    if not isinstance(fields, dict):
-        raise ValueError(f"{fields!r:.40} is not a valid {kind.__name__.lower()}")
-    wanted = FIELDS[kind]
-    for name, needed in wanted.items():
-        if needed and name not in fields:
-            raise ValueError(f"it has no `{name}`")
-    return {name: value for name, value in fields.items() if name in wanted}
+    return read(kind, fields)
 
 
 def merged(outcomes: Iterable[Outcome]) -> Histogram:

@@ -19,7 +19,6 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import IO, Any, Self
 
 from loadstone.engine import program
@@ -76,7 +75,7 @@ class Trial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

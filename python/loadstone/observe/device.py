@@ -1,4 +1,4 @@
-"""Devices: what stores the bytes of a directory.
+"""Devices: what stores the bytes of a directory, by the mount that it is on (/proc/self/mountinfo, proc(5)).
 
 Bytes are counted on the block device that holds the file system (a partition, a logical volume): what this file
 system asked of it, and nothing of its neighbours. How busy the storage is shows on the whole disks below it.
@@ -7,17 +7,32 @@ system asked of it, and nothing of its neighbours. How busy the storage is shows
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadstone.observe.kernel_file import PROC, SYS, names, text
-from loadstone.observe.mount import Mount, mount_of
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 REMOTE = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "virtiofs"}
     | {"fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "fuse.juicefs", "fuse.gcsfuse"}
 )
+ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of mountinfo: `number` is `major:minor`, `root` what part of the file system is mounted at `point`."""
+
+    number: str
+    root: str
+    point: str
+    type: str
+    source: str
+    # The mount's own options and those of the file system (`upperdir=…`, `data=ordered`).
+    options: tuple[str, ...]
+    super_options: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,41 @@ class Backing:
     mount: Mount | None
     device: Device | None
     words: str
+
+
+def mounts(proc: Path = PROC) -> list[Mount]:
+    """All mounts that this process sees, in their order; none where the system does not tell."""
+    found = []
+    for line in text(proc / "self/mountinfo").splitlines():
+        # Between the sixth field and the dash stand any number of tags.
+        head, dash, tail = line.partition(" - ")
+        left, right = head.split(), tail.split(" ")
+        if dash and len(left) >= 6 and len(right) >= 2:
+            options = tuple(unescaped(option) for option in right[-1].split(",")) if len(right) > 2 else ()
+            paths = (unescaped(left[3]), unescaped(left[4]))
+            found.append(Mount(left[2], *paths, right[0], unescaped(right[1]), tuple(left[5].split(",")), options))
+    return found
+
+
+def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
+    """The mount that a directory is on, or will be once it is made."""
+    path = os.path.realpath(directory)
+    best: Mount | None = None
+    for mount in mounts(proc):
+        # Of several mounts at one point the last one hides the others.
+        if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def is_within(path: str, point: str) -> bool:
+    """Whether a path is a mount point or below it."""
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def unescaped(word: str) -> str:
+    """A word of mountinfo: space, tab, newline and backslash are written in octal."""
+    return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
 
 
 def file_system_of(directory: Path, proc: Path = PROC) -> str:

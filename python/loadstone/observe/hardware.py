@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.observe.control_group import control_group
-from loadstone.observe.device import backing_of
+from loadstone.observe.device import Mount, backing_of
 from loadstone.observe.host_counters import SECTOR_BYTES
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
-from loadstone.observe.mount import Mount
 
 # Block devices that are none: memory, and files that a loop makes look like one.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from loadstone.observe.kernel_file import PROC, fields, text
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # PF_KTHREAD in the kernel's sched.h: a thread of the kernel's own.
 KERNEL_THREAD = 0x00200000
+# What is not in observed.jsonl.
+UNTOLD = ("kernel", "state", "session")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,9 @@ class Process:
     faults_minor: int
     faults_major: int
     kernel: bool = False
+    # As ps has it: `R`, `S`, `T` …; and the session that it is in.
+    state: str = field(default="", compare=False)
+    session: int = field(default=0, compare=False)
     # What it had the storage read, and the pages that it made dirty; None where the system does not tell. Children
     # that it has waited for are included (the kernel's exit.c).
     read_bytes: int | None = None
@@ -46,7 +51,7 @@ class Process:
 
     def to_json(self) -> dict[str, Any]:
         """The process as in observed.jsonl."""
-        return {name: value for name, value in asdict(self).items() if value is not None and name != "kernel"}
+        return {name: value for name, value in asdict(self).items() if value is not None and name not in UNTOLD}
 
 
 def process(pid: int | str, proc: Path = PROC) -> Process | None:
@@ -68,7 +73,9 @@ def stat(pid: int | str, proc: Path = PROC) -> Process | None:
     try:
         return Process(
             pid=int(head.split(" ", 1)[0]),
+            state=words[0],
             parent=int(words[1]),
+            session=int(words[3]),
             kernel=bool(int(words[6]) & KERNEL_THREAD),
             faults_minor=int(words[7]),
             faults_major=int(words[9]),

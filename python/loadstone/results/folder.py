@@ -28,10 +28,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from loadstone.engine.document import read
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar, Series, TrialResult, scalars, text, whole
+from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 VERSION = 2
 ROOT = Path("results")
@@ -39,6 +42,8 @@ IMPORTED = "imported"
 UNDER_WAY = ".part"
 # What the pilot block found, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
+# A block of the plan: its trials with their configs.
+PLANNED = TypeAdapter(dict[str, dict[str, Scalar]])
 
 
 class Folder:
@@ -115,7 +120,7 @@ class Folder:
         """What was asked. Raises LoadstoneError when it is damaged."""
         try:
             return Question.from_json(self.header.get("question", {}))
-        except (TypeError, ValueError, OverflowError) as error:
+        except ValueError as error:
             raise LoadstoneError(
                 f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
             ) from error
@@ -159,8 +164,8 @@ class Folder:
         """Each block's number and its trials with their configs; what is not a block is left out."""
         for document in lines.read(self.path / "plan.jsonl").documents:
             try:
-                trials = {text(each["trial"]): scalars(each["config"]) for each in document["trials"]}
-                yield whole(document["block"]), trials
+                trials = {each["trial"]: each["config"] for each in document["trials"]}
+                yield int(document["block"]), read(PLANNED, trials)
             except (KeyError, TypeError, ValueError):
                 continue
 
@@ -194,7 +199,7 @@ class Folder:
         """A trial's course over time, None if it was not written or is damaged."""
         try:
             return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
-        except (OSError, TypeError, ValueError, OverflowError):
+        except (OSError, TypeError, ValueError):
             return None
 
     def attempts(self) -> tuple[list[TrialResult], list[str]]:
@@ -205,7 +210,7 @@ class Folder:
         for document in read.documents:
             try:
                 found.append(TrialResult.from_json(document))
-            except (KeyError, TypeError, ValueError, OverflowError) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 warnings.append(f"values.jsonl: a line is not a trial and left out ({error})")
         return found, warnings
 
@@ -213,7 +218,7 @@ class Folder:
         """The trials of the pilot block, which count nowhere; the last attempt at each."""
         found: dict[str, TrialResult] = {}
         for document in lines.read(self.path / PILOT_TRIALS).documents:
-            with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
+            with contextlib.suppress(KeyError, TypeError, ValueError):
                 result = TrialResult.from_json(document)
                 found[result.trial] = result
         return list(found.values())

@@ -109,14 +109,17 @@ def mend(path: Path) -> list[int]:
     return damaged
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Puts a file in place whole. Raises OSError."""
     new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    rename(new, path)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        rename(new, path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def rename(old: Path, new: Path) -> None:

@@ -11,7 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from loadstone.results.trial_result import Scalar, Series, TrialResult, mapping, number, optional, scalar, text, whole
+from pydantic import FiniteFloat, TypeAdapter
+
+from loadstone.engine.document import read
+from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import HIGHER_IS_BETTER, THROUGHPUT, statistic
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
@@ -41,43 +44,30 @@ class Question:
     # Repeats: how many at least and at most, and how narrow the interval of the first metric must be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
-    until: float | None = None
+    until: int | FiniteFloat | None = None
     # `device`: the results are claimed to be the device's, not the page cache's.
     claims: str | None = None
     # Whether the trials were asked to verify what they read.
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
-    checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[str, int | FiniteFloat]] = field(default_factory=dict)
     # What was searched for: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: nothing was.
     find: Mapping[str, Scalar | None] | None = None
     # Promises that the compared values differ in on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
-    matters: float = MATTERS
+    matters: int | FiniteFloat = MATTERS
 
     @classmethod
     def from_json(cls, document: Any) -> Question:
         """Reads the question of folder.json; what it does not know it leaves alone.
 
-        Raises TypeError, ValueError or OverflowError when it is none.
+        Raises ValueError when it is none.
         """
-        found = dict(document)
-        kinds: dict[str, Callable[[Any], Any]] = {
-            "text": text,
-            "by": lambda value: optional(text, value),
-            "baseline": lambda value: optional(scalar, value),
-            "metrics": lambda value: tuple(text(each) for each in value),
-            "promises": lambda value: tuple(text(each) for each in value),
-            "at_least": whole,
-            "at_most": lambda value: optional(whole, value),
-            "until": lambda value: optional(number, value),
-            "matters": number,
-            "claims": lambda value: optional(text, value),
-            "verify": bool,
-            "checks": lambda value: mapping(value, lambda each: mapping(each, number)),
-            "find": lambda value: optional(lambda each: mapping(each, lambda part: optional(scalar, part)), value),
-        }
-        return cls(**{name: kind(found[name]) for name, kind in kinds.items() if name in found})
+        return read(QUESTION, document)
+
+
+QUESTION = TypeAdapter(Question)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import FiniteFloat
+
 from loadstone.statistics.percentile import Bound
 
 Direction = Literal["higher", "lower"]
@@ -44,13 +46,13 @@ class Value:
     """A figure: in base units, with the number `n` of samples that it rests on (operations, for a latency)."""
 
     metric: str
-    value: float
+    value: int | FiniteFloat
     unit: str
     n: int
     # Where the figure is not simply itself: `at_least` it, or `failed`, and then `value` ranks nothing.
     bound: Bound | None = None
     # The step in which it was read: the width of its histogram's bucket, or the last digit that a tool prints.
-    resolution: float = 0.0
+    resolution: int | FiniteFloat = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The figure as in values.jsonl."""

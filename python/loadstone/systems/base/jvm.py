@@ -55,16 +55,16 @@ def java(
     words = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
         # One file: with several, a look that goes on from an offset would miss what was moved away.
-        words.append(f"-Xlog:gc:file={escaped(gc_log)}:time,uptime,level,tags:filecount=0")
+        # Quoted, because a colon would end it.
+        words.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
     words += options
     words += [f"-D{name}={value}" for name, value in (properties or {}).items()]
     return [*words, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
 
 
-def escaped(path: Path) -> str:
-    """A path as `-Xlog` takes it: quoted, because a colon would end it."""
-    text = str(path)
-    return f'"{text}"' if ":" in text else text
+def opened(packages: str) -> list[str]:
+    """The options that open these packages of java.base to everybody."""
+    return [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages.split()]
 
 
 def program() -> Path:

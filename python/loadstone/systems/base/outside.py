@@ -7,8 +7,8 @@ earlier life has left.
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 
+from loadstone.results import lines
 from loadstone.systems.base.system import Place
 
 
@@ -17,12 +17,5 @@ def label(place: Place) -> str:
     path = place.data / "label"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(f"loadstone-{place.root.name}-{secrets.token_hex(4)}")
-        partial.replace(path)
+        lines.replace(path, f"loadstone-{place.root.name}-{secrets.token_hex(4)}".encode())
     return path.read_text()
-
-
-def directory(place: Place, base: Path) -> Path:
-    """The system's directory in one that the user named; it need not be there yet."""
-    return base / label(place)

@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 from loadstone.systems.base.files.cache import READABLE
+from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Place, SystemsError
 
 CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
@@ -41,12 +42,8 @@ def reaches(name: str | None, directory: Path) -> bool:
     near = directory
     while not near.exists():
         near = near.parent
-    found = pwd.getpwnam(name)
     # Asked of the kernel, which knows more than mode bits: access lists, mount options, name spaces.
-    asked = subprocess.run(
-        ["test", "-x", near], user=found.pw_uid, group=found.pw_gid, extra_groups=[], stdin=subprocess.DEVNULL
-    )
-    return asked.returncode == 0
+    return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
@@ -71,8 +68,7 @@ def directory_for(name: str | None, place: Place, what: str) -> Path:
             if made.exists():
                 made.chmod(READABLE)
     if name is not None:
-        found = pwd.getpwnam(name)
-        os.chown(directory, found.pw_uid, found.pw_gid)
+        shutil.chown(directory, name)
     return directory
 
 

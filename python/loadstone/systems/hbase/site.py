@@ -12,7 +12,7 @@ from loadstone.observe.device import file_system_of
 from loadstone.systems.base import outside
 from loadstone.systems.base.plan import choice
 from loadstone.systems.base.system import Place, Plan, SystemsError
-from loadstone.systems.hdfs import hadoop_site
+from loadstone.systems.hdfs import hadoop
 
 # Standard output and error are the log.
 LOG4J2 = """\
@@ -138,8 +138,8 @@ def passed_on(plan: Plan) -> Mapping[str, str]:
 
 def write(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
     """Writes a configuration directory, with the site files of the HDFS below."""
-    hadoop_site.write(conf / "hbase-site.xml", properties)
-    hadoop_site.write_text(conf / "log4j2.properties", LOG4J2)
-    hadoop_site.write_text(conf / "hadoop-metrics2-hbase.properties", METRICS2)
+    hadoop.write_site(conf / "hbase-site.xml", properties)
+    hadoop.write_text(conf / "log4j2.properties", LOG4J2)
+    hadoop.write_text(conf / "hadoop-metrics2-hbase.properties", METRICS2)
     for name in HDFS_FILES if below else ():
-        hadoop_site.write(conf / name, hadoop_site.read(Path(below["hadoop.conf"]) / name))
+        hadoop.write_site(conf / name, hadoop.read_site(Path(below["hadoop.conf"]) / name))

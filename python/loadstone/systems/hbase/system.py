@@ -8,32 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.systems.base import jvm
-from loadstone.systems.base.plan import whole
+from loadstone.systems.base.plan import table_plan, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
 from loadstone.systems.hbase import file_system, site
 from loadstone.systems.hbase.jars import server_class_path
 from loadstone.systems.hbase.site import DISTRIBUTED, MASTER_HOST, STANDALONE, region_host
 from loadstone.systems.hbase.tables import ADMINISTRATION, RegionServer, Tables
-from loadstone.systems.hdfs import hadoop_http, hadoop_site
+from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
+# The options of a table, the family without a default.
+TABLE = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
 # Java 17 closes what HBase 2.6 and its Netty look into (its own launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
-    *(
-        f"--add-opens=java.base/{package}=ALL-UNNAMED"
-        for package in (
-            "java.io",
-            "java.lang",
-            "java.lang.reflect",
-            "java.nio",
-            "java.util",
-            "java.util.concurrent",
-            "jdk.internal.ref",
-            "sun.nio.ch",
-        )
-    ),
+    *jvm.opened("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
+    *jvm.opened("jdk.internal.ref sun.nio.ch"),
     "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
 ]
@@ -107,7 +98,7 @@ class HBase(System):
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """Those on local file systems; over HDFS, that has the data."""
-        settings = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
         return [site.local_path(uri) for uri in uris if site.is_local(uri)]
 
@@ -116,7 +107,7 @@ class HBase(System):
 
         SYNC_WAL is an hflush and FSYNC_WAL an hsync: HDFS tells them apart, Hadoop's local file system does not.
         """
-        settings = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         return {
             "mode": site.mode(plan),
             "heap": plan.settings["heap"],
@@ -148,19 +139,16 @@ class HBase(System):
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
         """Makes a table with the options `family` (needed), `splits`, `compression` and `durability`."""
-        unknown = set(options) - {"family", "splits", "compression", "durability"}
-        if unknown or "family" not in options:
-            what = f'no option "{min(unknown)}"' if unknown else f"no column family for {table}"
-            raise SystemsError(f"hbase: {what}", "a table has the options family, splits, compression, durability")
-        if not options.get("splits", "0").isascii() or not options.get("splits", "0").isdigit():
-            raise SystemsError(f'hbase: splits must be a whole number, got "{options["splits"]}"', "splits: 200")
+        told = table_plan(self.name, options, TABLE)
+        if not told.settings["family"]:
+            raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(TABLE)}")
         Tables(conf_of(place), self.version(plan)).create(
             table,
-            options["family"],
-            int(options.get("splits", "0")),
+            told.settings["family"],
+            whole(told, "splits"),
             recreate=True,
-            compression=options.get("compression", "NONE"),
-            durability=options.get("durability", "USE_DEFAULT"),
+            compression=told.settings["compression"],
+            durability=told.settings["durability"],
         )
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
@@ -278,7 +266,7 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
     port, region_port = info_port(plan, "hbase.master"), info_port(plan, "hbase.regionserver")
     if port is None:
         return None
-    master = hadoop_http.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
+    master = hadoop.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
         return "no master is active"
     if not master.get("masterFinishedInitializationTime"):
@@ -298,7 +286,7 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
 
 def region_bean(host: str, port: int) -> Mapping[str, Any] | None:
     """A region server's own figures."""
-    return hadoop_http.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
+    return hadoop.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
 
 
 def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
@@ -306,5 +294,5 @@ def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
     host, port = one.name.split(",")[0], info_port(plan, "hbase.regionserver")
     if port is None:
         return one.heap_bytes, one.memstore_bytes
-    told, heap = region_bean(host, port) or {}, hadoop_http.heap_bytes(host, port)
+    told, heap = region_bean(host, port) or {}, hadoop.heap_bytes(host, port)
     return one.heap_bytes if heap is None else heap, int(told.get("memStoreSize", one.memstore_bytes))

@@ -10,7 +10,7 @@ from typing import Any
 
 from loadstone.systems.base import unprivileged
 from loadstone.systems.base.files import debian
-from loadstone.systems.base.plan import choice, truth, whole
+from loadstone.systems.base.plan import choice, table_plan, truth, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
 from loadstone.systems.postgres import cluster
 from loadstone.systems.postgres.cluster import SUPERUSER, Programs
@@ -175,10 +175,7 @@ class Postgres(System):
 
 def layout(options: Mapping[str, str]) -> str:
     """The columns of a table. Raises SystemsError for an option that is not known."""
-    unknown = sorted({*options} - {"layout", "fieldcount"})
-    if unknown:
-        raise SystemsError(f'postgres has no option "{unknown[0]}" for a table', "it has layout and fieldcount")
-    chosen = Plan(1, {"layout": "jdbc", "fieldcount": "10", **options})
+    chosen = table_plan("postgres", options, {"layout": "jdbc", "fieldcount": "10"})
     if choice(chosen, "layout", LAYOUTS) == "postgrenosql":
         return "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
     fields = [f"FIELD{number} TEXT" for number in range(whole(chosen, "fieldcount"))]
