@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from loadstone.observe.census import Census, Key
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import KERNEL_THREAD, Process
 from loadstone.observe.sample import LAB, Clocks, Sample
+from loadstone.observe.window import Window
 
 SECOND_NS = 1_000_000_000
 
@@ -159,3 +160,11 @@ def sample_of(line: Mapping[str, Any]) -> Sample:
         processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
         mark=line.get("mark", ""),
     )
+
+
+def window_of(samples: Iterable[Sample]) -> Window:
+    """The window that some samples in their order span."""
+    window = Window()
+    for each in samples:
+        window.add(each)
+    return window

@@ -26,7 +26,6 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
         proc / "meminfo": "MemTotal: 10 kB\nMemAvailable: 4 kB\nSwapTotal: 3 kB\nSwapFree: 1 kB\n",
         sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
         sys / "devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave\n",
-        sys / "devices/system/cpu/intel_pstate/no_turbo": "0\n",
         sys / "kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
         sys / "devices/system/clocksource/clocksource0/current_clocksource": "hpet\n",
         sys / "devices/system/clocksource/clocksource0/available_clocksource": "hpet acpi_pm\n",
@@ -40,7 +39,6 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
     assert (machine.memory_bytes, machine.memory_available_bytes) == (10_240, 4096)
     assert (machine.swap_bytes, machine.swap_used_bytes, machine.swappiness) == (3072, 2048, 10)
     assert machine.governors == ("performance", "powersave")
-    assert (machine.turbo, machine.turbo_switch) == (True, ("/sys/devices/system/cpu/intel_pstate/no_turbo", "1"))
     assert machine.huge_pages == "always"
     assert (machine.clock_source, machine.clock_sources) == ("hpet", ("hpet", "acpi_pm"))
     assert machine.programs == {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
-from loadstone.engine.events import Interval, Record, Result, Summary
+from loadstone.engine.events import Interval, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import Phase
 from loadstone.importers.read import read as imported
@@ -30,10 +30,10 @@ LOAD = Phase("load", False, lambda *_: {})
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
     """A trial of one summary."""
-    record = Record()
-    for event in parsed(ready(), summary(outcomes, **changes)):
-        record.add(event)
-    return record.result()
+    first, last = parsed(ready(), summary(outcomes, **changes))
+    assert isinstance(first, Ready)
+    assert isinstance(last, Summary)
+    return Result(first, (), last)
 
 
 def measured(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]:

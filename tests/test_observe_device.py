@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.observe.device import Device, backing_of, file_system_of
-from loadstone.observe.flush import flush
+from loadstone.observe.device import Device, backing_of, file_system_of, flush
 from loadstone.observe.host_counters import disks
 from observe_support import Host
 

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.observe.flush import flush
+from loadstone.observe.device import flush
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.observer import Observer
 from loadstone.observe.process import stat
 from loadstone.observe.sample import LAB
 from loadstone.observe.summary import figures as figures_of
-from loadstone.observe.window import Window
-from observe_support import read
+from observe_support import read, window_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to read")
 
@@ -106,7 +105,7 @@ def test_the_file_holds_every_look_and_gives_the_same_figures_again(tmp_path: Pa
     samples = list(read(path))
     assert [sample.mark for sample in samples if sample.mark] == ["measure", "after"]
     assert len(samples) == looks
-    again = {value.metric: value.value for value in figures_of(Window.of(samples), device)}
+    again = {value.metric: value.value for value in figures_of(window_of(samples), device)}
     # What needs a census cannot be told from the file, and interfaces are not told apart in it.
     apart = ("cpu.others", "io.", "network.")
     assert {name: value for name, value in told.items() if not name.startswith(apart)} == {

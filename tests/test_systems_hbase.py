@@ -209,16 +209,19 @@ def test_ports() -> None:
         taken("master", **{"master.port": "-1"})
 
 
+ENFORCE = "hbase.unsafe.stream.capability.enforce"
+
+
 def test_directories_have_a_name_of_their_own_in_what_the_user_named(tmp_path: Path) -> None:
     system, place = HBase(), Place(tmp_path / "hbase", tmp_path / "cache")
     below = {"fs.defaultFS": "hdfs://127.0.0.1:9820", "hadoop.conf": "/nowhere"}
-    plain = site.directories(place, plan_of(system, 2, {}), below)
-    assert plain.root == plain.wal
-    assert plain.root.startswith("hdfs://127.0.0.1:9820/loadstone-hbase-")
-    assert not plain.local
+    root, wal = site.directories(place, plan_of(system, 2, {}), below)
+    assert root == wal
+    assert root.startswith("hdfs://127.0.0.1:9820/loadstone-hbase-")
     mixed = site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "file:///fast/"}), below)
-    assert (mixed.root, mixed.wal) == (plain.root, f"file:///fast/{plain.root.rpartition('/')[2]}")
-    assert mixed.local
+    assert mixed == (root, f"file:///fast/{root.rpartition('/')[2]}")
+    enforced = [site.site(place, plan_of(system, 2, {}), each)[ENFORCE] for each in ((root, wal), mixed)]
+    assert enforced == ["true", "false"]
     with pytest.raises(SystemsError, match=r'hbase\.wal\.dir must be a URI, got "fast"'):
         site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "fast"}), below)
 

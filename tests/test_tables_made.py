@@ -11,7 +11,7 @@ import pytest
 
 from lab_support import ROOT, command
 from loadstone.systems import tables
-from loadstone.systems.base import unprivileged
+from loadstone.systems.base import elsewhere
 from loadstone.systems.postgres import cluster, system
 from systems_support import Up, free_port, up
 
@@ -28,7 +28,7 @@ def server() -> Iterator[Up]:
 
 def ask(server: Up, query: str) -> str:
     """What the server answers the role of clients."""
-    programs = system.find(server.running.place, server.running.plan, unprivileged.user("postgres"))
+    programs = system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
     return cluster.ask(programs, "127.0.0.1", server.running.plan.settings, query)
 
 

@@ -67,16 +67,6 @@ def governor(machine: Machine, _: int) -> Seen:
     return Seen("warn", found, fix)
 
 
-def turbo(machine: Machine, _: int) -> Seen:
-    """A processor that is faster while it is cool measures its own temperature."""
-    if machine.turbo is None:
-        return unknown(HIDDEN)
-    if not machine.turbo:
-        return Seen("ok", "off")
-    path, off = machine.turbo_switch
-    return Seen("warn", "on", f"echo {off} | sudo tee {path}")
-
-
 def clock(machine: Machine, _: int) -> Seen:
     """The engine reads the processor's counter only where the kernel itself does."""
     if not machine.clock_source:
@@ -147,12 +137,6 @@ CHECKS = (
         "`performance`",
         "others lower the frequency between operations, so that a light load looks slow",
         governor,
-    ),
-    Check(
-        "turbo",
-        "off",
-        "its frequency depends on temperature and on how many cores are busy: the first repeats are faster",
-        turbo,
     ),
     Check(
         "clock source",

@@ -52,28 +52,24 @@ def open_files(machine: Machine, clients: int) -> Seen:
 def processes(machine: Machine, clients: int) -> Seen:
     """Each client of an embedded or Java store has a thread, and threads count as processes."""
     needed = clients + THREADS_BESIDE
-    bounds = {
-        "ulimit -u": machine.processes.soft,
-        "kernel.threads-max": machine.threads_max,
-        "kernel.pid_max": machine.pid_max,
-    }
+    hard = machine.processes.hard
     unit = machine.group if machine.group.endswith(UNITS) else ""
-    group = f"pids.max of {unit or 'the control group'}"
-    bounds[group] = machine.group_processes_max
-    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    # Each with the command that raises it.
+    bounds = {
+        "ulimit -u": (
+            machine.processes.soft,
+            f"ulimit -u {needed}" if hard is None or hard >= needed else permanent("nproc", needed),
+        ),
+        "kernel.threads-max": (machine.threads_max, f"sudo sysctl -w kernel.threads-max={needed}"),
+        "kernel.pid_max": (machine.pid_max, f"sudo sysctl -w kernel.pid_max={PID_MAX}"),
+        f"pids.max of {unit or 'the control group'}": (machine.group_processes_max, wider(unit, needed)),
+    }
+    known = [(most, name, fix) for name, (most, fix) in bounds.items() if most is not None]
     if not known:
         return Seen("ok", "unlimited")
-    name = min(known, key=lambda each: known[each])
-    found = f"{known[name]:,} by {name}; {clients:,} clients in threads need {needed:,}"
-    if known[name] >= needed:
-        return Seen("ok", found)
-    if name == "ulimit -u":
-        hard = machine.processes.hard
-        within = hard is None or hard >= needed
-        return Seen("warn", found, f"ulimit -u {needed}" if within else permanent("nproc", needed))
-    if name == group:
-        return Seen("warn", found, wider(unit, needed))
-    return Seen("warn", found, f"sudo sysctl -w {name}={PID_MAX if name == 'kernel.pid_max' else needed}")
+    most, name, fix = min(known)
+    found = f"{most:,} by {name}; {clients:,} clients in threads need {needed:,}"
+    return Seen("ok", found) if most >= needed else Seen("warn", found, fix)
 
 
 def wider(unit: str, needed: int) -> str:

@@ -59,9 +59,6 @@ class Machine:
     memory_available_bytes: int | None = None
     # Those of all processors, each once.
     governors: tuple[str, ...] = ()
-    turbo: bool | None = None
-    # The file that switches it, with what switches it off.
-    turbo_switch: tuple[str, str] = ("", "")
     huge_pages: str = ""
     clock_source: str = ""
     clock_sources: tuple[str, ...] = ()

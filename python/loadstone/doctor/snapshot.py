@@ -23,8 +23,6 @@ from loadstone.systems.base.running import systems_root
 
 PROGRAMS = ("mvn", "apt-get", "dnf")
 JAVA = ("java", "javac")
-# Each switch of turbo with what it reads while turbo is on, and what switches it off.
-TURBO = (("devices/system/cpu/intel_pstate/no_turbo", "0", "1"), ("devices/system/cpu/cpufreq/boost", "1", "0"))
 CLOCK = "devices/system/clocksource/clocksource0"
 VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
@@ -39,7 +37,6 @@ def snapshot(
     available = [each for each in (memory.get("MemAvailable"), group.memory_available) if each is not None]
     whole_memory = [each for each in (memory.get("MemTotal"), group.memory_bytes) if each is not None]
     ports = text(kernel / "net/ipv4/ip_local_port_range").split()
-    turbo, switch = turbo_of(sys)
     processes_max, tightest = group.processes or (None, None)
     return Machine(
         architecture=platform.machine(),
@@ -60,8 +57,6 @@ def snapshot(
         memory_bytes=min(whole_memory, default=None),
         memory_available_bytes=min(available, default=None),
         governors=governors(sys),
-        turbo=turbo,
-        turbo_switch=switch,
         huge_pages=chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
         clock_source=text(sys / CLOCK / "current_clocksource"),
         clock_sources=tuple(text(sys / CLOCK / "available_clocksource").split()),
@@ -82,14 +77,6 @@ def governors(sys: Path) -> tuple[str, ...]:
     top = sys / "devices/system/cpu"
     found = (text(top / name / "cpufreq/scaling_governor") for name in names(top) if re.fullmatch(r"cpu\d+", name))
     return tuple(sorted({each for each in found if each}))
-
-
-def turbo_of(sys: Path) -> tuple[bool | None, tuple[str, str]]:
-    """Whether turbo is on, with the file that switches it and what switches it off."""
-    for path, on, off in TURBO:
-        if state := text(sys / path):
-            return state == on, (f"/sys/{path}", off)
-    return None, ("", "")
 
 
 def places(results: Path, proc: Path) -> tuple[Place, ...]:

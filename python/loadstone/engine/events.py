@@ -1,4 +1,4 @@
-"""Events: what an engine tells about its trial, line by line, and the record that they add up to.
+"""Events: what an engine tells about its trial, line by line.
 
 The engine's Rust types are the source (`loadstone-engine schema` writes their JSON Schema). Fields that this version
 does not know are left alone, so that an engine may say more.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
@@ -54,17 +54,24 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """What came to an earlier interval since the last event; it adds to that interval."""
+class Counts:
+    """What is counted of the interval `k`, from 0."""
 
     k: int
+    # Operations that ended in this interval, whenever they were due: well, and however.
     completed: int
     ended: int
+    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
     good: int
     late: int
     failed: int
     not_yet: int
     outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Earlier(Counts):
+    """What came to an earlier interval since the last event; it adds to that interval."""
 
 
 @dataclass(frozen=True)
@@ -84,31 +91,21 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """One interval of the measured window, from `start_ns` for `length_ns`, counted from 0 by `k`.
+class Interval(Counts):
+    """One interval of the measured window, from `start_ns` for `length_ns`.
 
     Completions belong to the interval in which they happened. Everything else belongs to the interval in which the
     operation was due (in a closed loop: sent), so it is not all known yet: `earlier` of later intervals adds to it.
     """
 
-    k: int
     start_ns: int
     length_ns: int
     unix_ns: int
-    # Operations that ended in this interval, whenever they were due: well, and however.
-    completed: int
-    ended: int
-    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
-    good: int
-    late: int
-    failed: int
-    not_yet: int
     in_flight: int
     late_generator: int
     late_client: int
     cpu_ns: tuple[int, int]
     memory_bytes: int
-    outcomes: tuple[Outcome, ...]
     # At a rate, how many operations were due in it.
     due: int | None = None
     earlier: tuple[Earlier, ...] = ()
@@ -245,33 +242,6 @@ class Result:
     ready: Ready
     notes: tuple[Note, ...]
     summary: Summary
-
-
-@dataclass
-class Record:
-    """What a trial has said so far, without its intervals: an hour of those is for a file, not for memory."""
-
-    ready: Ready | None = None
-    notes: list[Note] = field(default_factory=list)
-    summary: Summary | None = None
-
-    def add(self, event: Event) -> None:
-        """Keeps an event."""
-        match event:
-            case Ready():
-                self.ready = event
-            case Note():
-                self.notes.append(event)
-            case Summary():
-                self.summary = event
-            case Interval():
-                pass
-
-    def result(self) -> Result:
-        """The result of a trial that has ended. Raises ValueError before."""
-        if self.ready is None or self.summary is None:
-            raise ValueError("the trial has no result yet")
-        return Result(self.ready, tuple(self.notes), self.summary)
 
 
 def parse(line: str) -> Event:

@@ -89,7 +89,8 @@ class Observer:
         counted = census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._look(), mark=name, census=counted)
         self._keep(sample)
-        self._phase = self._windows[name] = Window.of([sample])
+        self._phase = self._windows[name] = Window()
+        self._phase.add(sample)
         return sample
 
     def summary(self, phase: str) -> list[Value]:

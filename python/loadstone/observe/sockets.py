@@ -14,7 +14,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from loadstone.observe.kernel_file import PROC, names
 
@@ -65,12 +64,6 @@ class Sockets:
         if self._ends is not None:
             self._ends.setblocking(False)
             self._ends.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, EVENTS_BYTES)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def able(self) -> bool:

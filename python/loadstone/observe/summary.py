@@ -75,13 +75,11 @@ def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
         return
     parts = [window.disks[part] for part in device.parts if part in window.disks]
     if parts and len(parts) == len(device.parts):
-        read, written, discarded, _, *reads = (sum(column) for column in zip(*parts, strict=True))
+        read, written, discarded, _, reads = (sum(column) for column in zip(*parts, strict=True))
         yield "device.read", read, "B"
         yield "device.written", written, "B"
         yield "device.discarded", discarded, "B"
-        # Samples of before did not count them.
-        for count in reads:
-            yield "device.reads", count, "operations"
+        yield "device.reads", reads, "operations"
     if (busy := utilisation(window, device)) is not None:
         yield "device.utilisation", busy, "share"
 

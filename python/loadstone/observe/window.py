@@ -6,7 +6,7 @@ unplugged or a process that ends costs its one pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loadstone.observe.host_counters import PROCESSOR, Ticks
@@ -57,14 +57,6 @@ class Window:
     dirty_max: int | None = None
     cache_sum: int = 0
     cache_samples: int = 0
-
-    @classmethod
-    def of(cls, samples: Iterable[Sample]) -> Window:
-        """The window that some samples in their order span."""
-        window = cls()
-        for sample in samples:
-            window.add(sample)
-        return window
 
     @property
     def elapsed_ns(self) -> int:

@@ -202,26 +202,22 @@ class Folder:
         except (OSError, TypeError, ValueError):
             return None
 
-    def attempts(self) -> tuple[list[TrialResult], list[str]]:
+    def attempts(self, name: str = "values.jsonl") -> tuple[list[TrialResult], list[str]]:
         """Every attempt at every trial in the order in which they ended, and what had to be left out."""
-        read = lines.read(self.path / "values.jsonl")
-        warnings = [f"values.jsonl:{number} is damaged and left out" for number in read.damaged]
+        found_lines = lines.read(self.path / name)
+        warnings = [f"{name}:{number} is damaged and left out" for number in found_lines.damaged]
         found = []
-        for document in read.documents:
+        for document in found_lines.documents:
             try:
                 found.append(TrialResult.from_json(document))
             except (KeyError, TypeError, ValueError) as error:
-                warnings.append(f"values.jsonl: a line is not a trial and left out ({error})")
+                warnings.append(f"{name}: a line is not a trial and left out ({error})")
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
         """The trials of the pilot block, which count nowhere; the last attempt at each."""
-        found: dict[str, TrialResult] = {}
-        for document in lines.read(self.path / PILOT_TRIALS).documents:
-            with contextlib.suppress(KeyError, TypeError, ValueError):
-                result = TrialResult.from_json(document)
-                found[result.trial] = result
-        return list(found.values())
+        found, _ = self.attempts(PILOT_TRIALS)
+        return list({result.trial: result for result in found}.values())
 
     def load(self) -> ResultSet:
         """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""

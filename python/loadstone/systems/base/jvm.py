@@ -10,8 +10,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from loadstone.systems.base.system import SystemsError
+from loadstone.systems.base.system import Place, Server, SystemsError
 
 # What Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
 OLDEST = 17
@@ -60,6 +61,27 @@ def java(
     words += options
     words += [f"-D{name}={value}" for name, value in (properties or {}).items()]
     return [*words, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
+
+
+def server(
+    place: Place,
+    name: str,
+    addresses: Sequence[tuple[str, int]],
+    heap: str,
+    class_path: Sequence[Path],
+    main: str,
+    *,
+    patience_s: float = 30.0,
+    **words: Any,
+) -> Server:
+    """A server in a virtual machine, in a directory of its name in the system's data, with a log of its collections.
+
+    `addresses` are where it listens, clients' first; `words` are further arguments of `java`.
+    """
+    gc_log, directory = place.logs / f"{name}.gc.log", place.data / name
+    argv = java(heap, gc_log, class_path, main, **words)
+    (host, port), *others = addresses
+    return Server(name, argv, host, port, directory=directory, patience_s=patience_s, gc_log=gc_log, ports=others)
 
 
 def opened(packages: str) -> list[str]:

@@ -74,10 +74,9 @@ def start(server: Server, root: Path, log: Path) -> Process:
                 start_new_session=True,
                 **run_as(user),
             )
-    except (OSError, ValueError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    except OSError as error:
         raise SystemsError(
-            f"cannot start {server.name}: {server.argv[0]}: {reason}",
+            f"cannot start {server.name}: {server.argv[0]}: {error.strerror}",
             "see that the file is there and this user may run it",
         ) from error
     _children[child.pid] = child

@@ -14,8 +14,7 @@ from pathlib import Path
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
 from loadstone.systems.base import port, process, state
-from loadstone.systems.base.files.cache import READABLE, cache_root
-from loadstone.systems.base.lock import locked
+from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, silent
 from loadstone.systems.base.state import State
@@ -162,16 +161,16 @@ class Running:
 
     def pause(self, server: str | None = None) -> None:
         """Stops a server's clock (SIGSTOP): it keeps its connections and answers nothing."""
-        for one in self._chosen(server):
-            for member in process.tree(one):
-                process.send(member, signal.SIGSTOP)
+        self._send(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
         """Lets paused servers go on."""
+        self._send(signal.SIGCONT, server)
+
+    def _send(self, number: signal.Signals, server: str | None) -> None:
         for one in self._chosen(server):
             for member in process.tree(one):
-                if process.paused(member):
-                    process.send(member, signal.SIGCONT)
+                process.send(member, number)
 
     def restart(self, server: str | None = None, say: Say = silent) -> None:
         """Ends a server and starts it again over its data; all of them if none is named."""

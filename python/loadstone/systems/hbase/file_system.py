@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from loadstone.systems.base import outside
+from loadstone.systems.base import elsewhere
 from loadstone.systems.base.running import Running
 from loadstone.systems.base.system import Place, Plan
 from loadstone.systems.hbase import site
@@ -47,7 +47,7 @@ def clear(place: Place, conf: Path) -> None:
         site = hadoop.read_site(conf / "hbase-site.xml")
         for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
             # The label tells ours from what is the user's.
-            if uri.endswith(f"/{outside.label(place)}"):
+            if uri.endswith(f"/{elsewhere.label(place)}"):
                 remove(uri, conf)
     if brought(place).exists():
         Running(HDFS, place.root.parent).down()

@@ -191,10 +191,11 @@ def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
         MASTER: ("master.HMaster", settings["master.heap"], master),
         STANDALONE: ("master.HMaster", settings["heap"], [zookeeper, *master, *region]),
     }.get(name, ("regionserver.HRegionServer", settings["heap"], region))
-    gc_log = place.logs / f"{name}.gc.log"
-    argv = jvm.java(
+    return jvm.server(
+        place,
+        name,
+        ports,
         heap,
-        gc_log,
         [conf_of(place, number if name.startswith("region-server") else 0), *jars],
         f"org.apache.hadoop.hbase.{main}",
         options=[*OPENED, *(["-XX:+UseSerialGC"] if name == ZOOKEEPER else [])],
@@ -208,8 +209,6 @@ def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
         # Everything in one JVM ends with ZooKeeper before the rest, which would look for it for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
-    (host, port), *others = ports
-    return Server(name, argv, host, port, directory=place.data / name, gc_log=gc_log, ports=others)
 
 
 def zookeeper_port(plan: Plan) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
-from loadstone.systems.base import jvm, outside
+from loadstone.systems.base import elsewhere, jvm
 from loadstone.systems.base.files import maven
 from loadstone.systems.base.plan import whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
@@ -88,19 +88,16 @@ class Hdfs(System):
     def _server(self, place: Place, plan: Plan, name: str, conf: Path, jars: Sequence[Path]) -> Server:
         number = number_of(name)
         main = "namenode.NameNode" if number is None else "datanode.DataNode"
-        port, *others = ports(plan, number)
-        gc_log = place.logs / f"{name}.gc.log"
-        argv = jvm.java(
+        return jvm.server(
+            place,
+            name,
+            [(HOST, port) for port in ports(plan, number)],
             plan.settings["heap"],
-            gc_log,
             [conf, *jars],
             f"org.apache.hadoop.hdfs.server.{main}",
             # Heaps this small are collected in milliseconds; G1's threads would cost two processors more than that.
             options=["-XX:+UseSerialGC", *OPENED],
             properties={"java.net.preferIPv4Stack": "true"},
-        )
-        return Server(
-            name, argv, HOST, port, directory=place.data / name, gc_log=gc_log, ports=[(HOST, each) for each in others]
         )
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
@@ -160,7 +157,7 @@ class Hdfs(System):
         """Removes the blocks that are outside."""
         for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
             blocks = local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
-            if blocks.parent.name == outside.label(place):
+            if blocks.parent.name == elsewhere.label(place):
                 shutil.rmtree(blocks.parent, ignore_errors=True)
 
 
@@ -217,7 +214,7 @@ def data_directory(place: Place, plan: Plan, number: int) -> Path:
         raise SystemsError(
             f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
         )
-    return bases[0 if len(bases) == 1 else number - 1] / outside.label(place) / name
+    return bases[0 if len(bases) == 1 else number - 1] / elsewhere.label(place) / name
 
 
 def refuse_second_names(plan: Plan) -> None:

@@ -1,7 +1,10 @@
-"""The user that a server runs as which refuses to be root, and directories that this user can reach.
+"""Directories that a system has outside of its own.
 
-root's home is closed to everybody else, and so is what is below it: for such a server, files go to where the file
-system hierarchy has them for programs of the machine.
+Some are on storage that the user named. They go with the system's data; their names are drawn anew with those, so that
+no server ever finds what one of an earlier life has left.
+
+Others are for a server that refuses to be root. root's home is closed to everybody else, and so is what is below it:
+for the user that this server runs as, files go to where the file system hierarchy has them for programs of the machine.
 """
 
 from __future__ import annotations
@@ -9,10 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
 
+from loadstone.results import lines
 from loadstone.systems.base.files.cache import READABLE
 from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Place, SystemsError
@@ -72,10 +77,19 @@ def directory_for(name: str | None, place: Place, what: str) -> Path:
     return directory
 
 
-def remove_elsewhere(place: Place) -> None:
+def remove(place: Place) -> None:
     """Removes what `directory_for` made that is not in `place.data`."""
     if not place.data.is_dir():
         return
     for inside in place.data.iterdir():
         if inside.is_symlink() and inside.readlink().parent == DATA and inside.readlink().exists():
             shutil.rmtree(inside.readlink())
+
+
+def label(place: Place) -> str:
+    """What a system's directories outside are called: `loadstone-hdfs-5f0c2a91`, the same until its data go."""
+    path = place.data / "label"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines.replace(path, f"loadstone-{place.root.name}-{secrets.token_hex(4)}".encode())
+    return path.read_text()
