@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadstone.observe.census import Census, Key
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.process import KERNEL_THREAD, Process
+from loadstone.observe.process import KERNEL_THREAD, Census, Key, Process
 from loadstone.observe.sample import LAB, Clocks, Sample
 from loadstone.observe.window import Window
 

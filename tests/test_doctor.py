@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from lab_support import ROOT, loadstone
-from loadstone.doctor.check import Seen
+from loadstone.doctor.check import Limit, Machine, Place, Program, Seen
 from loadstone.doctor.examination import CHECKS, CLIENTS, examine, fit, report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
-from loadstone.doctor.machine import Limit, Machine, Place, Program
 from loadstone.doctor.snapshot import snapshot
 from loadstone.observe.listeners import Listener
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.doctor.machine import Program
+from loadstone.doctor.check import Program
 from loadstone.doctor.snapshot import java_major, programs, snapshot
 from loadstone.observe.listeners import Listener, listeners
 from observe_support import Host

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.observe.census import census
 from loadstone.observe.control_group import control_group
-from loadstone.observe.process import process
+from loadstone.observe.process import census, process
 from loadstone.observe.sample import Clocks, Sample, look
 from observe_support import Host, read
 

@@ -203,7 +203,6 @@ def test_ports() -> None:
         return [(found.host, found.port), *found.ports]
 
     assert taken("region-server-2") == [("127.0.0.2", 16020), ("127.0.0.2", 16030)]
-    assert taken("region-server-2", **{"regionserver.info.port": "-1"}) == [("127.0.0.2", 16020)]
     assert taken("master", **{"master.port": "7"}) == [("127.0.0.1", 7), ("127.0.0.1", 16010)]
     with pytest.raises(SystemsError, match='port must be a whole number from 1, got "-1"'):
         taken("master", **{"master.port": "-1"})

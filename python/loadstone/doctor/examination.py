@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loadstone.doctor import host, limits, software
-from loadstone.doctor.check import Check, Diagnosis
-from loadstone.doctor.machine import Machine
+from loadstone.doctor.check import Check, Diagnosis, Machine
 
 # What the largest of our own tests takes.
 CLIENTS = 10_000

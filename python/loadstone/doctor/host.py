@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadstone.doctor.check import Check, Seen, State, unknown
-from loadstone.doctor.machine import Machine
+from loadstone.doctor.check import Check, Machine, Seen, State, unknown
 from loadstone.format import units
 
 SWAPPINESS_MAX = 10

@@ -5,8 +5,7 @@ Those on files and mappings are the engine's own (crates/engine/src/limits.rs).
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Seen, unknown
-from loadstone.doctor.machine import Machine
+from loadstone.doctor.check import Check, Machine, Seen, unknown
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadstone.doctor.machine import Limit, Machine, Place, Program
+from loadstone.doctor.check import Limit, Machine, Place, Program
 from loadstone.experiment.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import mount_of

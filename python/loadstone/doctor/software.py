@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Seen
-from loadstone.doctor.machine import Machine
+from loadstone.doctor.check import Check, Machine, Seen
 
 JDK_MAJOR = 17
 

@@ -19,11 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from loadstone.observe.census import census
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import backing_of
 from loadstone.observe.kernel_file import PROC, SYS, names
-from loadstone.observe.process import stat
+from loadstone.observe.process import census, stat
 from loadstone.observe.sample import LAB, Sample, look
 from loadstone.observe.summary import figures
 from loadstone.observe.window import Window

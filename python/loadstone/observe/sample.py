@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadstone.observe.census import Census
 from loadstone.observe.control_group import ControlGroup
 from loadstone.observe.host_counters import TICKS_PER_SECOND, Disk, Ticks, disks, memory, network, pressure, processors
 from loadstone.observe.kernel_file import PROC
-from loadstone.observe.process import Process, process
+from loadstone.observe.process import Census, Process, process
 
 VERSION = 1
 # This process, among those that are watched.
 LAB = "lab"
+# Fields of a sample that are in observed.jsonl as they are.
+COUNTERS = ("processors", "memory", "disks", "network", "pressure", "throttled_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,10 @@ class Sample:
         """The line in observed.jsonl; docs/reference/observation.md says what the columns are."""
         line: dict[str, Any] = {
             "observed": VERSION,
-            "unix_ns": self.clocks.unix_ns,
-            "monotonic_ns": self.clocks.monotonic_ns,
-            "boot_ticks": self.clocks.boot_ticks,
+            **asdict(self.clocks),
             "mark": self.mark or None,
             "ticks_per_second": TICKS_PER_SECOND,
-            "processors": self.processors,
-            "memory": self.memory,
-            "disks": self.disks,
-            "network": self.network,
-            "pressure": self.pressure,
-            "throttled_ns": self.throttled_ns,
+            **{name: getattr(self, name) for name in COUNTERS},
             "processes": {name: found.to_json() for name, found in self.processes.items()},
         }
         return {name: value for name, value in line.items() if value not in (None, {})}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loadstone.observe.census import Census
 from loadstone.observe.device import Device
 from loadstone.observe.host_counters import TICKS_PER_SECOND
+from loadstone.observe.process import Census
 from loadstone.observe.sample import LAB
 from loadstone.observe.window import IDLE, Window
 from loadstone.results.value import Value

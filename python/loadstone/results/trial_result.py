@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -123,18 +123,8 @@ class TrialResult:
     def to_json(self) -> dict[str, Any]:
         """The line in values.jsonl; `Folder` writes it."""
         return {
-            "trial": self.trial,
-            "config": dict(self.config),
-            "repeat": self.repeat,
-            "attempt": self.attempt,
-            "order": self.order,
-            "start_unix_ns": self.start_unix_ns,
-            "end": self.end,
-            "clients": self.clients,
-            "loop": self.loop,
-            "facts": dict(self.facts),
-            "statuses": {operation: dict(counts) for operation, counts in self.statuses.items()},
-            "notes": [{"name": note.name, "message": note.message, "hint": note.hint} for note in self.notes],
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "failures"},
+            "notes": [asdict(note) for note in self.notes],
             "values": [value.to_json() for value in self.values.values()],
         }
 

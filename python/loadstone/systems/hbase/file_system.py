@@ -56,7 +56,7 @@ def clear(place: Place, conf: Path) -> None:
 def remove(uri: str, conf: Path) -> None:
     """Removes a directory, on a local file system or in the HDFS of a configuration, if that still answers."""
     if site.is_local(uri):
-        shutil.rmtree(site.local_path(uri), ignore_errors=True)
+        shutil.rmtree(hadoop.local_path(uri), ignore_errors=True)
     elif (conf / "hdfs-site.xml").exists():
         hdfs = hadoop.read_site(conf / "hdfs-site.xml")
         if hdfs.get("dfs.namenode.rpc-address") == urlsplit(uri).netloc:

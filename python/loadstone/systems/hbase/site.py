@@ -81,14 +81,9 @@ def is_local(uri: str) -> bool:
     return urlsplit(uri).scheme == "file"
 
 
-def local_path(uri: str) -> Path:
-    """The path of a local directory. HBase takes what looks like an escape in it as it is."""
-    return Path(urlsplit(uri).path)
-
-
 def file_system(uri: str) -> str:
     """What a directory is on, as results say it: `hdfs`, `ext4 (local)`."""
-    return f"{file_system_of(local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
+    return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
 def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> dict[str, str]:

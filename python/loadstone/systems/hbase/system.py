@@ -100,7 +100,7 @@ class HBase(System):
         """Those on local file systems; over HDFS, that has the data."""
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
-        return [site.local_path(uri) for uri in uris if site.is_local(uri)]
+        return [hadoop.local_path(uri) for uri in uris if site.is_local(uri)]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """What HBase promises of a write, and where its logs are.
@@ -216,16 +216,9 @@ def zookeeper_port(plan: Plan) -> int:
     return whole(plan, "hbase.zookeeper.property.clientPort", 1)
 
 
-def info_port(plan: Plan, server: str) -> int | None:
-    """Where servers tell about themselves; None if they were told not to, which is -1 in HBase's language."""
-    name = f"{server}.info.port"
-    return None if plan.settings[name] == "-1" else whole(plan, name, 1)
-
-
 def addresses(plan: Plan, host: str, server: str) -> list[tuple[str, int]]:
-    """Where a server listens, clients' port first."""
-    info = info_port(plan, server)
-    return [(host, whole(plan, f"{server}.port", 1)), *([] if info is None else [(host, info)])]
+    """Where a server listens: clients' port, and that of JMX and pages."""
+    return [(host, whole(plan, f"{server}.{which}", 1)) for which in ("port", "info.port")]
 
 
 def region_server(number: int) -> str:
@@ -261,10 +254,8 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
-    """What the servers themselves say is missing, at no cost; None if nothing, or if they were told to log nothing."""
-    port, region_port = info_port(plan, "hbase.master"), info_port(plan, "hbase.regionserver")
-    if port is None:
-        return None
+    """What the servers themselves say is missing, at no cost; None if nothing."""
+    port = whole(plan, "hbase.master.info.port", 1)
     master = hadoop.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
         return "no master is active"
@@ -273,25 +264,23 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
     live = [word for word in str(master.get("tag.liveRegionServers", "")).split(";") if word]
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
-    for each in servers:
-        if region_port is None or each.name == MASTER:
-            continue
+    for each in (one for one in servers if one.name != MASTER):
         # The master has one that was killed a moment ago among the live: what counts is this very process.
-        told = region_bean(region_host(number_of(each.name)), region_port)
+        told = region_bean(plan, region_host(number_of(each.name)))
         if told is None or told.get("tag.serverName") not in live:
             return f"{each.name} has not registered"
     return None
 
 
-def region_bean(host: str, port: int) -> Mapping[str, Any] | None:
+def region_bean(plan: Plan, host: str) -> Mapping[str, Any] | None:
     """A region server's own figures."""
+    port = whole(plan, "hbase.regionserver.info.port", 1)
     return hadoop.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
 
 
 def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
     """Bytes of heap and memstores: from the server's own beans, as all else comes in whole megabytes."""
-    host, port = one.name.split(",")[0], info_port(plan, "hbase.regionserver")
-    if port is None:
-        return one.heap_bytes, one.memstore_bytes
-    told, heap = region_bean(host, port) or {}, hadoop.heap_bytes(host, port)
+    host = one.name.split(",")[0]
+    told = region_bean(plan, host) or {}
+    heap = hadoop.heap_bytes(host, whole(plan, "hbase.regionserver.info.port", 1))
     return one.heap_bytes if heap is None else heap, int(told.get("memStoreSize", one.memstore_bytes))

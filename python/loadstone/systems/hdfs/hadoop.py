@@ -76,3 +76,8 @@ def write_text(path: Path, text: str) -> None:
     """Writes a file of a configuration directory, and the directory if it is not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines.replace(path, text.encode())
+
+
+def local_path(uri: str) -> Path:
+    """The path of a `file:` URI. Servers take what looks like an escape in it as it is."""
+    return Path(urllib.parse.urlsplit(uri).path)

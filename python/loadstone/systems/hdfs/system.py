@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
 from loadstone.systems.base import elsewhere, jvm
@@ -156,7 +155,7 @@ class Hdfs(System):
     def clear(self, place: Place) -> None:
         """Removes the blocks that are outside."""
         for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
-            blocks = local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
+            blocks = hadoop.local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
             if blocks.parent.name == elsewhere.label(place):
                 shutil.rmtree(blocks.parent, ignore_errors=True)
 
@@ -198,11 +197,6 @@ def outside_bases(plan: Plan) -> list[Path]:
     """The directories that the user named for blocks."""
     named = [word.strip() for word in plan.settings["data.dir"].split(",")]
     return [Path(word).expanduser().absolute() for word in named if word]
-
-
-def local_path(uri: str) -> Path:
-    """The path of a `file:` URI."""
-    return Path(urlsplit(uri).path)
 
 
 def data_directory(place: Place, plan: Plan, number: int) -> Path:
