@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab_support import ROOT, command
-from loadstone.systems import tables
+from loadstone.systems import provide
 from loadstone.systems.base import elsewhere
 from loadstone.systems.postgres import cluster, system
 from systems_support import Up, free_port, up
@@ -92,4 +92,4 @@ def test_a_table_whose_columns_are_not_of_ycsbs_names_is_left_to_the_user(server
 
 @pytest.mark.parametrize("words", [["load", "rocksdb", *SMALL], ["run", "postgres"], ["load"], []])
 def test_nothing_is_asked_for_what_needs_no_table(words: list[str], tmp_path: Path) -> None:
-    assert tables.for_command(words, tmp_path) is None
+    assert provide.made(words, tmp_path) is None
