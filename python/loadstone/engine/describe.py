@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from loadstone.engine import program
 from loadstone.engine.document import read
 from loadstone.errors import LoadstoneError
@@ -51,9 +49,6 @@ class StoreInfo:
     def address(self) -> tuple[str, str] | None:
         """The properties for hosts and port, of a store that has both."""
         return (self.hosts, self.port) if self.hosts and self.port else None
-
-
-STORES = TypeAdapter(list[StoreInfo])
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ def parse(text: str, path: str, hint: str) -> Description:
         found = json.loads(text)
         if found["describe"] != VERSION:
             raise LoadstoneError(f"{path} describes itself by version {found['describe']}, this is {VERSION}", hint)
-        stores = read(STORES, found["stores"])
+        stores = read(list[StoreInfo], found["stores"])
         names = frozenset(str(each["name"]) for each in found["properties"])
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"{path} describes itself in a way that is not understood: {error!r}", hint) from error

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
-
 from loadstone.engine.document import read
 from loadstone.engine.histogram import Histogram, decode
 
@@ -227,12 +225,7 @@ class Summary:
 
 
 Event = Ready | Interval | Note | Summary
-KINDS: dict[str, TypeAdapter[Event]] = {
-    "ready": TypeAdapter(Ready),
-    "interval": TypeAdapter(Interval),
-    "note": TypeAdapter(Note),
-    "summary": TypeAdapter(Summary),
-}
+KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
 
 
 @dataclass(frozen=True)

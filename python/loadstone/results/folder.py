@@ -28,8 +28,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from loadstone.engine.document import read
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
@@ -42,8 +40,6 @@ IMPORTED = "imported"
 UNDER_WAY = ".part"
 # What the pilot block found, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
-# A block of the plan: its trials with their configs.
-PLANNED = TypeAdapter(dict[str, dict[str, Scalar]])
 
 
 class Folder:
@@ -165,7 +161,7 @@ class Folder:
         for document in lines.read(self.path / "plan.jsonl").documents:
             try:
                 trials = {each["trial"]: each["config"] for each in document["trials"]}
-                yield int(document["block"]), read(PLANNED, trials)
+                yield int(document["block"]), read(dict[str, dict[str, Scalar]], trials)
             except (KeyError, TypeError, ValueError):
                 continue
 
@@ -210,7 +206,7 @@ class Folder:
         for document in found_lines.documents:
             try:
                 found.append(TrialResult.from_json(document))
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 warnings.append(f"{name}: a line is not a trial and left out ({error})")
         return found, warnings
 

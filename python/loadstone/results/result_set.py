@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from pydantic import FiniteFloat, TypeAdapter
+from typing import Any, ClassVar
 
 from loadstone.engine.document import read
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.value import HIGHER_IS_BETTER, THROUGHPUT, statistic
+from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
@@ -35,6 +33,8 @@ def no_series(_: str) -> Series | None:
 class Question:
     """What an experiment asks, and of whom it asks what: its resolved file, as far as judges and reports need it."""
 
+    __pydantic_config__: ClassVar = FINITE
+
     text: str = ""
     # The dimension that is compared, and its value that the others are compared with (None: the first one seen).
     by: str | None = None
@@ -44,19 +44,19 @@ class Question:
     # Repeats: how many at least and at most, and how narrow the interval of the first metric must be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
-    until: int | FiniteFloat | None = None
+    until: float | None = None
     # `device`: the results are claimed to be the device's, not the page cache's.
     claims: str | None = None
     # Whether the trials were asked to verify what they read.
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
-    checks: Mapping[str, Mapping[str, int | FiniteFloat]] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     # What was searched for: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: nothing was.
     find: Mapping[str, Scalar | None] | None = None
     # Promises that the compared values differ in on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
-    matters: int | FiniteFloat = MATTERS
+    matters: float = MATTERS
 
     @classmethod
     def from_json(cls, document: Any) -> Question:
@@ -64,10 +64,7 @@ class Question:
 
         Raises ValueError when it is none.
         """
-        return read(QUESTION, document)
-
-
-QUESTION = TypeAdapter(Question)
+        return read(cls, document)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
-
-from pydantic import TypeAdapter
 
 from loadstone.engine.document import read
 from loadstone.engine.events import Note
@@ -54,14 +53,13 @@ class Series:
         """Reads series.json. Raises ValueError when it is none."""
         if missing := [name for name in SERIES_FIELDS if name not in document and name not in SERIES_OPTIONAL]:
             raise ValueError(f"a series without {missing[0]}")
-        made = read(SERIES, document)
+        made = read(Series, document)
         others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended))
         if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
         return made
 
 
-SERIES = TypeAdapter(Series)
 SERIES_FIELDS = tuple(Series.__dataclass_fields__)
 # What results of version 1 have not.
 SERIES_OPTIONAL = frozenset({"due", "ended"})
@@ -130,11 +128,11 @@ class TrialResult:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
-        """Reads a line of values.jsonl. Raises KeyError, TypeError or ValueError when it is none."""
-        return read(LINE, {**line, "values": {each["metric"]: each for each in line["values"]}})
-
-
-LINE = TypeAdapter(TrialResult)
+        """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
+        made = read(cls, {**line, "values": {each["metric"]: each for each in line["values"]}})
+        if not all(math.isfinite(each.value) for each in made.values.values()):
+            raise ValueError("a figure is not finite")
+        return made
 
 
 def values(*given: Value) -> dict[str, Value]:

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from loadstone.engine.document import read
 from loadstone.results import lines
 from loadstone.systems.base.system import Plan, Process, SystemsError
@@ -66,9 +64,6 @@ class State:
         return replace(self, started=tuple(marked))
 
 
-STATE = TypeAdapter(State)
-
-
 def boot_id() -> str:
     """What no other boot of this machine has."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -115,4 +110,4 @@ def to_json(state: State) -> dict[str, Any]:
 def from_json(document: Mapping[str, Any]) -> State:
     """The state that a document tells. Raises KeyError, TypeError or ValueError when it is none."""
     started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
-    return read(STATE, {**document, "started": started})
+    return read(State, {**document, "started": started})
