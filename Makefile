@@ -102,7 +102,6 @@ soak: all
 docs: all
 	$(VENV)/loadstone-engine schema
 	$(VENV)/python -m loadstone.experiment.schema
-	$(VENV)/python -m loadstone.results.schema
 	$(VENV)/python -m loadstone.systems.reference
 
 clean:

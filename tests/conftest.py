@@ -18,7 +18,7 @@ import pytest
 
 from loadstone import workloads
 from loadstone.engine.trial import Trial
-from trial_support import RECORDS, Running, Start, spec
+from trial_support import RECORDS, Running, Start, events, spec, summary_of
 
 # As the commands do.
 workloads.register()
@@ -212,8 +212,8 @@ def loaded(tmp_path: Path, chosen: None) -> Callable[[str], Path | None]:
     def load(store: str) -> Path | None:
         directory = None if store == "null" else tmp_path / store
         with Trial(spec(store, directory, phase="load", until={"operations": RECORDS}, settle=True)) as trial:
-            assert [*trial.events()]
-        summary = trial.record.result().summary
+            assert [*events(trial)]
+        summary = summary_of(trial)
         assert (trial.status, summary.end, summary.succeeded) == (0, "done", RECORDS)
         return directory
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from loadstone.observe.census import Census, Key
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.process import KERNEL_THREAD, Process
+from loadstone.observe.process import KERNEL_THREAD, Census, Key, Process
 from loadstone.observe.sample import LAB, Clocks, Sample
+from loadstone.observe.window import Window
 
 SECOND_NS = 1_000_000_000
 
@@ -129,3 +131,39 @@ def counted(
 ) -> Census:
     """A census."""
     return Census(kernel or {}, family or {(1000, 50): 0}, heads, ours, others)
+
+
+def read(path: Path) -> Iterator[Sample]:
+    """The samples of observed.jsonl, as its page in the reference describes it."""
+    for text in path.read_text().splitlines(keepends=True):
+        # A last line without its newline was cut off.
+        if text.endswith("\n"):
+            yield sample_of(json.loads(text))
+
+
+def sample_of(line: Mapping[str, Any]) -> Sample:
+    """The sample of a line."""
+
+    def table(name: str) -> dict[str, Any]:
+        return {key: tuple(row) for key, row in line.get(name, {}).items()}
+
+    assert line["observed"] == 1
+    return Sample(
+        Clocks(line["monotonic_ns"], line["unix_ns"], line["boot_ticks"]),
+        processors=table("processors"),
+        disks=table("disks"),
+        network=table("network"),
+        pressure=table("pressure"),
+        memory=dict(line.get("memory", {})),
+        throttled_ns=line.get("throttled_ns"),
+        processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
+        mark=line.get("mark", ""),
+    )
+
+
+def window_of(samples: Iterable[Sample]) -> Window:
+    """The window that some samples in their order span."""
+    window = Window()
+    for each in samples:
+        window.add(each)
+    return window

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from loadstone.engine.histogram import Histogram, decode
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
@@ -27,3 +29,19 @@ def matrix(rates: Mapping[tuple[Scalar, ...], Sequence[float]], dimensions: Sequ
     ]
     question = more.pop("question", Question(by=dimensions[0]))
     return ResultSet(name=more.pop("name", "made"), trials=trials, question=question, **more)
+
+
+def intervals(path: Path) -> Iterator[tuple[str, float, float, Histogram]]:
+    """Each line of an interval log: tag, start and length in s, and histogram."""
+    for line in path.read_text().splitlines():
+        if not line.startswith(("#", '"')):
+            tag, start, length, _, text = line.split(",")
+            yield tag.removeprefix("Tag="), float(start), float(length), decode(text)
+
+
+def by_tag(histograms: Iterable[tuple[str, float, float, Histogram]]) -> dict[str, Histogram]:
+    """The histograms of all intervals, added by tag."""
+    found: dict[str, Histogram] = {}
+    for tag, _, _, histogram in histograms:
+        found.setdefault(tag, Histogram()).add(histogram)
+    return found

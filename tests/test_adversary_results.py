@@ -10,13 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from judge_support import asking, experiment, facts
 from lab_support import command, environment, loadstone
 from loadstone.commands.check import main as check
-from loadstone.commands.export import main as export
 from loadstone.commands.list import main as list_all
 from loadstone.commands.show import main as show
 from loadstone.engine.events import Note
@@ -29,7 +27,6 @@ from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.union import union
-from loadstone.results.value import Value
 from results_support import matrix, trial
 
 WRONG: tuple[Any, ...] = (None, -1, "x", "", [], {}, [1], {"a": [1]}, True, 10**400)
@@ -203,17 +200,6 @@ def test_what_is_imported_is_a_file_and_each_but_once(tmp_path: Path) -> None:
         (["."], "cannot read .: Is a directory"),
     ):
         assert said in loadstone(tmp_path, "import", *words, code=1, timeout=20).stderr
-
-
-def test_a_number_beyond_64_bits_is_exported_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"throughput": Value("throughput", 1.0, "op/s", 10**30)}
-    dimensions: list[dict[str, Scalar]] = [{"x": 10**400, "y": 1}, {"x": 0.5, "y": 2}]
-    results = ResultSet("big", [TrialResult(f"t{each['y']}", each, 1, values) for each in dimensions])
-    monkeypatch.setattr("loadstone.commands.export.open_results", lambda *_: results)
-    assert export(["big", "-o", str(tmp_path / "x.parquet")]) == 0
-    columns = pq.read_table(tmp_path / "x.parquet").to_pydict()
-    assert columns["x"] == [str(10**400), "0.5"]
-    assert (columns["y"], columns["n"]) == ([1, 2], [None, None])
 
 
 @pytest.mark.parametrize("nested", ["(" * 5000 + "a:b" + ")" * 5000, "-" * 5000 + "a:b"], ids=["parentheses", "minus"])

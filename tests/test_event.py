@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from event_support import earlier, interval, outcome, parsed, ready, summary
-from loadstone.engine.events import Interval, Ready, Record, Summary, merged, parse
+from loadstone.engine.events import Interval, Ready, Summary, merged, parse
 from loadstone.engine.histogram import decode
 
 
@@ -92,12 +92,3 @@ def test_statuses_are_well_failed_or_neither() -> None:
     assert [each.failed for each in found.outcomes] == [False] * 4 + [True] * 3
     # The latency that a display shows is of what ended well.
     assert merged(found.outcomes).count == 2
-
-
-def test_a_record_keeps_all_but_the_intervals() -> None:
-    record = Record()
-    with pytest.raises(ValueError, match="no result yet"):
-        record.result()
-    for event in parsed(ready(), interval(0, []), summary([])):
-        record.add(event)
-    assert record.result().summary.end == "done"

@@ -24,6 +24,7 @@ from loadstone.fleet.fleet import split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.runner import figures
+from results_support import by_tag, intervals
 
 LOST = EngineError("the engine was ended by SIGKILL", "it wrote nothing", -9)
 HEAD = """
@@ -132,7 +133,7 @@ def test_what_comes_late_to_an_earlier_interval_is_still_in_the_file(tmp_path: P
         writer = hlog.Writer(file)
         for each in merged:
             writer.take(each)
-    found = hlog.merged(hlog.read(tmp_path / "run.hlog"))["READ"]
+    found = by_tag(intervals(tmp_path / "run.hlog"))["READ"]
     assert sorted(found.counts.elements()) == [100, 200, 900]
 
 
@@ -193,7 +194,7 @@ def test_three_engines_do_what_one_would(tmp_path: Path, more: str) -> None:
         assert [trial.value(name) for name in ("segments", "segments.lost", "errors")] == [3, 0, 0]
         files = folder.path / "trials" / trial.trial
         assert len([*files.glob("run.*.events.jsonl")]) == len([*files.glob("run.*.spec.json")]) == 3
-        kept = hlog.merged(hlog.read(files / "run.hlog"))
+        kept = by_tag(intervals(files / "run.hlog"))
         assert sum(each.count for tag, each in kept.items() if tag in ("READ", "UPDATE")) == counts
 
 

@@ -14,6 +14,7 @@ from loadstone.engine.histogram import Histogram
 from loadstone.importers.read import read
 from loadstone.importers.run import bucket, bucketed, in_ns
 from loadstone.results import hlog
+from results_support import intervals
 
 # Of `tests/test_histogram.py`: five values, a thousand of 5,000, and two large ones.
 ENCODED = "HISTFAAAADt4nJNpmSzMwMAgwwABzFCaEch0M9ixgMH+A0SAiemnPBPTX36mg8wX+E97MV08z8i0O7MBBBwAVH4O1g=="
@@ -130,7 +131,7 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
     )
     found = one(written(tmp_path, f"{hlog.UNIT}\n{HEADER}{lines}", "run.hlog"))
     expected = Histogram()
-    for _, _, _, histogram in hlog.read(tmp_path / "run.hlog"):
+    for _, _, _, histogram in intervals(tmp_path / "run.hlog"):
         expected.counts += histogram.counts
     n = expected.count // 4
     # As many failed, with service times alone.

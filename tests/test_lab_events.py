@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
-from loadstone.engine.events import Interval, Record, Result, Summary
+from loadstone.engine.events import Interval, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import Phase
 from loadstone.importers.read import read as imported
@@ -22,6 +22,7 @@ from loadstone.runner.series import Course
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.percentile import Bound, Population
 from loadstone.workloads import ycsb
+from results_support import by_tag, intervals
 
 US, MS = 1_000, 1_000_000
 LOAD = Phase("load", False, lambda *_: {})
@@ -29,10 +30,10 @@ LOAD = Phase("load", False, lambda *_: {})
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
     """A trial of one summary."""
-    record = Record()
-    for event in parsed(ready(), summary(outcomes, **changes)):
-        record.add(event)
-    return record.result()
+    first, last = parsed(ready(), summary(outcomes, **changes))
+    assert isinstance(first, Ready)
+    assert isinstance(last, Summary)
+    return Result(first, (), last)
 
 
 def measured(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]:
@@ -276,7 +277,7 @@ def logged(path: Path, *documents: dict[str, Any]) -> Path:
 def test_lines_of_one_interval_add_up_in_the_log(tmp_path: Path) -> None:
     path = logged(tmp_path / "run.hlog", *stalled())
     found: dict[tuple[str, float], int] = {}
-    for tag, start, length, histogram in hlog.read(path):
+    for tag, start, length, histogram in intervals(path):
         assert length == 1.0
         found[tag, start] = found.get((tag, start), 0) + histogram.count
     assert found == {
@@ -296,7 +297,7 @@ def test_the_log_alone_tells_every_percentile(tmp_path: Path) -> None:
     ]
     whole = summary(outcomes, due=67, in_flight=1, unsent=3, succeeded=60)
     path = logged(tmp_path / "run.hlog", interval(0, outcomes[:2], due=67), whole)
-    merged = hlog.merged(hlog.read(path))
+    merged = by_tag(intervals(path))
     ours = measured(outcomes, due=67, in_flight=1, unsent=3, succeeded=60)
     for beside, tag in (("", "-response"), (".service", "")):
         of = Population(merged[f"READ{tag}"], merged[f"READ-ERROR{tag}"].count, merged[f"READ-CENSORED{tag}"])
@@ -313,7 +314,7 @@ def test_the_log_alone_tells_every_percentile(tmp_path: Path) -> None:
 
 def test_a_log_without_intervals_is_empty(tmp_path: Path) -> None:
     path = logged(tmp_path / "run.hlog", summary([outcome("READ", "CENSORED", [MS])]))
-    assert hlog.merged(hlog.read(path)) == {}
+    assert by_tag(intervals(path)) == {}
 
 
 def test_a_phase_under_way_shows_what_ended_and_what_was_done() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
-from loadstone.results import hlog
 from loadstone.workloads import ycsb
+from results_support import by_tag, intervals
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -77,7 +77,7 @@ def test_a_store_that_keeps_nothing_has_neither_device_nor_values(tmp_path: Path
         assert {"returned", "stored", "write_amplification"} & trial.values.keys() == set()
         assert "device" not in trial.facts
         assert (trial.value("throughput") or 0) > 0
-        merged = hlog.merged(hlog.read(folder.path / "trials" / trial.trial / "run.hlog"))
+        merged = by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
         assert merged["READ"].count == trial.value("read.count")
 
 

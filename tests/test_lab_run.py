@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
-from loadstone.results import hlog
 from loadstone.results.folder import Folder
 from loadstone.results.value import PERCENTILES
 from loadstone.statistics.percentile import Population
+from results_support import by_tag, intervals
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -51,7 +51,7 @@ def test_a_table_of_an_undisturbed_run_has_a_line_a_trial(folder: Folder) -> Non
 
 def test_every_percentile_is_that_of_the_histogram_on_disk(folder: Folder) -> None:
     for trial in trials(folder):
-        merged = hlog.merged(hlog.read(folder.path / "trials" / trial.trial / "run.hlog"))
+        merged = by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
         for operation in ("read", "update"):
             histogram = merged[operation.upper()]
             found = Population(histogram).percentiles(list(PERCENTILES.values()))

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.observe.flush import flush
+from loadstone.observe.device import flush
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.observer import Observer
 from loadstone.observe.process import stat
-from loadstone.observe.sample import LAB, read
-from loadstone.observe.summary import summary
+from loadstone.observe.sample import LAB
+from loadstone.observe.summary import figures as figures_of
+from observe_support import read, window_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to read")
 
@@ -99,12 +100,12 @@ def test_the_file_holds_every_look_and_gives_the_same_figures_again(tmp_path: Pa
     with Observer(tmp_path, {"engine": os.getpid()}, interval_seconds=0.1, path=path) as observer:
         observe(observer, 0.6)
         told = figures(observer, "measure")
-        window = observer.window("measure")
+        looks = observer.summary("measure")[0].n
         device = observer.backing.device if observer.backing else None
     samples = list(read(path))
     assert [sample.mark for sample in samples if sample.mark] == ["measure", "after"]
-    assert len(samples) == window.samples
-    again = {value.metric: value.value for value in summary(samples, device)}
+    assert len(samples) == looks
+    again = {value.metric: value.value for value in figures_of(window_of(samples), device)}
     # What needs a census cannot be told from the file, and interfaces are not told apart in it.
     apart = ("cpu.others", "io.", "network.")
     assert {name: value for name, value in told.items() if not name.startswith(apart)} == {
@@ -134,7 +135,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_phase_goes_on() -> None:
     with Observer(path=Path("/dev/full")) as observer:
         observe(observer, 0.3)
         assert observer.problem == "cannot write /dev/full: No space left on device"
-        assert observer.window("measure").samples >= 2
+        assert observer.summary("measure")[0].n >= 2
 
 
 def test_a_host_that_hides_everything_is_observed_without_a_figure(tmp_path: Path) -> None:

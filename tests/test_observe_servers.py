@@ -119,7 +119,7 @@ def test_bytes_of_a_connection_that_was_there_before_count_from_the_first_look(s
 def test_bytes_of_connections_that_end_in_the_window_count_to_their_last(server: Running) -> None:
     observed = Servers([server.watched])
     observed.begin()
-    with Sockets() as sockets:
+    with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
             exchange(client, bytes(MILLION))
             observed.look()
@@ -191,7 +191,7 @@ def test_bytes_written_are_the_servers_own_and_its_childrens(tmp_path: Path) -> 
 def test_a_server_that_ends_in_the_window_keeps_what_it_had_used(server: Running) -> None:
     observed = Servers([server.watched])
     observed.begin()
-    with Sockets() as sockets:
+    with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
             exchange(client, bytes(MILLION))
             observed.look()
@@ -245,7 +245,7 @@ def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Pat
 
 
 def test_every_socket_of_this_process_has_its_inode_and_its_bytes(server: Running) -> None:
-    with server.connect() as client, Sockets() as sockets:
+    with server.connect() as client, contextlib.closing(Sockets()) as sockets:
         exchange(client, bytes(5000))
         mine = set(inodes(os.getpid()))
         (ours,) = [each for each in sockets.connections() if each.inode in mine and each.received == 5000]

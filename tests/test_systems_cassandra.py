@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cassandra_support import nodetool
 from loadstone.errors import LoadstoneError
 from loadstone.systems.base import process
 from loadstone.systems.base.jvm import collections
@@ -24,7 +25,6 @@ from loadstone.systems.cassandra.files import server
 from loadstone.systems.cassandra.ring import connect
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import make_statements
-from loadstone.systems.cassandra.tools import nodetool
 from systems_support import free_port
 from trial_support import READS, Start, counts, whole, work
 
@@ -298,9 +298,9 @@ def test_the_table_is_made_with_the_statements_of_the_binding() -> None:
     ("table", "options", "message"),
     [
         ("usertable; DROP", {}, "is not a valid CQL identifier"),
-        ("t", {"splits": "3"}, "no table option splits"),
+        ("t", {"splits": "3"}, 'no option "splits" for a table'),
         ("t", {"replication_factor": "4"}, "needs as many nodes, and there are 3"),
-        ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number, got "ten"'),
+        ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number from 1, got "ten"'),
         ("t", {"compression": "gzip"}, 'compression cannot be "gzip"'),
         ("t", {"durable_writes": "yes"}, 'durable_writes cannot be "yes"'),
     ],

@@ -70,26 +70,25 @@ def test_jars_with_what_they_need_and_without_what_is_left_out(own_cache: Path) 
 
 
 def test_what_is_in_the_cache_takes_no_mvn(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = "org.slf4j:slf4j-api:2.0.7"
-    first = maven.artifact(wanted)
-    assert first.name == "slf4j-api-2.0.7.jar"
+    wanted = ["org.slf4j:slf4j-api:2.0.7"]
+    first = maven.class_path("probe", wanted)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert maven.artifact(wanted) == first
+    assert maven.class_path("probe", wanted) == first
     with pytest.raises(SystemsError, match="mvn is not on PATH") as caught:
-        maven.class_path("other", [wanted])
+        maven.class_path("other", wanted)
     assert caught.value.hint == "apt-get install maven"
 
 
 def test_an_artifact_that_there_is_not(own_cache: Path) -> None:
-    with pytest.raises(SystemsError, match=r"cannot fetch org\.slf4j:slf4j-api:99: .*slf4j-api:jar:99"):
-        maven.artifact("org.slf4j:slf4j-api:99")
+    with pytest.raises(SystemsError, match=r"cannot fetch the jars of probe: .*slf4j-api:jar:99"):
+        maven.class_path("probe", ["org.slf4j:slf4j-api:99"])
     assert not [path for path in (own_cache / "maven").iterdir() if path.is_dir()]
 
 
 @pytest.mark.parametrize("wrong", ["", "a:b", "a:b:", "a:b:c:d:e:f"])
 def test_coordinates_that_name_nothing(wrong: str, own_cache: Path) -> None:
     with pytest.raises(SystemsError, match="names no artifact"):
-        maven.artifact(wrong)
+        maven.class_path("probe", [wrong])
 
 
 def test_a_package_that_there_is_not(own_cache: Path) -> None:

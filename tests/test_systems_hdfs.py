@@ -18,7 +18,7 @@ from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
 from loadstone.systems.base.system import Place, SystemsError
 from loadstone.systems.hbase import file_system
-from loadstone.systems.hdfs import hadoop_http, hadoop_site
+from loadstone.systems.hdfs import hadoop
 from loadstone.systems.hdfs.system import Hdfs
 
 SERVERS = ["name-node", "data-node-1", "data-node-2", "data-node-3"]
@@ -115,7 +115,7 @@ def test_files_have_the_replication_and_the_blocks_of_the_settings(hdfs: Running
 
 def test_properties_and_facts(hdfs: Running) -> None:
     properties, port = hdfs.properties(), hdfs.plan.settings["port"]
-    site = hadoop_site.read(Path(properties["hadoop.conf"]) / "hdfs-site.xml")
+    site = hadoop.read_site(Path(properties["hadoop.conf"]) / "hdfs-site.xml")
     assert properties["fs.defaultFS"] == f"hdfs://127.0.0.1:{port}"
     assert (site["dfs.namenode.rpc-address"], site["dfs.namenode.handler.count"]) == (f"127.0.0.1:{port}", "7")
     facts = hdfs.facts()
@@ -201,7 +201,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
 
 
 def test_nobody_answers() -> None:
-    assert hadoop_http.bean("127.0.0.1", 1, "java.lang:type=Memory") is None
+    assert hadoop.bean("127.0.0.1", 1, "java.lang:type=Memory") is None
     assert Hdfs().ready(Place(Path("/nowhere"), Path("/nowhere")), plan_of(Hdfs(), 3, {"http.port": "1"}), []) == (
         "the name node does not answer"
     )
@@ -209,6 +209,6 @@ def test_nobody_answers() -> None:
 
 def test_site_files_hold_any_text(tmp_path: Path) -> None:
     properties = {"a.b": "<&> ünï", "empty": "", "path": "/a b/c"}
-    hadoop_site.write(tmp_path / "conf/x-site.xml", properties)
-    assert hadoop_site.read(tmp_path / "conf/x-site.xml") == properties
+    hadoop.write_site(tmp_path / "conf/x-site.xml", properties)
+    assert hadoop.read_site(tmp_path / "conf/x-site.xml") == properties
     assert [path.name for path in (tmp_path / "conf").iterdir()] == ["x-site.xml"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loadstone.systems.base import process, unprivileged
+from loadstone.systems.base import elsewhere, process
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.postgres import cluster, system
 from loadstone.systems.postgres.cluster import SHARED_MEMORY, Programs
@@ -29,7 +29,7 @@ def server() -> Iterator[Up]:
 
 def programs(server: Up) -> Programs:
     """Those of the server that runs."""
-    return system.find(server.running.place, server.running.plan, unprivileged.user("postgres"))
+    return system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
 
 
 def ask(server: Up, query: str, **changes: str) -> str:
@@ -286,18 +286,18 @@ def test_below_a_directory_that_its_user_does_not_reach(tmp_path: Path) -> None:
     """As root's home is: its data are elsewhere, and go with the rest. The path is longer than a socket's may be."""
     root = tmp_path / ("long" * 25)
     (tmp_path).chmod(0o700)
-    before = elsewhere()
+    before = left()
     told = systems(root, "up", "postgres", "--set", f"port={free_port()}").stdout
     try:
         assert told.startswith("postgres up ")
-        (made,) = elsewhere() - before
+        (made,) = left() - before
         assert (root / "postgres/data/postgres").resolve() == made
     finally:
         systems(root, "down", "postgres")
-    assert elsewhere() == before
+    assert left() == before
     assert {path.name for path in (root / "postgres").iterdir()} == {"logs", "lock"}
 
 
-def elsewhere() -> set[Path]:
+def left() -> set[Path]:
     """Data of systems outside of their directories."""
-    return {*unprivileged.DATA.iterdir()} if unprivileged.DATA.exists() else set()
+    return {*elsewhere.DATA.iterdir()} if elsewhere.DATA.exists() else set()

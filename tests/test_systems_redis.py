@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from loadstone.systems.base import open_files
 from loadstone.systems.base.files import debian
 from loadstone.systems.redis.client import RedisClient, RedisError
+from loadstone.systems.redis.system import allow
 from systems_support import Up, free_port, systems, temporary_root, up
 
 # Whatever a configuration file or a shell would trip over.
@@ -120,7 +120,7 @@ def test_fresh_leaves_no_key(redis: Up) -> None:
 
 def test_ten_thousand_clients(redis: Up) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    open_files.allow(10_100)
+    allow(10_100)
     clients = []
     try:
         for _ in range(10_000):

@@ -242,7 +242,7 @@ def test_pids_of_another_boot_mean_nothing(tiny: Tiny, bystander: subprocess.Pop
     found = process.stat(bystander.pid)
     assert found is not None
     # The very same pid and age, by chance.
-    document["started"][0] |= {"pid": bystander.pid, "started_ticks": found.started_ticks}
+    document["started"][0] |= {"pid": bystander.pid, "started_ticks": found.start_ticks}
     document["boot"] = "another"
     tiny.state.write_text(json.dumps(document))
     assert tiny.states()["tiny-1"][0] == "dead"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lab_support import ROOT, command
-from loadstone.systems import tables
-from loadstone.systems.base import unprivileged
+from loadstone.systems import provide
+from loadstone.systems.base import elsewhere
 from loadstone.systems.postgres import cluster, system
 from systems_support import Up, free_port, up
 
@@ -28,7 +28,7 @@ def server() -> Iterator[Up]:
 
 def ask(server: Up, query: str) -> str:
     """What the server answers the role of clients."""
-    programs = system.find(server.running.place, server.running.plan, unprivileged.user("postgres"))
+    programs = system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
     return cluster.ask(programs, "127.0.0.1", server.running.plan.settings, query)
 
 
@@ -92,4 +92,4 @@ def test_a_table_whose_columns_are_not_of_ycsbs_names_is_left_to_the_user(server
 
 @pytest.mark.parametrize("words", [["load", "rocksdb", *SMALL], ["run", "postgres"], ["load"], []])
 def test_nothing_is_asked_for_what_needs_no_table(words: list[str], tmp_path: Path) -> None:
-    assert tables.for_command(words, tmp_path) is None
+    assert provide.made(words, tmp_path) is None

@@ -14,9 +14,7 @@ from loadstone.engine import trial as trial_module
 from loadstone.engine.events import Interval, Ready, Summary
 from loadstone.engine.trial import EngineError, Trial
 from loadstone.errors import LoadstoneError
-from trial_support import (
-    spec,
-)
+from trial_support import events, spec, summary_of
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -44,19 +42,19 @@ def gone(pid: int) -> bool:
 def test_the_client_beats_by_itself_and_leaves_no_thread_and_no_process() -> None:
     threads = threading.active_count()
     with Trial(spec(lease_ms=4_000, until={"seconds": 10})) as trial:
-        kinds = [type(event) for event in trial.events()]
+        kinds = [type(event) for event in events(trial)]
         assert threading.active_count() == threads
     assert (kinds[0], kinds[1], kinds[-1]) == (Ready, Interval, Summary)
-    assert trial.record.result().summary.end == "done"
+    assert summary_of(trial).end == "done"
     assert (trial.status, gone(trial.pid)) == (0, True)
 
 
 def test_the_client_stops_a_trial_and_gets_its_summary() -> None:
     with Trial(spec()) as trial:
-        for event in trial.events():
+        for event in events(trial):
             if isinstance(event, Interval):
-                trial.stop()
-    assert (trial.status, trial.record.result().summary.end) == (0, "stopped")
+                trial._tell('"stop"')
+    assert (trial.status, summary_of(trial).end) == (0, "stopped")
 
 
 def test_an_exception_in_the_lab_ends_the_engine() -> None:
@@ -64,7 +62,7 @@ def test_an_exception_in_the_lab_ends_the_engine() -> None:
 
     def lab() -> None:
         with trial:
-            for event in trial.events():
+            for event in events(trial):
                 if isinstance(event, Interval):
                     raise KeyboardInterrupt
 
@@ -86,8 +84,8 @@ def test_an_engine_with_a_full_pipe_is_ended_too() -> None:
 def test_a_lab_that_hangs_loses_its_lease() -> None:
     with Trial(spec(lease_ms=500)) as trial:
         time.sleep(4)
-        assert [*trial.events()]
-    assert (trial.status, trial.record.result().summary.end) == (1, "lease")
+        assert [*events(trial)]
+    assert (trial.status, summary_of(trial).end) == (1, "lease")
 
 
 def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +140,14 @@ def test_a_failed_engine_is_an_error_in_its_own_words(
     monkeypatch.setattr(trial_module, "GRACE_SECONDS", 1)
     stand_in(script)
     with Trial(spec()) as trial, pytest.raises(EngineError) as caught:
-        assert [*trial.events()]
+        assert [*events(trial)]
     assert (str(caught.value), caught.value.status) == (f"error: {message}\nhint: {hint}", status)
     assert gone(trial.pid)
 
 
 def test_a_refused_spec_is_an_error_in_the_engines_words() -> None:
     with Trial(spec(clients=0)) as trial, pytest.raises(EngineError, match="must be at least 1, got 0") as caught:
-        assert [*trial.events()]
+        assert [*events(trial)]
     assert caught.value.status == 2
     assert caught.value.hint
 
@@ -166,5 +164,5 @@ def test_an_engine_that_cannot_be_run_is_an_error(tmp_path: Path, monkeypatch: p
 def test_the_engines_log_is_kept(stand_in: Callable[[str], None]) -> None:
     stand_in("echo one >&2; printf 'error: two\\nhint: three' >&2; exit 1")
     with Trial(spec()) as trial, pytest.raises(EngineError, match="two"):
-        assert [*trial.events()]
+        assert [*events(trial)]
     assert [*trial.log] == ["one", "error: two", "hint: three"]

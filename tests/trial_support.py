@@ -7,13 +7,13 @@ import json
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from loadstone.engine.events import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse
 from loadstone.engine.histogram import decode
-from loadstone.engine.trial import Spec
+from loadstone.engine.trial import EngineError, Spec, Trial, follow
 
 RECORDS = 2_000
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
@@ -71,6 +71,20 @@ def rate(operations_per_second: float) -> dict[str, Any]:
     """A fixed rate."""
     piece = {"from": operations_per_second, "to": operations_per_second, "seconds": 1}
     return {"mode": "open", "rate": [piece], "arrival": "uniform"}
+
+
+def events(trial: Trial) -> Iterator[Event]:
+    """The events of a trial up to its end, and the error that it ends with, if it does, as an exception."""
+    for _, event in follow(trial):
+        if isinstance(event, EngineError):
+            raise event
+        yield event
+
+
+def summary_of(trial: Trial) -> Summary:
+    """The summary of a trial that has ended."""
+    assert trial.summary is not None
+    return trial.summary
 
 
 class Running:

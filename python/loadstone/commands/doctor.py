@@ -6,9 +6,8 @@ import json
 from typing import NoReturn
 
 from loadstone.commands.parser import Parser, UsageError, guarded
-from loadstone.doctor.examination import CLIENTS, examine, fit
+from loadstone.doctor.examination import CLIENTS, document, examine, fit, report
 from loadstone.doctor.snapshot import snapshot
-from loadstone.doctor.text import document, report
 
 
 @guarded

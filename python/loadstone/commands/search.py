@@ -91,10 +91,10 @@ def main(arguments: list[str]) -> int:
 def make_table(spec: Spec) -> None:
     """Makes the table on servers of ours where it is missing; each trial says how to make it elsewhere."""
     from loadstone.errors import LoadstoneError
-    from loadstone.systems import tables
+    from loadstone.systems import provide
 
     try:
-        if told := tables.for_spec(spec):
+        if told := provide.made_for_spec(spec):
             print(told, file=sys.stderr)
     except LoadstoneError as error:
         print(f"warning: the table was not made: {error.args[0]}; {error.hint}", file=sys.stderr)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
-from loadstone.systems.base.log import last_lines
 from loadstone.systems.base.running import Running, ServerState, all_running
+from loadstone.systems.base.starting import last_lines
 from loadstone.systems.base.system import Process, SystemsError
 
 # Systems with verbs of their own: `loadstone systems hbase regions`.

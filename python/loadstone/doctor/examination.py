@@ -1,21 +1,16 @@
-"""All checks, and what they come to on a machine."""
+"""All checks, and what they come to on a machine: as diagnoses, as text and as data."""
 
 from __future__ import annotations
 
-from loadstone.doctor import limits, memory, network, processor, software, storage
-from loadstone.doctor.check import Check, Diagnosis
-from loadstone.doctor.machine import Machine
+from collections.abc import Sequence
+from typing import Any
+
+from loadstone.doctor import host, limits, software
+from loadstone.doctor.check import Check, Diagnosis, Machine
 
 # What the largest of our own tests takes.
 CLIENTS = 10_000
-CHECKS: tuple[Check, ...] = (
-    *limits.CHECKS,
-    *network.CHECKS,
-    *memory.CHECKS,
-    *processor.CHECKS,
-    *storage.CHECKS,
-    *software.CHECKS,
-)
+CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS)
 
 
 def examine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
@@ -23,6 +18,34 @@ def examine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
     return [Diagnosis(check, check.look(machine, clients)) for check in CHECKS]
 
 
-def fit(found: list[Diagnosis]) -> bool:
+def fit(found: Sequence[Diagnosis]) -> bool:
     """Whether nothing fails."""
     return all(each.seen.state != "fail" for each in found)
+
+
+def report(found: Sequence[Diagnosis]) -> str:
+    """A line for each check, then what is to be done; without its last line end."""
+    width = max(len(each.check.name) for each in found)
+    lines = [f"{each.seen.state:<4}  {each.check.name:<{width}}  {each.seen.found}" for each in found]
+    todo = [each for each in found if each.seen.fix]
+    if todo:
+        lines += ["", "to do:"]
+    for each in sorted(todo, key=lambda each: each.seen.state != "fail"):
+        lines += [f"  {each.check.name}: {each.check.why}", f"    {each.seen.fix}"]
+    return "\n".join(lines)
+
+
+def document(found: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
+    """The same as data."""
+    checks = [
+        {
+            "check": each.check.name,
+            "state": each.seen.state,
+            "found": each.seen.found,
+            "wanted": each.check.wanted,
+            "why": each.check.why,
+            "fix": each.seen.fix or None,
+        }
+        for each in found
+    ]
+    return {"clients": clients, "fit": fit(found), "checks": checks}

@@ -1,9 +1,13 @@
-"""Limits on files, threads and mappings. The numbers are the engine's own (crates/engine/src/limits.rs)."""
+"""Limits on files, threads, mappings, and on ports and queues between clients and servers of one machine.
+
+Those on files and mappings are the engine's own (crates/engine/src/limits.rs).
+"""
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Seen, unknown
-from loadstone.doctor.machine import Machine
+from loadstone.doctor.check import Check, Machine, Seen, unknown
+from loadstone.observe.listeners import Listener
+from loadstone.systems import registry
 
 # What the engine has open beside its connections.
 FILES_BESIDE = 256
@@ -16,6 +20,19 @@ PID_MAX = 4_194_304
 # Control groups that are systemd's; others are those of containers.
 UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
+# What the systems listen on, by default.
+KNOWN_PORTS = {
+    int(setting.default): name
+    for name in registry.SYSTEMS
+    for setting in registry.system(name).settings
+    if setting.name.lower().endswith("port")
+}
+# Above all known ports.
+WIDE_RANGE = (20_000, 65_535)
+# Ports below are the system's, so one address of a server takes no more connections than this.
+FIRST_PORT = 1024
+CONNECTIONS_MAX = WIDE_RANGE[1] - FIRST_PORT + 1
+QUEUE = 4096
 
 
 def open_files(machine: Machine, clients: int) -> Seen:
@@ -34,28 +51,24 @@ def open_files(machine: Machine, clients: int) -> Seen:
 def processes(machine: Machine, clients: int) -> Seen:
     """Each client of an embedded or Java store has a thread, and threads count as processes."""
     needed = clients + THREADS_BESIDE
-    bounds = {
-        "ulimit -u": machine.processes.soft,
-        "kernel.threads-max": machine.threads_max,
-        "kernel.pid_max": machine.pid_max,
-    }
+    hard = machine.processes.hard
     unit = machine.group if machine.group.endswith(UNITS) else ""
-    group = f"pids.max of {unit or 'the control group'}"
-    bounds[group] = machine.group_processes_max
-    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    # Each with the command that raises it.
+    bounds = {
+        "ulimit -u": (
+            machine.processes.soft,
+            f"ulimit -u {needed}" if hard is None or hard >= needed else permanent("nproc", needed),
+        ),
+        "kernel.threads-max": (machine.threads_max, f"sudo sysctl -w kernel.threads-max={needed}"),
+        "kernel.pid_max": (machine.pid_max, f"sudo sysctl -w kernel.pid_max={PID_MAX}"),
+        f"pids.max of {unit or 'the control group'}": (machine.group_processes_max, wider(unit, needed)),
+    }
+    known = [(most, name, fix) for name, (most, fix) in bounds.items() if most is not None]
     if not known:
         return Seen("ok", "unlimited")
-    name = min(known, key=lambda each: known[each])
-    found = f"{known[name]:,} by {name}; {clients:,} clients in threads need {needed:,}"
-    if known[name] >= needed:
-        return Seen("ok", found)
-    if name == "ulimit -u":
-        hard = machine.processes.hard
-        within = hard is None or hard >= needed
-        return Seen("warn", found, f"ulimit -u {needed}" if within else permanent("nproc", needed))
-    if name == group:
-        return Seen("warn", found, wider(unit, needed))
-    return Seen("warn", found, f"sudo sysctl -w {name}={PID_MAX if name == 'kernel.pid_max' else needed}")
+    most, name, fix = min(known)
+    found = f"{most:,} by {name}; {clients:,} clients in threads need {needed:,}"
+    return Seen("ok", found) if most >= needed else Seen("warn", found, fix)
 
 
 def wider(unit: str, needed: int) -> str:
@@ -88,6 +101,58 @@ def amount(limit: int | None) -> str:
     return "unlimited" if limit is None else f"{limit:,}"
 
 
+def ephemeral(machine: Machine, clients: int) -> Seen:
+    """Each connection to one address and port needs a port of its own to come from."""
+    if machine.ephemeral_ports is None:
+        return unknown()
+    first, last = machine.ephemeral_ports
+    count = last - first + 1
+    found = f"{first} to {last}: {count:,} connections to one server; {clients:,} clients need {clients:,}"
+    taken = [port for port in KNOWN_PORTS if first <= port <= last]
+    wide = WIDE_RANGE[1] - WIDE_RANGE[0] + 1
+    low = WIDE_RANGE[0] if clients * 2 <= wide else FIRST_PORT
+    fix = f'sudo sysctl -w net.ipv4.ip_local_port_range="{low} {WIDE_RANGE[1]}"'
+    if count < clients and clients > CONNECTIONS_MAX:
+        most = f"{CONNECTIONS_MAX:,}"
+        fix = f"# no sysctl helps: use servers at several addresses, or at most {most} clients"
+        return Seen("fail", f"{found}, and one server address takes {most} at most", fix)
+    if count < clients:
+        return Seen("fail", found, fix)
+    if count < 2 * clients and low < first:
+        return Seen("warn", f"{found}, twice that right after another trial", fix)
+    if taken and low == WIDE_RANGE[0]:
+        listed = ", ".join(map(str, taken))
+        return Seen("warn", f"{found}; a connection may take a server's port: {listed}", fix)
+    return Seen("ok", found)
+
+
+def accepting(machine: Machine, clients: int) -> Seen:
+    """Clients connect all at once."""
+    length, needed = machine.connections_waiting_max, min(clients, QUEUE)
+    if length is None:
+        return unknown()
+    if length >= needed:
+        return Seen("ok", f"{length:,}")
+    return Seen("warn", f"{length:,}, {needed:,} would do", f"sudo sysctl -w net.core.somaxconn={needed}")
+
+
+def ports(machine: Machine, _: int) -> Seen:
+    """A server cannot listen where another does."""
+    held = [each for each in machine.listeners if each.port in KNOWN_PORTS]
+    if not held:
+        return Seen("ok", f"free: {', '.join(map(str, KNOWN_PORTS))}")
+    pids = sorted({each.pid for each in held if each.pid is not None})
+    killing = f"kill {' '.join(map(str, pids))}" if pids else "sudo ss -ltnp"
+    note = "or loadstone systems down NAME, if it is ours" if pids else "shows who holds them"
+    return Seen("warn", f"taken: {', '.join(map(holder, held))}", f"{killing}   # {note}")
+
+
+def holder(listener: Listener) -> str:
+    """A port, with the process that listens on it."""
+    who = f"{listener.name or 'somebody'}{f', pid {listener.pid}' if listener.pid else ''}"
+    return f"{listener.port} of {KNOWN_PORTS[listener.port]} by {who}"
+
+
 CHECKS = (
     Check(
         "open files",
@@ -106,5 +171,23 @@ CHECKS = (
         f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
         "a thread takes that many; a process that runs out of them dies, so the engine refuses to start",
         mappings,
+    ),
+    Check(
+        "ephemeral ports",
+        "as many as clients, better twice as many, and no server's port among them",
+        "each connection to one server comes from a port of its own, which stays taken for a minute after its end",
+        ephemeral,
+    ),
+    Check(
+        "accept queue",
+        f"`net.core.somaxconn` is at least the clients, or {QUEUE:,}",
+        "clients connect all at once; those that find the queue full wait for a second or more",
+        accepting,
+    ),
+    Check(
+        "servers' ports",
+        f"nobody listens on {', '.join(map(str, KNOWN_PORTS))}",
+        "`loadstone systems up` starts servers there, and a server of somebody else's would be measured instead",
+        ports,
     ),
 )

@@ -10,21 +10,19 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadstone.doctor.listeners import listeners
-from loadstone.doctor.machine import Limit, Machine, Place, Program
+from loadstone.doctor.check import Limit, Machine, Place, Program
 from loadstone.experiment.directory import default_directory
 from loadstone.observe.control_group import control_group
+from loadstone.observe.device import mount_of
 from loadstone.observe.hardware import chosen
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
-from loadstone.observe.mount import mount_of
+from loadstone.observe.listeners import listeners
 from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.running import systems_root
 
-PROGRAMS = ("mvn", "apt-get", "dpkg-deb", "dnf", "gcc", "cargo")
+PROGRAMS = ("mvn", "apt-get", "dnf")
 JAVA = ("java", "javac")
-# Each switch of turbo with what it reads while turbo is on, and what switches it off.
-TURBO = (("devices/system/cpu/intel_pstate/no_turbo", "0", "1"), ("devices/system/cpu/cpufreq/boost", "1", "0"))
 CLOCK = "devices/system/clocksource/clocksource0"
 VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
@@ -39,7 +37,6 @@ def snapshot(
     available = [each for each in (memory.get("MemAvailable"), group.memory_available) if each is not None]
     whole_memory = [each for each in (memory.get("MemTotal"), group.memory_bytes) if each is not None]
     ports = text(kernel / "net/ipv4/ip_local_port_range").split()
-    turbo, switch = turbo_of(sys)
     processes_max, tightest = group.processes or (None, None)
     return Machine(
         architecture=platform.machine(),
@@ -53,7 +50,6 @@ def snapshot(
         mappings_max=number(kernel / "vm/max_map_count"),
         ephemeral_ports=(int(ports[0]), int(ports[1])) if len(ports) == 2 and all(map(str.isdigit, ports)) else None,
         connections_waiting_max=number(kernel / "net/core/somaxconn"),
-        handshakes_waiting_max=number(kernel / "net/ipv4/tcp_max_syn_backlog"),
         listeners=listeners(proc),
         swap_bytes=memory.get("SwapTotal"),
         swap_used_bytes=memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
@@ -61,8 +57,6 @@ def snapshot(
         memory_bytes=min(whole_memory, default=None),
         memory_available_bytes=min(available, default=None),
         governors=governors(sys),
-        turbo=turbo,
-        turbo_switch=switch,
         huge_pages=chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
         clock_source=text(sys / CLOCK / "current_clocksource"),
         clock_sources=tuple(text(sys / CLOCK / "available_clocksource").split()),
@@ -83,14 +77,6 @@ def governors(sys: Path) -> tuple[str, ...]:
     top = sys / "devices/system/cpu"
     found = (text(top / name / "cpufreq/scaling_governor") for name in names(top) if re.fullmatch(r"cpu\d+", name))
     return tuple(sorted({each for each in found if each}))
-
-
-def turbo_of(sys: Path) -> tuple[bool | None, tuple[str, str]]:
-    """Whether turbo is on, with the file that switches it and what switches it off."""
-    for path, on, off in TURBO:
-        if state := text(sys / path):
-            return state == on, (f"/sys/{path}", off)
-    return None, ("", "")
 
 
 def places(results: Path, proc: Path) -> tuple[Place, ...]:
@@ -121,9 +107,6 @@ def programs(environment: Mapping[str, str]) -> dict[str, Program]:
     for name in (*JAVA, *PROGRAMS):
         java = name in JAVA
         at = shutil.which(name, path=str(Path(home) / "bin") if java and home else path)
-        # rustup puts cargo where only a login shell looks, and `make` looks there, too.
-        if at is None and name == "cargo":
-            at = shutil.which(name, path=str(Path(environment.get("HOME", "/")) / ".cargo/bin"))
         if at is not None:
             found[name] = Program(at, java_major(at) if java else None)
     return found

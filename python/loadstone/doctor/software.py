@@ -1,14 +1,10 @@
-"""Programs that must be there: to run Java, to fetch servers, to build."""
+"""Programs that must be there: to run Java, to fetch servers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from loadstone.doctor.check import Check, Seen, State
-from loadstone.doctor.machine import Machine
+from loadstone.doctor.check import Check, Machine, Seen
 
 JDK_MAJOR = 17
-RUST = "curl -sSf https://sh.rustup.rs | sh"
 
 
 def jdk(machine: Machine, _: int) -> Seen:
@@ -31,23 +27,9 @@ def jdk(machine: Machine, _: int) -> Seen:
 
 def maven(machine: Machine, _: int) -> Seen:
     """Servers and RocksDB come from Maven Central."""
-    return programs(machine, ("mvn",), "fail", install(machine, "maven", "maven"))
-
-
-def packages(machine: Machine, _: int) -> Seen:
-    """Redis and PostgreSQL come as Debian packages."""
-    return programs(
-        machine,
-        ("apt-get", "dpkg-deb"),
-        "warn",
-        "sudo dnf install redis postgresql-server   # then attach these in the experiment",
-    )
-
-
-def building(machine: Machine, _: int) -> Seen:
-    """The engine is built here."""
-    fix = install(machine, "gcc libc6-dev", "gcc glibc-devel") if "cargo" in machine.programs else RUST
-    return programs(machine, ("gcc", "cargo"), "warn", fix)
+    if "mvn" not in machine.programs:
+        return Seen("fail", "no mvn", install(machine, "maven", "maven"))
+    return Seen("ok", machine.programs["mvn"].path)
 
 
 def install(machine: Machine, debian: str, fedora: str) -> str:
@@ -55,14 +37,6 @@ def install(machine: Machine, debian: str, fedora: str) -> str:
     if "dnf" in machine.programs and "apt-get" not in machine.programs:
         return f"sudo dnf install {fedora}"
     return f"sudo apt-get install {debian}"
-
-
-def programs(machine: Machine, names: Sequence[str], state: State, fix: str) -> Seen:
-    """All of some programs."""
-    missing = [name for name in names if name not in machine.programs]
-    if missing:
-        return Seen(state, f"no {' and no '.join(missing)}", fix)
-    return Seen("ok", ", ".join(machine.programs[name].path for name in names))
 
 
 CHECKS = (
@@ -73,6 +47,4 @@ CHECKS = (
         jdk,
     ),
     Check("Maven", "`mvn`", "it fetches the servers, and RocksDB", maven),
-    Check("packages", "`apt-get` and `dpkg-deb`", "they fetch and unpack Redis and PostgreSQL", packages),
-    Check("building", "`gcc` and `cargo`", "they build the engine; one that is installed does without", building),
 )

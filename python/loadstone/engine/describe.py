@@ -9,11 +9,12 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from loadstone.engine import program
+from loadstone.engine.document import read
 from loadstone.errors import LoadstoneError
 
 VERSION = 1
@@ -115,17 +116,8 @@ def parse(text: str, path: str, hint: str) -> Description:
         found = json.loads(text)
         if found["describe"] != VERSION:
             raise LoadstoneError(f"{path} describes itself by version {found['describe']}, this is {VERSION}", hint)
-        stores = [info(each) for each in found["stores"]]
+        stores = read(list[StoreInfo], found["stores"])
         names = frozenset(str(each["name"]) for each in found["properties"])
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"{path} describes itself in a way that is not understood: {error!r}", hint) from error
     return Description({each.name: each for each in stores}, names)
-
-
-def info(found: dict[str, Any]) -> StoreInfo:
-    """One store. Fields that this version does not know are left alone."""
-    known = {each.name for each in fields(StoreInfo)}
-    given: dict[str, Any] = {name: value for name, value in found.items() if name in known}
-    for name in {"properties", "secrets", "directories"} & given.keys():
-        given[name] = tuple(given[name])
-    return StoreInfo(**given)

@@ -1,4 +1,4 @@
-"""Events: what an engine tells about its trial, line by line, and the record that they add up to.
+"""Events: what an engine tells about its trial, line by line.
 
 The engine's Rust types are the source (`loadstone-engine schema` writes their JSON Schema). Fields that this version
 does not know are left alone, so that an engine may say more.
@@ -6,12 +6,11 @@ does not know are left alone, so that an engine may say more.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
 
+from loadstone.engine.document import read
 from loadstone.engine.histogram import Histogram, decode
 
 VERSION = 2
@@ -53,17 +52,24 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """What came to an earlier interval since the last event; it adds to that interval."""
+class Counts:
+    """What is counted of the interval `k`, from 0."""
 
     k: int
+    # Operations that ended in this interval, whenever they were due: well, and however.
     completed: int
     ended: int
+    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
     good: int
     late: int
     failed: int
     not_yet: int
     outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Earlier(Counts):
+    """What came to an earlier interval since the last event; it adds to that interval."""
 
 
 @dataclass(frozen=True)
@@ -83,31 +89,21 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """One interval of the measured window, from `start_ns` for `length_ns`, counted from 0 by `k`.
+class Interval(Counts):
+    """One interval of the measured window, from `start_ns` for `length_ns`.
 
     Completions belong to the interval in which they happened. Everything else belongs to the interval in which the
     operation was due (in a closed loop: sent), so it is not all known yet: `earlier` of later intervals adds to it.
     """
 
-    k: int
     start_ns: int
     length_ns: int
     unix_ns: int
-    # Operations that ended in this interval, whenever they were due: well, and however.
-    completed: int
-    ended: int
-    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
-    good: int
-    late: int
-    failed: int
-    not_yet: int
     in_flight: int
     late_generator: int
     late_client: int
     cpu_ns: tuple[int, int]
     memory_bytes: int
-    outcomes: tuple[Outcome, ...]
     # At a rate, how many operations were due in it.
     due: int | None = None
     earlier: tuple[Earlier, ...] = ()
@@ -230,15 +226,6 @@ class Summary:
 
 Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}
-# What stands in an event's fields, once and as a list.
-PARTS: dict[str, type[Any]] = {"clock": Clock, "borders": Borders, "carried": Carried}
-LISTS: dict[str, type[Any]] = {"outcomes": Outcome, "earlier": Earlier, "executors": Executor}
-# The names of each one's fields, and whether they must be there.
-FIELDS: dict[type[Any], dict[str, bool]] = {
-    kind: {each.name: each.default is dataclasses.MISSING for each in dataclasses.fields(kind)}
-    for kind in (*KINDS.values(), *PARTS.values(), *LISTS.values())
-}
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -250,33 +237,6 @@ class Result:
     summary: Summary
 
 
-@dataclass
-class Record:
-    """What a trial has said so far, without its intervals: an hour of those is for a file, not for memory."""
-
-    ready: Ready | None = None
-    notes: list[Note] = field(default_factory=list)
-    summary: Summary | None = None
-
-    def add(self, event: Event) -> None:
-        """Keeps an event."""
-        match event:
-            case Ready():
-                self.ready = event
-            case Note():
-                self.notes.append(event)
-            case Summary():
-                self.summary = event
-            case Interval():
-                pass
-
-    def result(self) -> Result:
-        """The result of a trial that has ended. Raises ValueError before."""
-        if self.ready is None or self.summary is None:
-            raise ValueError("the trial has no result yet")
-        return Result(self.ready, tuple(self.notes), self.summary)
-
-
 def parse(line: str) -> Event:
     """Reads one line. Raises ValueError when it is not an event of this version."""
     fields = json.loads(line)
@@ -284,36 +244,9 @@ def parse(line: str) -> Event:
     if kind is None:
         raise ValueError("it has no known `event`")
     # First of all: another version's fields may be others.
-    if kind is Ready and fields.get("events", VERSION) != VERSION:
+    if fields["event"] == "ready" and fields.get("events", VERSION) != VERSION:
         raise ValueError(f"its version is {fields['events']}, this is {VERSION}")
-    return made(kind, fields)
-
-
-def made(kind: type[Made], fields: dict[str, Any]) -> Made:
-    """An event or a part of one. Raises ValueError when a field is missing or is no such thing."""
-    given = known(kind, fields)
-    for pair in {"cpu_ns", "device_bytes"} & given.keys():
-        # Of an executor it is one number.
-        if isinstance(given[pair], list):
-            given[pair] = tuple(given[pair])
-    for name, part in PARTS.items():
-        if name in given:
-            given[name] = made(part, given[name])
-    for name, part in LISTS.items():
-        if name in given:
-            given[name] = tuple(made(part, each) for each in given[name])
-    return kind(**given)
-
-
-def known(kind: type[Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a kind. Raises ValueError when one is missing."""
-    if not isinstance(fields, dict):
-        raise ValueError(f"{fields!r:.40} is not a valid {kind.__name__.lower()}")
-    wanted = FIELDS[kind]
-    for name, needed in wanted.items():
-        if needed and name not in fields:
-            raise ValueError(f"it has no `{name}`")
-    return {name: value for name, value in fields.items() if name in wanted}
+    return read(kind, fields)
 
 
 def merged(outcomes: Iterable[Outcome]) -> Histogram:

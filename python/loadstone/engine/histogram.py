@@ -13,12 +13,10 @@ import binascii
 import math
 import struct
 import zlib
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate
 
 COOKIE = 0x1C849313
 COOKIE_DEFLATED = 0x1C849314
@@ -87,15 +85,6 @@ class Histogram:
             if seen >= rank:
                 return self.layout.highest_equivalent(index)
         raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
-
-    def quantiles(self, shares: Sequence[float]) -> list[int]:
-        """Several quantiles in one pass, in their order. Raises ValueError when there is no value."""
-        if not self.counts:
-            raise ValueError("an empty histogram has no quantiles")
-        indices = sorted(self.counts)
-        totals = list(accumulate(self.counts[index] for index in indices))
-        ranks = (max(math.ceil(Fraction(str(share)) * totals[-1]), 1) for share in shares)
-        return [self.layout.highest_equivalent(indices[bisect_left(totals, rank)]) for rank in ranks]
 
     @property
     def mean(self) -> float:

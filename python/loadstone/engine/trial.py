@@ -1,10 +1,10 @@
 """A trial on this machine: an engine process, what it is told, and what it tells.
 
     with Trial(spec) as trial:
-        for event in trial.events():
+        for _, event in follow(trial):
             ...
 
-One thread does it all: while `events` or `follow` waits for the engines it also sends their heartbeats. So a lab that
+One thread does it all: while `follow` waits for the engines it also sends their heartbeats. So a lab that
 hangs, or dies, stops beating, and its engines stop loading by themselves.
 """
 
@@ -19,11 +19,10 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import IO, Any, Self
 
 from loadstone.engine import program
-from loadstone.engine.events import Event, Record, parse
+from loadstone.engine.events import Event, Summary, parse
 from loadstone.errors import LoadstoneError
 
 # How long an engine goes on without a sign of life, unless the spec says otherwise; beats come four times as often.
@@ -52,7 +51,8 @@ class Trial:
         """Starts the engine and hands it the spec. Raises LoadstoneError when there is no engine to run."""
         self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
         line = json.dumps(self.spec)
-        self.record = Record()
+        # Its last event, once it has come.
+        self.summary: Summary | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
         # Told each line of the engine's that is an event, as it was written.
@@ -76,7 +76,7 @@ class Trial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -87,21 +87,6 @@ class Trial:
     def start_at(self, unix_ns: int) -> None:
         """Starts a load that waits for it (`wait_for_start`) at this time: the barrier of many engines."""
         self._tell(json.dumps({"start_at": unix_ns}))
-
-    def stop(self) -> None:
-        """Ends the load now; the summary of what was done still comes."""
-        self._tell('"stop"')
-
-    def events(self, idle: Callable[[], object] | None = None) -> Iterator[Event]:
-        """The events up to the engine's end; `idle` is called about once a second while it waits for them.
-
-        Raises EngineError after the last one if the engine failed. A trial that ended early (`stopped`, `lease`,
-        `failed`) is a result and has a summary: that is not an exception.
-        """
-        for _, event in follow(self, idle=idle):
-            if isinstance(event, EngineError):
-                raise event
-            yield event
 
     def close(self) -> None:
         """Ends the engine if it still runs: takes its lease away, waits, and kills it when it does not go."""
@@ -160,7 +145,8 @@ class Trial:
                 "use the loadstone and loadstone-engine of one installation",
                 1,
             ) from error
-        self.record.add(event)
+        if isinstance(event, Summary):
+            self.summary = event
         if self.heard is not None:
             self.heard(line)
         return event
@@ -168,8 +154,7 @@ class Trial:
     def _finish(self) -> EngineError | None:
         self.close()
         assert self.status is not None, "close() waits for it"
-        summary = self.record.summary
-        if summary is None or (self.status != 0 and summary.end == "done"):
+        if self.summary is None or (self.status != 0 and self.summary.end == "done"):
             return failure(self.status, list(self.log))
         return None
 
@@ -177,7 +162,8 @@ class Trial:
 def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event | EngineError]]:
     """The events of several trials as they come, up to the last one's end; of one that failed, its error at the end.
 
-    Raises EngineError when an engine writes an invalid event.
+    A trial that ended early (`stopped`, `lease`, `failed`) is a result and has a summary: that is not an error. Raises
+    EngineError when an engine writes an invalid event.
     """
     idle_at = time.monotonic()
     with selectors.DefaultSelector() as selector:

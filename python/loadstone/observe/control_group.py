@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadstone.observe.device import is_within, mounts
 from loadstone.observe.kernel_file import PROC, fields, number, text, whole
-from loadstone.observe.mount import is_within, mounts
 
 CONTROLLERS = ("cpu", "memory", "pids")
 # v1 writes "no limit" as the largest multiple of a page that fits.

@@ -1,4 +1,4 @@
-"""Devices: what stores the bytes of a directory.
+"""Devices: what stores the bytes of a directory, by the mount that it is on (/proc/self/mountinfo, proc(5)).
 
 Bytes are counted on the block device that holds the file system (a partition, a logical volume): what this file
 system asked of it, and nothing of its neighbours. How busy the storage is shows on the whole disks below it.
@@ -6,20 +6,36 @@ system asked of it, and nothing of its neighbours. How busy the storage is shows
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadstone.errors import LoadstoneError
 from loadstone.observe.kernel_file import PROC, SYS, names, text
-from loadstone.observe.mount import Mount, mount_of
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 REMOTE = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "virtiofs"}
     | {"fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "fuse.juicefs", "fuse.gcsfuse"}
 )
-# A file on a file system on a file on …: nobody needs more, and links may go in a circle.
-DEPTH_MAX = 8
+ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of mountinfo: `number` is `major:minor`, `root` what part of the file system is mounted at `point`."""
+
+    number: str
+    root: str
+    point: str
+    type: str
+    source: str
+    # The mount's own options and those of the file system (`upperdir=…`, `data=ordered`).
+    options: tuple[str, ...]
+    super_options: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -45,9 +61,39 @@ class Backing:
     words: str
 
 
-def device_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Device | None:
-    """The block devices behind a directory; None where there is none, or none that can be seen."""
-    return backing_of(directory, proc, sys).device
+def mounts(proc: Path = PROC) -> list[Mount]:
+    """All mounts that this process sees, in their order; none where the system does not tell."""
+    found = []
+    for line in text(proc / "self/mountinfo").splitlines():
+        # Between the sixth field and the dash stand any number of tags.
+        head, dash, tail = line.partition(" - ")
+        left, right = head.split(), tail.split(" ")
+        if dash and len(left) >= 6 and len(right) >= 2:
+            options = tuple(unescaped(option) for option in right[-1].split(",")) if len(right) > 2 else ()
+            paths = (unescaped(left[3]), unescaped(left[4]))
+            found.append(Mount(left[2], *paths, right[0], unescaped(right[1]), tuple(left[5].split(",")), options))
+    return found
+
+
+def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
+    """The mount that a directory is on, or will be once it is made."""
+    path = os.path.realpath(directory)
+    best: Mount | None = None
+    for mount in mounts(proc):
+        # Of several mounts at one point the last one hides the others.
+        if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def is_within(path: str, point: str) -> bool:
+    """Whether a path is a mount point or below it."""
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def unescaped(word: str) -> str:
+    """A word of mountinfo: space, tab, newline and backslash are written in octal."""
+    return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
 
 
 def file_system_of(directory: Path, proc: Path = PROC) -> str:
@@ -58,10 +104,6 @@ def file_system_of(directory: Path, proc: Path = PROC) -> str:
 
 def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
     """What is behind a directory, which need not be there yet."""
-    return _backing(directory, proc, sys, DEPTH_MAX)
-
-
-def _backing(directory: Path, proc: Path, sys: Path, depth: int) -> Backing:
     mount = mount_of(directory, proc)
     if mount is None:
         return Backing(None, None, "unknown")
@@ -69,17 +111,10 @@ def _backing(directory: Path, proc: Path, sys: Path, depth: int) -> Backing:
         return Backing(mount, None, f"no device ({mount.type})")
     if mount.type in REMOTE:
         return Backing(mount, None, f"over the network ({mount.type})")
-    if mount.type == "overlay":
-        # What is written goes to the upper directory. Inside a container its path is the host's and leads nowhere.
-        upper = mount.option("upperdir")
-        if upper and depth and os.path.isdir(upper):
-            below = _backing(Path(upper), proc, sys, depth - 1)
-            return Backing(mount, below.device, below.words)
-        return Backing(mount, None, "unknown (overlay)")
     nodes = [found for found in _nodes(mount, sys) if found is not None]
     if not nodes:
         return Backing(mount, None, f"unknown ({mount.type})")
-    disks = dict.fromkeys(disk.name for node in nodes for disk in _disks(node, proc, sys, depth))
+    disks = dict.fromkeys(disk.name for node in nodes for disk in _disks(node))
     counted = all(text(_whole(node) / "queue/iostats") != "0" for node in nodes)
     device = Device(tuple(node.name for node in nodes), tuple(disks), counted)
     return Backing(mount, device, str(device))
@@ -89,14 +124,12 @@ def _nodes(mount: Mount, sys: Path) -> list[Path | None]:
     """The directories in /sys of the block devices that hold a file system."""
     if not mount.number.startswith("0:"):
         return [_node(sys / "dev/block" / mount.number)]
-    # btrfs, bcachefs and some more have numbers of their own and name devices as source, bcachefs with colons.
-    sources = [os.path.basename(os.path.realpath(name)) for name in mount.source.split(":") if name.startswith("/dev/")]
-    nodes = [_node(sys / "class/block" / name) for name in sources]
-    for pool in names(sys / "fs/btrfs") if mount.type == "btrfs" else ():
-        members = names(sys / "fs/btrfs" / pool / "devices")
-        if set(sources) & set(members):
-            return [_node(sys / "fs/btrfs" / pool / "devices" / member) for member in members]
-    return nodes
+    if mount.type != "btrfs":
+        return []
+    # It has a number of its own, and names one of its devices as source.
+    source = os.path.basename(os.path.realpath(mount.source))
+    pools = [sys / "fs/btrfs" / pool / "devices" for pool in names(sys / "fs/btrfs")]
+    return [_node(pool / member) for pool in pools if source in names(pool) for member in names(pool)]
 
 
 def _node(link: Path) -> Path | None:
@@ -109,14 +142,33 @@ def _whole(node: Path) -> Path:
     return node.parent if (node / "partition").exists() else node
 
 
-def _disks(node: Path, proc: Path, sys: Path, depth: int) -> list[Path]:
-    """The disks below a device: through partitions, device mapper (LVM, LUKS), md and loop devices."""
+def _disks(node: Path) -> list[Path]:
+    """The disks below a device: through partitions, device mapper (LVM, LUKS) and md."""
     node = _whole(node)
     slaves = [found for name in names(node / "slaves") if (found := _node(node / "slaves" / name))]
-    if depth and slaves:
-        return [disk for slave in slaves for disk in _disks(slave, proc, sys, depth - 1)]
-    if depth and (file := text(node / "loop/backing_file")):
-        below = _backing(Path(file).parent, proc, sys, depth - 1).device
-        holders = [_node(sys / "class/block" / name) for name in below.disks] if below else []
-        return [disk for disk in holders if disk] or [node]
-    return [node]
+    return [disk for slave in slaves for disk in _disks(slave)] or [node]
+
+
+def flush(directory: Path) -> float:
+    """Writes out to its device, now, the file system that a directory is on, and says how many seconds that took.
+
+    Raises LoadstoneError when the directory cannot be opened or its device reports a failed write (since Linux 5.8).
+    """
+    start = time.monotonic()
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise LoadstoneError(
+            f"cannot open {directory} to flush its file system: {error.strerror}",
+            "name a directory that is there and that you may read",
+        ) from error
+    try:
+        # syncfs(2), which Python does not have.
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
+            raise LoadstoneError(
+                f"the file system of {directory} could not be flushed: {os.strerror(ctypes.get_errno())}",
+                "the device lost writes; the kernel's log (dmesg) tells more",
+            )
+    finally:
+        os.close(descriptor)
+    return time.monotonic() - start

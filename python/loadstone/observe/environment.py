@@ -152,9 +152,9 @@ def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
     `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
     differ are named with a `+`.
     """
-    hosts = [host for host in environment.get("hosts", ()) if isinstance(host, Mapping)]
+    hosts = environment.get("hosts", ())
     found: dict[str, list[Scalar | None]] = {
-        "cpu_model": [part(host, "cpu").get("model") for host in hosts],
+        "cpu_model": [host.get("cpu", {}).get("model") for host in hosts],
         "cpus": [usable_processors(host) for host in hosts],
         "memory_bytes": [usable_memory(host) for host in hosts],
         "kernel": [host.get("kernel") for host in hosts],
@@ -167,24 +167,15 @@ def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
     return facts
 
 
-def part(host: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A part of a host's description, empty if it is not there."""
-    found = host.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
 def usable_processors(host: Mapping[str, Any]) -> Scalar | None:
     """The processors that may be used at once: online, not forbidden, within the quota."""
-    numbers = (
-        part(host, "cpu").get("processors"),
-        part(host, "cpu").get("usable"),
-        part(host, "limits").get("processors"),
-    )
+    cpu, limits = host.get("cpu", {}), host.get("limits", {})
+    numbers = (cpu.get("processors"), cpu.get("usable"), limits.get("processors"))
     least = min((number for number in numbers if number is not None), default=None)
     return int(least) if least is not None and least == int(least) else least
 
 
 def usable_memory(host: Mapping[str, Any]) -> Scalar | None:
     """The memory that may be used, B."""
-    numbers = (part(host, "memory").get("bytes"), part(host, "limits").get("memory_bytes"))
+    numbers = (host.get("memory", {}).get("bytes"), host.get("limits", {}).get("memory_bytes"))
     return min((number for number in numbers if number is not None), default=None)

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.observe.control_group import control_group
-from loadstone.observe.device import backing_of
+from loadstone.observe.device import Mount, backing_of
+from loadstone.observe.host_counters import SECTOR_BYTES
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
-from loadstone.observe.mount import Mount
 
-SECTOR_BYTES = 512
 # Block devices that are none: memory, and files that a loop makes look like one.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
 # Options of mounts whose values are sizes, modes and the like; others may hold addresses, paths and user names.
@@ -76,7 +75,7 @@ def processor(proc: Path, sys: Path) -> dict[str, Any]:
     return {
         "model": one.get("model name") or arm_model(one) or platform.processor(),
         "processors": len(blocks) or os.cpu_count(),
-        "usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "usable": len(os.sched_getaffinity(0)),
         "cores": len(cores) or None,
         "sockets": len({socket for socket, _ in cores}) or None,
         "smt": None if smt is None else bool(smt),

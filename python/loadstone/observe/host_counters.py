@@ -1,18 +1,26 @@
-"""What the kernel counts of the whole host: processors, memory, network, pressure."""
+"""What the kernel counts of the whole host: processors, memory, disks, network, pressure."""
 
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
-from loadstone.observe.kernel_file import PROC, fields, text, whole
+from loadstone.observe.kernel_file import PROC, fields, text
 
 # Columns of a processor in /proc/stat, in ticks (proc(5)); the two after them are counted in user and nice already.
 PROCESSOR = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
+# Whatever the device's own sectors are, the kernel counts in these.
+SECTOR_BYTES = 512
+TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
+
 # Ticks in the order of PROCESSOR.
 Ticks = tuple[int, ...]
+# read B, written B, discarded B, busy ms, reads.
+Disk = tuple[int, int, int, int, int]
 # Names of ours for lines of /proc/meminfo, in bytes.
 MEMORY = {
     "total": "MemTotal",
@@ -35,10 +43,10 @@ def processors(proc: Path = PROC) -> dict[str, Ticks]:
         if not line.startswith("cpu"):
             break
         name, *words = line.split()
-        ticks = [whole(word) for word in words[: len(PROCESSOR)]]
-        # Kernels before 2.6.11 and some imitations of Linux leave columns out at the end.
-        if len(ticks) >= 4 and None not in ticks:
-            found[name] = tuple(tick or 0 for tick in ticks) + (0,) * (len(PROCESSOR) - len(ticks))
+        with suppress(ValueError):
+            ticks = tuple(int(word) for word in words[: len(PROCESSOR)])
+            if len(ticks) == len(PROCESSOR):
+                found[name] = ticks
     return found
 
 
@@ -48,16 +56,26 @@ def memory(proc: Path = PROC) -> dict[str, int]:
     return {name: found[line] for name, line in MEMORY.items() if line in found}
 
 
+def disks(proc: Path = PROC) -> dict[str, Disk]:
+    """Every block device's counters by its name: whole disks, partitions, logical volumes (admin-guide/iostats)."""
+    found: dict[str, Disk] = {}
+    for line in text(proc / "diskstats").splitlines():
+        words = line.split()
+        with suppress(IndexError, ValueError):
+            reads, read, written, busy, discarded = (int(words[at]) for at in (3, 5, 9, 12, 16))
+            found[words[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy, reads)
+    return found
+
+
 def network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
     """Bytes received and sent by interface, the loopback (`lo`) included."""
     found: dict[str, tuple[int, int]] = {}
     for line in text(proc / "net/dev").splitlines():
-        name, colon, rest = line.partition(":")
-        words = rest.split()
-        if colon and len(words) >= 9:
-            received, sent = whole(words[0]), whole(words[8])
+        name, _, rest = line.partition(":")
+        with suppress(IndexError, ValueError):
+            received, sent = (int(rest.split()[at]) for at in (0, 8))
             # Interfaces that never saw a byte are many on container hosts, and say nothing.
-            if received is not None and sent is not None and received + sent > 0:
+            if received + sent > 0:
                 found[name.strip()] = (received, sent)
     return found
 
@@ -66,11 +84,8 @@ def pressure(proc: Path = PROC) -> dict[str, tuple[int, int]]:
     """µs in which some, and all, tasks waited for `cpu`, `io`, `memory` (Documentation/accounting/psi)."""
     found: dict[str, tuple[int, int]] = {}
     for name in ("cpu", "io", "memory"):
-        totals = {}
-        for line in text(proc / "pressure" / name).splitlines():
-            kind, *words = line.split()
-            totals[kind] = next((whole(word[6:]) for word in words if word.startswith("total=")), None)
+        totals = dict(TOTAL.findall(text(proc / "pressure" / name)))
         # Kernels before 5.13 have no `full` for the processors.
-        if (some := totals.get("some")) is not None:
-            found[name] = (some, totals.get("full") or 0)
+        if "some" in totals:
+            found[name] = (int(totals["some"]), int(totals.get("full", 0)))
     return found

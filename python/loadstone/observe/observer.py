@@ -17,14 +17,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from loadstone.observe.census import census
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import backing_of
 from loadstone.observe.kernel_file import PROC, SYS, names
-from loadstone.observe.process import stat
+from loadstone.observe.process import census, stat
 from loadstone.observe.sample import LAB, Sample, look
 from loadstone.observe.summary import figures
 from loadstone.observe.window import Window
@@ -65,7 +63,7 @@ class Observer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def watch(self, name: str, pid: int) -> None:
@@ -90,12 +88,9 @@ class Observer:
         counted = census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._look(), mark=name, census=counted)
         self._keep(sample)
-        self._phase = self._windows[name] = Window.of([sample])
+        self._phase = self._windows[name] = Window()
+        self._phase.add(sample)
         return sample
-
-    def window(self, phase: str) -> Window:
-        """What a phase has gained so far. Raises KeyError when it was never marked."""
-        return self._windows[phase]
 
     def summary(self, phase: str) -> list[Value]:
         """The figures of a phase, from its mark to the next one. Raises KeyError when it was never marked."""

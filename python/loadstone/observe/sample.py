@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadstone.observe.census import Census
 from loadstone.observe.control_group import ControlGroup
-from loadstone.observe.device_bytes import Disk, disks
-from loadstone.observe.host_counters import TICKS_PER_SECOND, Ticks, memory, network, pressure, processors
+from loadstone.observe.host_counters import TICKS_PER_SECOND, Disk, Ticks, disks, memory, network, pressure, processors
 from loadstone.observe.kernel_file import PROC
-from loadstone.observe.process import Process, process
+from loadstone.observe.process import Census, Process, process
 
 VERSION = 1
 # This process, among those that are watched.
 LAB = "lab"
+# Fields of a sample that are in observed.jsonl as they are.
+COUNTERS = ("processors", "memory", "disks", "network", "pressure", "throttled_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,7 @@ class Clocks:
     @classmethod
     def now(cls) -> Clocks:
         """This moment."""
-        # Not every system has the third clock; processes are then never known to be new.
-        boot = getattr(time, "CLOCK_BOOTTIME", None)
-        ticks = 0 if boot is None else time.clock_gettime_ns(boot) * TICKS_PER_SECOND // 1_000_000_000
+        ticks = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
         return cls(time.monotonic_ns(), time.time_ns(), ticks)
 
 
@@ -60,41 +57,13 @@ class Sample:
         """The line in observed.jsonl; docs/reference/observation.md says what the columns are."""
         line: dict[str, Any] = {
             "observed": VERSION,
-            "unix_ns": self.clocks.unix_ns,
-            "monotonic_ns": self.clocks.monotonic_ns,
-            "boot_ticks": self.clocks.boot_ticks,
+            **asdict(self.clocks),
             "mark": self.mark or None,
             "ticks_per_second": TICKS_PER_SECOND,
-            "processors": self.processors,
-            "memory": self.memory,
-            "disks": self.disks,
-            "network": self.network,
-            "pressure": self.pressure,
-            "throttled_ns": self.throttled_ns,
+            **{name: getattr(self, name) for name in COUNTERS},
             "processes": {name: found.to_json() for name, found in self.processes.items()},
         }
         return {name: value for name, value in line.items() if value not in (None, {})}
-
-    @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> Sample:
-        """Reads a line. Raises KeyError, TypeError or ValueError when it is none of this version."""
-        if line["observed"] != VERSION:
-            raise ValueError(f"its version is {line['observed']}, this is {VERSION}")
-
-        def table(name: str) -> dict[str, Any]:
-            return {key: tuple(row) for key, row in line.get(name, {}).items()}
-
-        return cls(
-            Clocks(line["monotonic_ns"], line["unix_ns"], line["boot_ticks"]),
-            processors=table("processors"),
-            disks=table("disks"),
-            network=table("network"),
-            pressure=table("pressure"),
-            memory=dict(line.get("memory", {})),
-            throttled_ns=line.get("throttled_ns"),
-            processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
-            mark=line.get("mark", ""),
-        )
 
 
 def look(
@@ -118,11 +87,3 @@ def look(
         group.throttled_ns,
         {name: each for name, each in found.items() if each is not None},
     )
-
-
-def read(path: Path) -> Iterator[Sample]:
-    """The samples of observed.jsonl; a last line that was cut off is left out. Raises OSError."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield Sample.from_json(json.loads(line))

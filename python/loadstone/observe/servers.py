@@ -54,8 +54,8 @@ class Use:
     elapsed_ns: int = 0
     cpu_ticks: int = 0
     memory_max: int = 0
-    read: int | None = 0
-    written: int | None = 0
+    # Read and written; None where that may not be read.
+    io: tuple[int, int] | None = (0, 0)
     looks: int = 1
     gc_offset: int = 0
     gc_count: int = 0
@@ -128,9 +128,9 @@ class Servers:
         if use.elapsed_ns >= ELAPSED_NS_MIN:
             yield "cpu", use.cpu_ticks / TICKS_PER_SECOND * 1e9 / use.elapsed_ns, "processors"
         yield "memory_max", use.memory_max, "B"
-        if use.read is not None and use.written is not None:
-            yield "read", use.read, "B"
-            yield "written", use.written, "B"
+        if use.io is not None:
+            yield "read", use.io[0], "B"
+            yield "written", use.io[1], "B"
         if self._traffic is not None and self._traffic.able:
             total = self._traffic.totals[name]
             yield "network.received", total.received, "B"
@@ -163,11 +163,11 @@ def add(use: Use, level: Level, now_ns: int) -> None:
     """Adds what was used since the last look. A child that ends leaves its counters to the server, once it is asked."""
     use.cpu_ticks += max(level.cpu_ticks - use.last.cpu_ticks, 0)
     use.memory_max = max(use.memory_max, level.memory_bytes)
-    if level.io is None or use.last.io is None or use.read is None or use.written is None:
-        use.read = use.written = None
+    if level.io is None or use.last.io is None or use.io is None:
+        use.io = None
     else:
-        use.read += max(level.io[0] - use.last.io[0], 0)
-        use.written += max(level.io[1] - use.last.io[1], 0)
+        read, written = (max(now - before, 0) for now, before in zip(level.io, use.last.io, strict=True))
+        use.io = (use.io[0] + read, use.io[1] + written)
     use.elapsed_ns = now_ns - use.begun_ns
     use.last = level
     use.looks += 1

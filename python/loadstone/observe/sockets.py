@@ -14,7 +14,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from loadstone.observe.kernel_file import PROC, names
 
@@ -65,12 +64,6 @@ class Sockets:
         if self._ends is not None:
             self._ends.setblocking(False)
             self._ends.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, EVENTS_BYTES)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def able(self) -> bool:
@@ -128,11 +121,8 @@ class Sockets:
 
 def opened(groups: int) -> socket.socket | None:
     """A netlink socket; None where there is none to be had."""
-    family = getattr(socket, "AF_NETLINK", None)
-    if family is None:
-        return None
     try:
-        found = socket.socket(family, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     except OSError:
         return None
     try:

@@ -5,12 +5,12 @@ What cannot be known honestly is left out: no figure is better than one that loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from loadstone.observe.census import Census
 from loadstone.observe.device import Device
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.sample import LAB, Sample
+from loadstone.observe.process import Census
+from loadstone.observe.sample import LAB
 from loadstone.observe.window import IDLE, Window
 from loadstone.results.value import Value
 
@@ -21,13 +21,6 @@ ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
 # Before the names of servers, and of their figures, which loadstone.observe.servers gives.
 SERVER = "server."
-
-
-def summary(
-    samples: Iterable[Sample], device: Device | None = None, interfaces: frozenset[str] | None = None
-) -> list[Value]:
-    """The figures of the window from the first to the last of some samples, which are in their order."""
-    return figures(Window.of(samples), device, interfaces)
 
 
 def figures(window: Window, device: Device | None = None, interfaces: frozenset[str] | None = None) -> list[Value]:
@@ -82,13 +75,11 @@ def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
         return
     parts = [window.disks[part] for part in device.parts if part in window.disks]
     if parts and len(parts) == len(device.parts):
-        read, written, discarded, _, *reads = (sum(column) for column in zip(*parts, strict=True))
+        read, written, discarded, _, reads = (sum(column) for column in zip(*parts, strict=True))
         yield "device.read", read, "B"
         yield "device.written", written, "B"
         yield "device.discarded", discarded, "B"
-        # Samples of before did not count them.
-        for count in reads:
-            yield "device.reads", count, "operations"
+        yield "device.reads", reads, "operations"
     if (busy := utilisation(window, device)) is not None:
         yield "device.utilisation", busy, "share"
 

@@ -56,7 +56,8 @@ class Traffic:
                 self._owners[each.cookie] = self._addresses[each.local]
         new = [each for each in there if each.inode and each.cookie not in self._owners]
         if new:
-            owned = {inode: name for name, members in pids.items() for pid in members for inode in self._inodes(pid)}
+            every = ((name, pid) for name, members in pids.items() for pid in members)
+            owned = {inode: name for name, pid in every for inode in inodes(pid, self._proc)}
             self._owners |= {each.cookie: owned.get(each.inode, NOBODY) for each in new}
         for each in there:
             self._add(each, self._owners.get(each.cookie, NOBODY))
@@ -101,6 +102,3 @@ class Traffic:
         total.received += max(found.received - before.received, 0)
         total.sent += max(found.sent - before.sent, 0)
         self._seen[found.cookie] = Bytes(found.received, found.sent)
-
-    def _inodes(self, pid: int) -> list[int]:
-        return list(inodes(pid, self._proc))

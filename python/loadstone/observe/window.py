@@ -6,10 +6,9 @@ unplugged or a process that ends costs its one pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loadstone.observe.device_bytes import delta, delta_ms
 from loadstone.observe.host_counters import PROCESSOR, Ticks
 from loadstone.observe.sample import LAB, Sample
 
@@ -59,14 +58,6 @@ class Window:
     cache_sum: int = 0
     cache_samples: int = 0
 
-    @classmethod
-    def of(cls, samples: Iterable[Sample]) -> Window:
-        """The window that some samples in their order span."""
-        window = cls()
-        for sample in samples:
-            window.add(sample)
-        return window
-
     @property
     def elapsed_ns(self) -> int:
         """From the first to the last sample."""
@@ -110,7 +101,7 @@ class Window:
                 self.attributed.all += sum(gained.values())
                 self.attributed.used += sum(gained[column] for column in BY_SOMEBODY)
                 self.attributed.ours += ours
-        add_rows(self.disks, before.disks, after.disks, times={3})
+        add_rows(self.disks, before.disks, after.disks)
         add_rows(self.network, before.network, after.network)
         add_rows(self.pressure, before.pressure, after.pressure)
         if before.throttled_ns is not None and after.throttled_ns is not None:
@@ -151,7 +142,7 @@ def our_ticks(before: Sample, after: Sample) -> int | None:
             children -= was.all_ticks
         if found is not None:
             # It was not watched before. All of its work is in this pair only if it began in it.
-            if found.start_ticks < before.clocks.boot_ticks or not before.clocks.boot_ticks:
+            if found.start_ticks < before.clocks.boot_ticks:
                 return None
             total += found.all_ticks
     # A child that nobody watched brings all the ticks of its life: too much for us rather than for others.
@@ -162,17 +153,18 @@ def add_rows(
     totals: dict[str, list[int]],
     before: Mapping[str, tuple[int, ...]],
     after: Mapping[str, tuple[int, ...]],
-    times: Iterable[int] = (),
 ) -> None:
-    """Adds what each row's columns have gained; `times` are columns of 32-bit ms."""
+    """Adds what each row's columns have gained."""
     if not before:
         # Nothing could be read then: what has been gained since is not known.
         return
     for name, row in after.items():
         # A row that was not there belongs to what has just been plugged in or used for the first time.
         was = before.get(name, (0,) * len(row))
-        gained = [
-            (delta_ms if column in times else delta)(old, new)
-            for column, (old, new) in enumerate(zip(was, row, strict=True))
-        ]
+        gained = [delta(old, new) for old, new in zip(was, row, strict=True)]
         totals[name] = [sum(pair) for pair in zip(totals.get(name, [0] * len(row)), gained, strict=True)]
+
+
+def delta(before: int, after: int) -> int:
+    """What a counter has gained; one that is smaller than before was reset and has gained what it shows since."""
+    return after - before if after >= before else after

@@ -26,10 +26,6 @@ OWN = {
     "n": "int64",
     "bound": "string",
 }
-# Rows that are held at once.
-BATCH = 100_000
-# The integers of Parquet are below it.
-LONG = 1 << 63
 
 
 def write(results: ResultSet, expression: str, path: Path | None) -> None:
@@ -83,34 +79,15 @@ def write_parquet(results: ResultSet, path: Path) -> None:
     own = [getattr(pa, OWN[name])() for name in OWN]
     types = [arrow_type(found) for found in results.dimensions.values()] + own
     schema = pa.schema(list(zip(columns(results), types, strict=True)))
-    with pq.ParquetWriter(path, schema) as writer:
-        batch: list[list[Scalar | None]] = []
-        for row in rows(results):
-            batch.append(row)
-            if len(batch) == BATCH:
-                writer.write_table(table(batch, schema))
-                batch = []
-        writer.write_table(table(batch, schema))
-
-
-def table(batch: list[list[Scalar | None]], schema: Any) -> Any:
-    """Rows as an Arrow table."""
-    import pyarrow as pa
-
-    made = []
-    for i, field in enumerate(schema):
-        column = [row[i] for row in batch]
-        if pa.types.is_string(field.type):
-            column = [None if value is None else str(value) for value in column]
-        made.append(pa.array([fitting(value, field.type) for value in column], field.type))
-    return pa.table(made, schema=schema)
-
-
-def fitting(value: Any, kind: Any) -> Any:
-    """A cell that its column holds; a count beyond 64 bits is nobody's, and none."""
-    import pyarrow as pa
-
-    return None if pa.types.is_int64(kind) and value is not None and not -LONG <= value < LONG else value
+    texts = {field.name for field in schema if pa.types.is_string(field.type)}
+    documents = [
+        {
+            name: str(cell) if name in texts and cell is not None else cell
+            for name, cell in zip(schema.names, row, strict=True)
+        }
+        for row in rows(results)
+    ]
+    pq.write_table(pa.Table.from_pylist(documents, schema=schema), path)
 
 
 def arrow_type(found: list[Scalar]) -> Any:
@@ -120,9 +97,6 @@ def arrow_type(found: list[Scalar]) -> Any:
     kinds = {type(value) for value in found}
     if kinds == {bool}:
         return pa.bool_()
-    if kinds == {int} and all(-LONG <= int(value) < LONG for value in found):
+    if kinds == {int}:
         return pa.int64()
-    if kinds <= {int, float} and any(abs(value) >= LONG for value in found if isinstance(value, int)):
-        # Neither type holds it exactly.
-        return pa.string()
     return pa.float64() if kinds <= {int, float} and kinds else pa.string()

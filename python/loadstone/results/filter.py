@@ -27,8 +27,6 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# Deeper than anybody nests parentheses.
-DEPTH_MAX = 100
 HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 
@@ -38,7 +36,6 @@ class Parser:
 
     text: str
     at: int = 0
-    depth: int = 0
 
     def next(self) -> re.Match[str] | None:
         """The next token, which stays."""
@@ -77,11 +74,7 @@ class Parser:
         """One term."""
         token = self.take()
         if token["mark"] in ("-", "("):
-            self.depth += 1
-            if self.depth > DEPTH_MAX:
-                raise self.wrong("it is nested too deeply")
             inner = self.term() if token["mark"] == "-" else self.alternatives()
-            self.depth -= 1
             if token["mark"] == "-":
                 return lambda names: not inner(names)
             self.close()
@@ -124,7 +117,10 @@ def parse(expression: str) -> Filter:
     parser = Parser(expression)
     if parser.next() is None:
         return lambda _: True
-    found = parser.alternatives()
+    try:
+        found = parser.alternatives()
+    except RecursionError:
+        raise parser.wrong("it is nested too deeply") from None
     if parser.next() is not None:
         raise parser.wrong("there is a `)` too many")
     return found

@@ -28,10 +28,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from loadstone.engine.document import read
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar, Series, TrialResult, scalars, text, whole
+from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 VERSION = 2
 ROOT = Path("results")
@@ -115,7 +116,7 @@ class Folder:
         """What was asked. Raises LoadstoneError when it is damaged."""
         try:
             return Question.from_json(self.header.get("question", {}))
-        except (TypeError, ValueError, OverflowError) as error:
+        except ValueError as error:
             raise LoadstoneError(
                 f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
             ) from error
@@ -159,8 +160,8 @@ class Folder:
         """Each block's number and its trials with their configs; what is not a block is left out."""
         for document in lines.read(self.path / "plan.jsonl").documents:
             try:
-                trials = {text(each["trial"]): scalars(each["config"]) for each in document["trials"]}
-                yield whole(document["block"]), trials
+                trials = {each["trial"]: each["config"] for each in document["trials"]}
+                yield int(document["block"]), read(dict[str, dict[str, Scalar]], trials)
             except (KeyError, TypeError, ValueError):
                 continue
 
@@ -194,29 +195,25 @@ class Folder:
         """A trial's course over time, None if it was not written or is damaged."""
         try:
             return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
-        except (OSError, TypeError, ValueError, OverflowError):
+        except (OSError, TypeError, ValueError):
             return None
 
-    def attempts(self) -> tuple[list[TrialResult], list[str]]:
+    def attempts(self, name: str = "values.jsonl") -> tuple[list[TrialResult], list[str]]:
         """Every attempt at every trial in the order in which they ended, and what had to be left out."""
-        read = lines.read(self.path / "values.jsonl")
-        warnings = [f"values.jsonl:{number} is damaged and left out" for number in read.damaged]
+        found_lines = lines.read(self.path / name)
+        warnings = [f"{name}:{number} is damaged and left out" for number in found_lines.damaged]
         found = []
-        for document in read.documents:
+        for document in found_lines.documents:
             try:
                 found.append(TrialResult.from_json(document))
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                warnings.append(f"values.jsonl: a line is not a trial and left out ({error})")
+                warnings.append(f"{name}: a line is not a trial and left out ({error})")
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
         """The trials of the pilot block, which count nowhere; the last attempt at each."""
-        found: dict[str, TrialResult] = {}
-        for document in lines.read(self.path / PILOT_TRIALS).documents:
-            with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
-                result = TrialResult.from_json(document)
-                found[result.trial] = result
-        return list(found.values())
+        found, _ = self.attempts(PILOT_TRIALS)
+        return list({result.trial: result for result in found}.values())
 
     def load(self) -> ResultSet:
         """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""

@@ -11,12 +11,11 @@ values are how long each was waited for. So the file alone tells every percentil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import IO
 
 from loadstone.engine.events import CENSORED, WELL, Interval, Outcome, Summary
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import decode
 
 UNIT = "#[Unit: ns]"
 HEADER = """\
@@ -62,24 +61,3 @@ class Writer:
                 if text is not None and (histogram := decode(text)).count:
                     largest = histogram.quantile(1)
                     self._file.write(f"Tag={tag},{start_ns / 1e9:.3f},{length_ns / 1e9:.3f},{largest},{text}\n")
-
-
-def read(path: Path) -> Iterator[tuple[str, float, float, Histogram]]:
-    """Each line's tag, start and length in s, and histogram. Raises ValueError when one is damaged."""
-    with path.open(encoding="ascii", errors="replace") as file:
-        for line in file:
-            if line.startswith(("#", '"')) or not line.strip():
-                continue
-            parts = line.strip().split(",")
-            tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else ""
-            if len(parts) != 4:
-                raise ValueError(f"{path.name}: a line of {len(parts)} fields")
-            yield tag, float(parts[0]), float(parts[1]), decode(parts[3])
-
-
-def merged(histograms: Iterable[tuple[str, float, float, Histogram]]) -> dict[str, Histogram]:
-    """The histograms of all intervals, added by tag."""
-    found: dict[str, Histogram] = {}
-    for tag, _, _, histogram in histograms:
-        found.setdefault(tag, Histogram()).add(histogram)
-    return found

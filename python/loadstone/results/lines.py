@@ -32,16 +32,15 @@ def read(path: Path) -> Lines:
         return Lines([], [])
     except OSError as error:
         raise LoadstoneError(f"cannot read {path}: {error.strerror}", "check the folder's permissions") from error
-    documents, damaged = [], []
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        document = parsed(line)
-        if document is None:
-            damaged.append(number)
-        else:
-            documents.append(document)
-    return Lines(documents, damaged)
+    found = entries(data)
+    documents = [document for _, _, document in found if document is not None]
+    return Lines(documents, [number for number, _, document in found if document is None])
+
+
+def entries(data: bytes) -> list[tuple[int, bytes, dict[str, Any] | None]]:
+    """The lines that are not empty, each with its number from 1 and its document, None if it is damaged."""
+    numbered = enumerate(data.split(b"\n"), 1)
+    return [(number, line, parsed(line)) for number, line in numbered if line.strip()]
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
@@ -96,27 +95,28 @@ def mend(path: Path) -> list[int]:
     if not path.exists():
         return []
     data = path.read_bytes()
-    lines = [line for line in data.split(b"\n") if line.strip()]
-    whole = [line for line in lines if parsed(line) is not None]
-    damaged = [number for number, line in enumerate(lines, 1) if parsed(line) is None]
-    wanted = b"".join(line + b"\n" for line in whole)
-    if wanted == data:
-        return damaged
-    if damaged:
-        with path.with_name(path.name + ".damaged").open("ab") as file:
-            file.writelines(line + b"\n" for line in lines if parsed(line) is None)
-    replace(path, wanted)
-    return damaged
+    found = entries(data)
+    damaged = [(number, line) for number, line, document in found if document is None]
+    wanted = b"".join(line + b"\n" for _, line, document in found if document is not None)
+    if wanted != data:
+        if damaged:
+            with path.with_name(path.name + ".damaged").open("ab") as file:
+                file.writelines(line + b"\n" for _, line in damaged)
+        replace(path, wanted)
+    return [number for number, _ in damaged]
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Puts a file in place whole. Raises OSError."""
     new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    rename(new, path)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        rename(new, path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def rename(old: Path, new: Path) -> None:

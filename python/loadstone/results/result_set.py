@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from loadstone.results.trial_result import Scalar, Series, TrialResult, mapping, number, optional, scalar, text, whole
-from loadstone.results.value import HIGHER_IS_BETTER, THROUGHPUT, statistic
+from loadstone.engine.document import read
+from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
 
 # Beside throughput, what a comparison looks at unless the experiment says otherwise.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
@@ -31,6 +32,8 @@ def no_series(_: str) -> Series | None:
 @dataclass(frozen=True)
 class Question:
     """What an experiment asks, and of whom it asks what: its resolved file, as far as judges and reports need it."""
+
+    __pydantic_config__: ClassVar = FINITE
 
     text: str = ""
     # The dimension that is compared, and its value that the others are compared with (None: the first one seen).
@@ -59,25 +62,9 @@ class Question:
     def from_json(cls, document: Any) -> Question:
         """Reads the question of folder.json; what it does not know it leaves alone.
 
-        Raises TypeError, ValueError or OverflowError when it is none.
+        Raises ValueError when it is none.
         """
-        found = dict(document)
-        kinds: dict[str, Callable[[Any], Any]] = {
-            "text": text,
-            "by": lambda value: optional(text, value),
-            "baseline": lambda value: optional(scalar, value),
-            "metrics": lambda value: tuple(text(each) for each in value),
-            "promises": lambda value: tuple(text(each) for each in value),
-            "at_least": whole,
-            "at_most": lambda value: optional(whole, value),
-            "until": lambda value: optional(number, value),
-            "matters": number,
-            "claims": lambda value: optional(text, value),
-            "verify": bool,
-            "checks": lambda value: mapping(value, lambda each: mapping(each, number)),
-            "find": lambda value: optional(lambda each: mapping(each, lambda part: optional(scalar, part)), value),
-        }
-        return cls(**{name: kind(found[name]) for name, kind in kinds.items() if name in found})
+        return read(cls, document)
 
 
 @dataclass(frozen=True)

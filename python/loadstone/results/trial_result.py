@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
 
+from loadstone.engine.document import read
 from loadstone.engine.events import Note
 from loadstone.results.value import Value
-from loadstone.statistics.percentile import BOUNDS
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]
-Kind = TypeVar("Kind")
 # An interval shorter than this part of the first is not a whole one.
 WHOLE = 0.9
 
@@ -51,18 +50,12 @@ class Series:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
-        """Reads series.json. Raises TypeError, ValueError or OverflowError when it is none."""
+        """Reads series.json. Raises ValueError when it is none."""
         if missing := [name for name in SERIES_FIELDS if name not in document and name not in SERIES_OPTIONAL]:
             raise ValueError(f"a series without {missing[0]}")
-        columns: dict[str, Any] = {
-            name: tuple(optional(number, each) for each in document[name]) for name in SERIES_FIELDS if name in document
-        }
-        made = cls(**columns)
-        plain = (made.start_seconds, made.length_seconds, made.throughput)
-        if any(None in column or len(column) != len(made.throughput) for column in plain):
-            raise ValueError("a series with holes")
-        others = (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended)
-        if any(len(column) not in (0, len(made.throughput)) for column in others):
+        made = read(Series, document)
+        others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended))
+        if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
         return made
 
@@ -128,102 +121,18 @@ class TrialResult:
     def to_json(self) -> dict[str, Any]:
         """The line in values.jsonl; `Folder` writes it."""
         return {
-            "trial": self.trial,
-            "config": dict(self.config),
-            "repeat": self.repeat,
-            "attempt": self.attempt,
-            "order": self.order,
-            "start_unix_ns": self.start_unix_ns,
-            "end": self.end,
-            "clients": self.clients,
-            "loop": self.loop,
-            "facts": dict(self.facts),
-            "statuses": {operation: dict(counts) for operation, counts in self.statuses.items()},
-            "notes": [{"name": note.name, "message": note.message, "hint": note.hint} for note in self.notes],
+            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "failures"},
+            "notes": [asdict(note) for note in self.notes],
             "values": [value.to_json() for value in self.values.values()],
         }
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
         """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
-        values = [
-            figure(
-                each["metric"], each["value"], each["unit"], each["n"], each.get("bound"), each.get("resolution", 0.0)
-            )
-            for each in line["values"]
-        ]
-        return cls(
-            trial=text(line["trial"]),
-            config=scalars(line["config"]),
-            repeat=whole(line["repeat"]),
-            values={value.metric: value for value in values},
-            clients=optional(whole, line.get("clients")),
-            loop=line.get("loop"),
-            facts=scalars(line.get("facts", {})),
-            statuses={name: mapping(counts, whole) for name, counts in mapping(line.get("statuses", {}), dict).items()},
-            end=text(line.get("end", "done")),
-            notes=tuple(
-                Note(text(note["name"]), text(note["message"]), text(note["hint"])) for note in line.get("notes", ())
-            ),
-            order=optional(whole, line.get("order")),
-            start_unix_ns=optional(whole, line.get("start_unix_ns")),
-            attempt=whole(line.get("attempt", 1)),
-        )
-
-
-def figure(metric: Any, value: Any, unit: Any, n: Any, bound: Any = None, resolution: Any = 0.0) -> Value:
-    """A figure of a file. Raises TypeError or OverflowError when it is none."""
-    # In one: there are a million of them in a large experiment.
-    kinds = (type(metric), type(unit), type(n)) == (str, str, int) and type(value) in (int, float)
-    read = type(resolution) in (int, float) and 0 <= resolution < math.inf
-    if not kinds or not read or not math.isfinite(value) or not (bound is None or bound in BOUNDS):
-        raise TypeError(f"{metric!r:.40} is not a figure")
-    return Value(metric, value, unit, n, bound, resolution)
-
-
-def text(value: Any) -> str:
-    """A text. Raises TypeError when it is something else."""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is not text")
-    return value
-
-
-def number(value: Any) -> float:
-    """A finite number, as it is. Raises TypeError or OverflowError when it is something else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.40} is not a number")
-    return value
-
-
-def whole(value: Any) -> int:
-    """A whole number. Raises TypeError when it is something else."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{value!r:.40} is not a whole number")
-    return value
-
-
-def optional(kind: Callable[[Any], Kind], value: Any) -> Kind | None:
-    """A value of a kind, or none."""
-    return None if value is None else kind(value)
-
-
-def mapping(value: Any, kind: Callable[[Any], Kind]) -> dict[str, Kind]:
-    """A mapping of texts to values of a kind. Raises TypeError or ValueError when it is something else."""
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r:.40} is not a mapping")
-    return {name: kind(each) for name, each in value.items()}
-
-
-def scalars(value: Any) -> dict[str, Scalar]:
-    """A mapping of texts to single values. Raises TypeError when it is something else."""
-    return mapping(value, scalar)
-
-
-def scalar(value: Any) -> Scalar:
-    """A single value. Raises TypeError when it is something else."""
-    if not isinstance(value, str | int | float | bool):
-        raise TypeError(f"{value!r:.40} is not a single value")
-    return value
+        made = read(cls, {**line, "values": {each["metric"]: each for each in line["values"]}})
+        if not all(math.isfinite(each.value) for each in made.values.values()):
+            raise ValueError("a figure is not finite")
+        return made
 
 
 def values(*given: Value) -> dict[str, Value]:

@@ -12,13 +12,15 @@ every number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from loadstone.statistics.percentile import Bound
 
 Direction = Literal["higher", "lower"]
 
 THROUGHPUT = "throughput"
+# How pydantic reads figures: infinity is none.
+FINITE = {"allow_inf_nan": False}
 # The percentiles that are kept of each trial, by the name of their statistic: enough to draw a curve.
 PERCENTILES = {
     "p10": 0.1,
@@ -43,8 +45,10 @@ NO_DIRECTION = frozenset({"operations", "due", "count", "runtime", "available_mi
 class Value:
     """A figure: in base units, with the number `n` of samples that it rests on (operations, for a latency)."""
 
+    __pydantic_config__: ClassVar = FINITE
+
     metric: str
-    value: float
+    value: int | float
     unit: str
     n: int
     # Where the figure is not simply itself: `at_least` it, or `failed`, and then `value` ranks nothing.

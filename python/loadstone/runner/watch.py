@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from loadstone.observe.flush import flush
+from loadstone.observe.device import flush
 from loadstone.observe.observer import Observer
 from loadstone.observe.servers import Servers
 from loadstone.observe.summary import SERVER

@@ -1,17 +1,28 @@
-"""What a store needs beside the engine, fetched once: the jars of HBase's client."""
+"""What a store needs beside the engine: the jars of HBase's client, fetched once, and its table.
+
+The table is made on servers that `loadstone systems up` started, where it is missing. On any other server it is its
+owner's to make, and the store says how.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from itertools import pairwise
 
 TYPE_CHECKING = False  # typing's own constant costs the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from loadstone.systems.base.running import Running
 
 # The engine's variable that names other jars.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
+# Those of the systems that have tables.
+WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 
 def for_command(arguments: Sequence[str]) -> None:
@@ -30,14 +41,13 @@ def for_command(arguments: Sequence[str]) -> None:
 def table(arguments: Sequence[str]) -> None:
     """Makes the table of a load on servers of ours. What cannot be made is left to the engine to miss."""
     from loadstone.errors import LoadstoneError
-    from loadstone.systems import tables
 
     try:
-        made = tables.for_command(arguments)
+        told = made(arguments)
     except LoadstoneError as error:
-        made = f"warning: the table was not made: {error.args[0]}; {error.hint}"
-    if made:
-        print(made, file=sys.stderr)
+        told = f"warning: the table was not made: {error.args[0]}; {error.hint}"
+    if told:
+        print(told, file=sys.stderr)
 
 
 def for_stores(stores: Iterable[str]) -> None:
@@ -49,3 +59,66 @@ def for_stores(stores: Iterable[str]) -> None:
 
     version = next(setting.default for setting in HBase.settings if setting.name == "version")
     client_class_path(version)
+
+
+def made(arguments: Sequence[str], root: Path | None = None) -> str | None:
+    """Makes the table of a `ycsb load`; what was done, for the user. None where nothing was.
+
+    Raises LoadstoneError when the table is missing and cannot be made.
+    """
+    if "load" not in arguments or not started(root) or reads_once(arguments):
+        return None
+    import json
+    import subprocess
+
+    from loadstone.engine import program
+
+    command = [program.find(), "ycsb", *arguments, "--print-spec"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    # What is wrong with the command line, the engine says better itself.
+    return made_for_spec(json.loads(done.stdout), root) if done.returncode == 0 and done.stdout[:1] == "{" else None
+
+
+def made_for_spec(spec: Mapping[str, Any], root: Path | None = None) -> str | None:
+    """The same for a spec: the table of its store, if its servers are some that `loadstone systems up` started."""
+    store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
+    if store == "null" or not started(root):
+        return None
+    from loadstone.systems.base.running import Running
+    from loadstone.systems.registry import SERVED_BY
+
+    name = SERVED_BY.get(store)
+    if name not in WITH_TABLES:
+        return None
+    running = Running(name, root)
+    if not is_here(running, properties):
+        return None
+    table = work.get("table", "usertable")
+    options = running.system.table_options(store, properties, work)
+    if options is None or not running.system.make(running.place, running.plan, table, options):
+        return None
+    return f"{name}: made the table {table}, which was not there"
+
+
+def is_here(running: Running, properties: Mapping[str, str]) -> bool:
+    """Whether these properties lead to a system that is up, and that no experiment started."""
+    known = running.known
+    if known is None or not known.processes or known.owner:
+        return False
+    return running.system.is_reached(running.properties(), properties)
+
+
+def started(root: Path | None) -> bool:
+    """Whether there may be servers, at the cost of a few looks: a command line is to start fast."""
+    below = os.fspath(root) if root is not None else os.environ.get("LOADSTONE_SYSTEMS", "")
+    if not below:
+        # `running.systems_root`, whose modules take a tenth of a second to import.
+        home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        below = os.path.join(home, "loadstone/systems")
+    return any(os.path.exists(os.path.join(below, name, "state.json")) for name in WITH_TABLES)
+
+
+def reads_once(arguments: Sequence[str]) -> bool:
+    """Whether a file of properties can be read only once, and is the engine's then: a pipe."""
+    files = [after for option, after in pairwise(arguments) if option == "-P"]
+    return any(not os.path.isfile(each) for each in files)

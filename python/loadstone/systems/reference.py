@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from loadstone.systems import registry
@@ -24,19 +23,10 @@ def part(system: System) -> str:
     """One system's part."""
     counts = [str(count) for count in system.nodes]
     nodes = f"{counts[0]} to {counts[-1]}" if len(counts) > 3 else " or ".join(counts)
-    rows = [f"| `{each.name}` | {code(each.default)} | {cell(each.meaning)} |" for each in system.settings]
+    defaults = [(each, f"`{each.default}`" if each.default else "") for each in system.settings]
+    rows = [f"| `{each.name}` | {default} | {each.meaning} |" for each, default in defaults]
     head = ["| setting | default | meaning |", "|---|---|---|"]
     return "\n".join([f"### {system.name}", "", f"{system.title}. Nodes: {nodes}.", "", *head, *rows, ""])
-
-
-def code(text: str) -> str:
-    """A default in a cell."""
-    return f"`{cell(text)}`" if text else ""
-
-
-def cell(text: str) -> str:
-    """A text that does not end its cell."""
-    return text.replace("|", "\\|")
 
 
 def renewed(page: str) -> str:
@@ -48,11 +38,5 @@ def renewed(page: str) -> str:
     return f"{head}{BEGIN}\n\n{settings()}\n{END}{tail}"
 
 
-def main() -> int:
-    """Writes the page."""
-    PAGE.write_text(renewed(PAGE.read_text()))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    PAGE.write_text(renewed(PAGE.read_text()))

@@ -10,8 +10,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from loadstone.systems.base.system import SystemsError
+from loadstone.systems.base.system import Place, Server, SystemsError
 
 # What Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
 OLDEST = 17
@@ -55,16 +56,37 @@ def java(
     words = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
         # One file: with several, a look that goes on from an offset would miss what was moved away.
-        words.append(f"-Xlog:gc:file={escaped(gc_log)}:time,uptime,level,tags:filecount=0")
+        # Quoted, because a colon would end it.
+        words.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
     words += options
     words += [f"-D{name}={value}" for name, value in (properties or {}).items()]
     return [*words, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
 
 
-def escaped(path: Path) -> str:
-    """A path as `-Xlog` takes it: quoted, because a colon would end it."""
-    text = str(path)
-    return f'"{text}"' if ":" in text else text
+def server(
+    place: Place,
+    name: str,
+    addresses: Sequence[tuple[str, int]],
+    heap: str,
+    class_path: Sequence[Path],
+    main: str,
+    *,
+    patience_s: float = 30.0,
+    **words: Any,
+) -> Server:
+    """A server in a virtual machine, in a directory of its name in the system's data, with a log of its collections.
+
+    `addresses` are where it listens, clients' first; `words` are further arguments of `java`.
+    """
+    gc_log, directory = place.logs / f"{name}.gc.log", place.data / name
+    argv = java(heap, gc_log, class_path, main, **words)
+    (host, port), *others = addresses
+    return Server(name, argv, host, port, directory=directory, patience_s=patience_s, gc_log=gc_log, ports=others)
+
+
+def opened(packages: str) -> list[str]:
+    """The options that open these packages of java.base to everybody."""
+    return [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages.split()]
 
 
 def program() -> Path:

@@ -28,6 +28,13 @@ def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> P
     return Plan(nodes, {**known, **settings})
 
 
+def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> Plan:
+    """The options of a table with defaults filled in. Raises SystemsError for what the system does not know."""
+    if unknown := sorted({*options} - {*defaults}):
+        raise SystemsError(f'{system} has no option "{unknown[0]}" for a table', f"it has {', '.join(defaults)}")
+    return Plan(1, {**defaults, **options})
+
+
 def whole(plan: Plan, name: str, least: int = 0) -> int:
     """A setting that is a whole number. Raises SystemsError when it is not."""
     text = plan.settings[name]

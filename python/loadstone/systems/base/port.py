@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
 import socket
 from collections.abc import Iterable
-from pathlib import Path
 
-from loadstone.systems.base.process import pids
+from loadstone.observe.listeners import listeners
 from loadstone.systems.base.system import Server, SystemsError
-
-LISTENING = "0A"
 
 
 def require_free(servers: Iterable[Server]) -> None:
@@ -54,23 +49,5 @@ def require(name: str, host: str, port: int) -> None:
 
 def holder(port: int) -> str | None:
     """Who listens on a port, as `redis-server (pid 12)`; None if that cannot be known."""
-    wanted = f"socket:[{inode}]" if (inode := listener(port)) else None
-    for pid in pids() if wanted else ():
-        with contextlib.suppress(OSError):
-            for handle in os.scandir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    if os.readlink(handle.path) == wanted:
-                        name = Path(f"/proc/{pid}/comm").read_text().strip()
-                        return f"{name} (pid {pid})"
-    return None
-
-
-def listener(port: int) -> str | None:
-    """The inode of the socket that listens on a port (proc_net_tcp)."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                words = line.split()
-                if words[3] == LISTENING and int(words[1].rpartition(":")[2], 16) == port:
-                    return words[9]
-    return None
+    found = (f"{each.name} (pid {each.pid})" for each in listeners() if each.port == port and each.pid)
+    return next(found, None)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import signal
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from loadstone.observe import process as observed
+from loadstone.observe.kernel_file import PROC, pids
+from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Process, Server, SystemsError
 
 # In each server's environment: the directory of its system, and its name. So a server that was started and never
@@ -30,37 +31,20 @@ POLL_S = 0.02
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-@dataclass(frozen=True)
-class Stat:
-    """What /proc/PID/stat says."""
-
-    state: str
-    parent: int
-    session: int
-    started_ticks: int
-
-
-def stat(pid: int) -> Stat | None:
+def stat(pid: int) -> observed.Process | None:
     """A process that runs or is paused; None if it is gone, or ended and not yet reaped."""
     child = _children.get(pid)
     if child is not None:
         child.poll()
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    # Behind the program's name, which may hold anything.
-    words = text.rpartition(")")[2].split()
+    found = observed.stat(pid)
     # A process whose first thread has ended still has its ports until the others have, too.
-    if len(words) < 20 or (words[0] in ENDED and int(words[17]) <= 1):
-        return None
-    return Stat(words[0], int(words[1]), int(words[3]), int(words[19]))
+    return None if found is None or (found.state in ENDED and found.threads <= 1) else found
 
 
 def alive(process: Process) -> bool:
     """Whether this very process is there, paused or not."""
     found = stat(process.pid)
-    return found is not None and found.started_ticks == process.started_ticks
+    return found is not None and found.start_ticks == process.started_ticks
 
 
 def started_at(process: Process) -> float:
@@ -71,15 +55,15 @@ def started_at(process: Process) -> float:
 def paused(process: Process) -> bool:
     """Whether it is there and stopped by a signal."""
     found = stat(process.pid)
-    return found is not None and found.started_ticks == process.started_ticks and found.state in PAUSED
+    return found is not None and found.start_ticks == process.started_ticks and found.state in PAUSED
 
 
 def start(server: Server, root: Path, log: Path) -> Process:
     """Starts a server of the system in `root`; what it says is appended to `log`. Raises SystemsError."""
     environment = {**os.environ, **server.environment, SYSTEM: str(root), SERVER: server.name}
-    user = pwd.getpwnam(server.user) if server.user and os.geteuid() == 0 else None
+    user = server.user if os.geteuid() == 0 else None
     if user is not None:
-        environment |= {"HOME": str(server.directory or "/"), "USER": user.pw_name, "LOGNAME": user.pw_name}
+        environment |= {"HOME": str(server.directory or "/"), "USER": user, "LOGNAME": user}
     if server.directory is not None:
         server.directory.mkdir(parents=True, exist_ok=True)
     try:
@@ -93,20 +77,18 @@ def start(server: Server, root: Path, log: Path) -> Process:
                 stderr=subprocess.STDOUT,
                 # A terminal's Ctrl-C and hang-up are not for servers.
                 start_new_session=True,
-                user=user.pw_uid if user else None,
-                group=user.pw_gid if user else None,
-                extra_groups=[] if user else None,
+                **run_as(user),
             )
-    except (OSError, ValueError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    except OSError as error:
         raise SystemsError(
-            f"cannot start {server.name}: {server.argv[0]}: {reason}",
+            f"cannot start {server.name}: {server.argv[0]}: {error.strerror}",
             "see that the file is there and this user may run it",
         ) from error
     _children[child.pid] = child
     # Not reaped yet, so the entry is there even if it has ended already.
-    words = Path(f"/proc/{child.pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    return Process(server.name, f"{server.host}:{server.port}", child.pid, int(words[19]))
+    begun = observed.stat(child.pid)
+    assert begun is not None
+    return Process(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
 
 
 def exit_status(process: Process) -> int | None:
@@ -142,7 +124,7 @@ def tree(process: Process) -> list[Process]:
     """The process and whatever descends from it or shares its session; nothing if it is gone."""
     if not alive(process):
         return []
-    table = {pid: found for pid in pids() if (found := stat(pid)) is not None}
+    table = {pid: found for pid in pids(PROC) if (found := stat(pid)) is not None}
     inside = {process.pid}
     while more := {
         pid
@@ -150,7 +132,7 @@ def tree(process: Process) -> list[Process]:
         if pid not in inside and (each.parent in inside or each.session == process.pid)
     }:
         inside |= more
-    below = [Process(process.name, process.address, pid, table[pid].started_ticks) for pid in sorted(inside & {*table})]
+    below = [Process(process.name, process.address, pid, table[pid].start_ticks) for pid in sorted(inside & {*table})]
     return [process, *(each for each in below if each.pid != process.pid)]
 
 
@@ -192,16 +174,11 @@ def marked(root: Path) -> list[Process]:
     """Processes of the system in `root` by their environment, recorded or not; each has its server's name."""
     found = []
     wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
-    for pid in pids():
+    for pid in pids(PROC):
         one = stat(pid)
         with contextlib.suppress(OSError):
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if one else []
             if one and wanted in variables:
                 server = next((each.removeprefix(name) for each in variables if each.startswith(name)), b"?")
-                found.append(Process(server.decode(errors="replace"), "", pid, one.started_ticks))
+                found.append(Process(server.decode(errors="replace"), "", pid, one.start_ticks))
     return found
-
-
-def pids() -> list[int]:
-    """Every process there is."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -34,7 +34,8 @@ class Resident:
         self._lock = threading.Lock()
         self._argv: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        atexit.register(self.end)
 
     def ask(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
         """Its answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
@@ -56,12 +57,7 @@ class Resident:
         if self._process is not None and self._process.poll() is None and self._argv == argv:
             return self._process
         self._end()
-        if self._errors is None:
-            atexit.register(self.end)
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._errors.seek(0)
-        self._errors.truncate()
-        self._argv = argv
+        self._argv, self._errors = argv, tempfile.TemporaryFile()  # noqa: SIM115
         # In a session of its own: Ctrl-C is for those who clean up with its help.
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, start_new_session=True
@@ -84,7 +80,6 @@ class Resident:
         return told.decode().rstrip("\n")
 
     def _last_words(self, status: int) -> str:
-        assert self._errors is not None
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         return said[-1] if said else f"exit status {status}"

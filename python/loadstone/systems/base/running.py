@@ -14,8 +14,7 @@ from pathlib import Path
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
 from loadstone.systems.base import activity, port, process, state
-from loadstone.systems.base.files.cache import READABLE, cache_root
-from loadstone.systems.base.lock import locked
+from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
 from loadstone.systems.base.state import State
@@ -77,7 +76,7 @@ class Running:
         Raises LoadstoneError, also when it is up with other settings.
         """
         plan = plan_of(self.system, nodes, settings or {})
-        with self._files(), self._locked(say):
+        with self._alone(say):
             before = self._state()
             if before is not None and before.plan != plan:
                 what = "is up" if before.started else "has data that were kept"
@@ -85,7 +84,7 @@ class Running:
                     f"{self.name} {what} with other settings: {differences(before.plan, plan)}",
                     f"`loadstone systems down {self.name}` first, or ask for the same",
                 )
-            if before is not None and before.complete and self._all_alive(before):
+            if before is not None and before.complete and len(self._alive(before)) == len(before.started):
                 self.resume()
                 return
             self._up(before, State(plan, owner=owner), say)
@@ -102,7 +101,8 @@ class Running:
             self.resume()
             say(f"{self.name}: fetching its files, if they are not there, and writing its configuration")
             stages = self._stages(new.plan)
-            wanted = [server for servers in stages for server in servers if not self._is_alive(begin, server.name)]
+            alive = self._alive(begin)
+            wanted = [server for servers in stages for server in servers if server.name not in alive]
             port.require_free(wanted)
             starting.stages(stages, [server.name for server in wanted])
             starting.state = replace(starting.state, complete=True)
@@ -123,7 +123,7 @@ class Running:
         """
         if not self.place.root.exists():
             return False
-        with self._files(), self._locked(say):
+        with self._alone(say):
             unread: SystemsError | None = None
             try:
                 known = self._state()
@@ -161,20 +161,20 @@ class Running:
 
     def pause(self, server: str | None = None) -> None:
         """Stops a server's clock (SIGSTOP): it keeps its connections and answers nothing."""
-        for one in self._chosen(server):
-            for member in process.tree(one):
-                process.send(member, signal.SIGSTOP)
+        self._send(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
         """Lets paused servers go on."""
+        self._send(signal.SIGCONT, server)
+
+    def _send(self, number: signal.Signals, server: str | None) -> None:
         for one in self._chosen(server):
             for member in process.tree(one):
-                if process.paused(member):
-                    process.send(member, signal.SIGCONT)
+                process.send(member, number)
 
     def restart(self, server: str | None = None, say: Say = silent) -> None:
         """Ends a server and starts it again over its data; all of them if none is named."""
-        with self._files(), self._locked(say):
+        with self._alone(say):
             known = self._started()
             names = self._names(known, server)
             self._stop(known, [each for each in known.processes if each.name in names], say)
@@ -275,11 +275,9 @@ class Running:
             return ServerState.PAUSED
         return ServerState.UP if started.ready else ServerState.STARTING
 
-    def _all_alive(self, known: State) -> bool:
-        return bool(known.processes) and all(process.alive(each) for each in known.processes)
-
-    def _is_alive(self, known: State, name: str) -> bool:
-        return any(each.name == name and process.alive(each) for each in known.processes)
+    def _alive(self, known: State | None) -> set[str]:
+        """The servers that are written down and there, by name."""
+        return {each.name for each in known.processes if process.alive(each)} if known is not None else set()
 
     def _stop(self, known: State, processes: Sequence[Process], say: Say) -> None:
         """Ends servers, those of the last stage first."""
@@ -293,8 +291,7 @@ class Running:
 
     def _end_unrecorded(self, known: State | None) -> bool:
         """Ends servers that were started and not written down, and what dead ones have left; whether there was any."""
-        there = known.processes if known is not None else []
-        names = {each.name for each in there if process.alive(each)}
+        names = self._alive(known)
         found = [each for each in process.marked(self.place.root) if each.name not in names]
         process.end(found, PATIENCE_S)
         return bool(found)
@@ -308,15 +305,12 @@ class Running:
         (self.place.root / state.FILE).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _locked(self, say: Say) -> Iterator[None]:
-        with locked(self.place.root / "lock", lambda: say(f"{self.name}: another loadstone is busy with it; waiting")):
-            yield
-
-    @contextlib.contextmanager
-    def _files(self) -> Iterator[None]:
-        """What the file system refuses is told like every other mistake."""
+    def _alone(self, say: Say) -> Iterator[None]:
+        """No other process changes it meanwhile. What the file system refuses is told like every other mistake."""
         try:
-            yield
+            lock = self.place.root / "lock"
+            with locked(lock, lambda: say(f"{self.name}: another loadstone is busy with it; waiting")):
+                yield
         except OSError as error:
             where = error.filename or self.place.root
             raise SystemsError(

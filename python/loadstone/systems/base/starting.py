@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from loadstone.observe.servers import size
 from loadstone.systems.base import process, state
-from loadstone.systems.base.log import last_lines, size
 from loadstone.systems.base.system import Place, Process, Server, System, SystemsError
 
 # Short at first: a small server serves in a moment.
@@ -15,6 +16,8 @@ FIRST_POLL_S, POLL_S = 0.05, 0.5
 # What is missing for less than this need not be told.
 TELL_AFTER_S = 3.0
 LINES = 12
+# Longer ends of logs than this nobody reads in a terminal.
+END_BYTES = 64 * 1024
 
 Say = Callable[[str], None]
 
@@ -111,3 +114,15 @@ class Starting:
 def log_of(place: Place, server: str) -> Path:
     """Where a server's output goes."""
     return place.logs / f"{server}.log"
+
+
+def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
+    """The last lines of a file, of those behind byte `since`; none if it is not there."""
+    try:
+        with log.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(since, end - END_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    return lines[-count:] if count > 0 else []

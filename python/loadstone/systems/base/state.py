@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from loadstone.engine.document import read
+from loadstone.results import lines
 from loadstone.systems.base.system import Plan, Process, SystemsError
 
 VERSION = 1
@@ -87,65 +88,26 @@ def load(path: Path) -> State | None:
 
 def damaged(path: Path, what: str) -> SystemsError:
     """The error of a state that cannot be read."""
-    name = path.parent.name
-    return SystemsError(
-        f"{path}: {what}", f"`loadstone systems down {name}` ends every server that was started there, and its data"
-    )
+    down = f"`loadstone systems down {path.parent.name}`"
+    return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and its data")
 
 
 def save(path: Path, state: State) -> None:
     """Writes a state, whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        # The settings may hold a password.
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(to_json(state), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    # The settings may hold a password.
+    lines.replace(path, json.dumps(to_json(state), indent=1).encode(), 0o600)
 
 
 def to_json(state: State) -> dict[str, Any]:
     """The document that stands in state.json."""
-    started = [
-        {
-            "name": each.process.name,
-            "address": each.process.address,
-            "pid": each.process.pid,
-            "started_ticks": each.process.started_ticks,
-            "stage": each.stage,
-            "patience_s": each.patience_s,
-            "stop": each.stop.name,
-            "gc_log": each.gc_log,
-            "ready": each.ready,
-        }
-        for each in state.started
-    ]
-    plan = {"nodes": state.plan.nodes, "settings": dict(state.plan.settings)}
-    return {
-        "state": VERSION,
-        "boot": state.boot,
-        "owner": state.owner,
-        "complete": state.complete,
-        "plan": plan,
-        "started": started,
-    }
+    started = []
+    for each in state.started:
+        made = asdict(each)
+        started.append({**made.pop("process"), **made, "stop": each.stop.name})
+    return {**asdict(state), "state": VERSION, "started": started}
 
 
 def from_json(document: Mapping[str, Any]) -> State:
-    """The state that a document tells."""
-    plan = Plan(int(document["plan"]["nodes"]), {str(k): str(v) for k, v in document["plan"]["settings"].items()})
-    started = tuple(
-        Started(
-            Process(str(each["name"]), str(each["address"]), int(each["pid"]), int(each["started_ticks"])),
-            int(each["stage"]),
-            float(each["patience_s"]),
-            signal.Signals[each["stop"]],
-            each["gc_log"],
-            bool(each["ready"]),
-        )
-        for each in document["started"]
-    )
-    return State(plan, started, bool(document["complete"]), str(document.get("owner", "")), str(document["boot"]))
+    """The state that a document tells. Raises KeyError, TypeError or ValueError when it is none."""
+    started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
+    return read(State, {**document, "started": started})

@@ -9,9 +9,7 @@ import socket
 import struct
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from ipaddress import ip_address
-from types import TracebackType
+from io import BytesIO
 from typing import Self
 
 from loadstone.systems.base.system import SystemsError
@@ -31,18 +29,14 @@ NAMES = {
     0x1000: "Unavailable",
     0x1001: "Overloaded",
     0x1002: "IsBootstrapping",
-    0x1003: "TruncateError",
     0x1100: "WriteTimeout",
     0x1200: "ReadTimeout",
     0x1300: "ReadFailure",
-    0x1400: "FunctionFailure",
-    0x1500: "WriteFailure",
     0x2000: "SyntaxError",
     0x2100: "Unauthorized",
     0x2200: "Invalid",
     0x2300: "ConfigError",
     0x2400: "AlreadyExists",
-    0x2500: "Unprepared",
 }
 
 
@@ -81,9 +75,7 @@ class Cql:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -130,7 +122,7 @@ class Cql:
                 reader.string()
         if answer == ERROR:
             raise reader.error(self.address)
-        return answer, reader.rest()
+        return answer, reader.read()
 
     def receive(self, length: int) -> bytes:
         """So many bytes, or OSError."""
@@ -154,42 +146,29 @@ def string(text: str) -> bytes:
     return struct.pack(">H", len(encoded)) + encoded
 
 
-@dataclass
-class Body:
+class Body(BytesIO):
     """The body of a message, read from its front."""
-
-    content: bytes
-    at: int = 0
-
-    def take(self, length: int) -> bytes:
-        """The next bytes."""
-        self.at += length
-        return self.content[self.at - length : self.at]
-
-    def rest(self) -> bytes:
-        """All that is left."""
-        return self.content[self.at :]
 
     def number(self, form: str) -> int:
         """The next number, in `struct`'s notation."""
-        (value,) = struct.unpack(form, self.take(struct.calcsize(form)))
+        (value,) = struct.unpack(form, self.read(struct.calcsize(form)))
         return int(value)
 
     def string(self) -> str:
         """A [string]."""
-        return self.take(self.number(">H")).decode()
+        return self.read(self.number(">H")).decode()
 
     def cell(self) -> bytes | None:
         """A [bytes] of the protocol; None is null."""
         length = self.number(">i")
-        return None if length < 0 else self.take(length)
+        return None if length < 0 else self.read(length)
 
     def error(self, address: str) -> RefusedError:
         """The body of an ERROR."""
         code = self.number(">i")
         name, message, alive = NAMES.get(code, f"{code:#06x}"), self.string(), None
         if name == "Unavailable":
-            self.take(2 + 4)
+            self.read(2 + 4)
             alive = self.number(">i")
         return RefusedError(address, name, message, alive)
 
@@ -220,12 +199,8 @@ class Body:
                 return signed
             case 0x0004:
                 return lambda raw: raw != b"\0"
-            case 0x0007:
-                return lambda raw: float(struct.unpack(">d", raw)[0])
             case 0x000C | 0x000F:
                 return lambda raw: str(uuid.UUID(bytes=raw))
-            case 0x0010:
-                return lambda raw: str(ip_address(raw))
             case 0x0020 | 0x0022:
                 return elements(self.decoder())
             case 0x0021:

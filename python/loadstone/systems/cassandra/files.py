@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
+from loadstone.systems.base import jvm
 from loadstone.systems.base.files.maven import class_path
-from loadstone.systems.base.jvm import java
 from loadstone.systems.base.plan import choice, whole
 from loadstone.systems.base.system import Place, Plan, Server, SystemsError
 
@@ -179,10 +179,11 @@ def server(place: Place, plan: Plan, node: int) -> Server:
     class_path = jars(plan)
     agent = next(jar for jar in class_path if jar.name.startswith("jamm-"))
     jmx_port = port(plan, "jmx_port") + node
-    gc_log = place.logs / f"{name(node)}.gc.log"
-    argv = java(
+    return jvm.server(
+        place,
+        name(node),
+        [(host(node), port(plan, "port")), (host(node), port(plan, "storage_port")), ("127.0.0.1", jmx_port)],
         heap(plan),
-        gc_log,
         class_path,
         "org.apache.cassandra.service.CassandraDaemon",
         options=[f"-javaagent:{agent}", *OPTIONS.split(), *modules()],
@@ -211,15 +212,6 @@ def server(place: Place, plan: Plan, node: int) -> Server:
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },
-    )
-    return Server(
-        name=name(node),
-        argv=argv,
-        host=host(node),
-        port=port(plan, "port"),
-        directory=home,
         # It drains its commit log; minutes would mean that it hangs.
         patience_s=60.0,
-        gc_log=gc_log,
-        ports=((host(node), port(plan, "storage_port")), ("127.0.0.1", jmx_port)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -159,8 +160,6 @@ def stored_bytes(directory: Path) -> int:
     total = 0
     for where, _, files in os.walk(directory):
         for file in files:
-            try:
+            with suppress(FileNotFoundError):
                 total += (Path(where) / file).stat().st_size
-            except FileNotFoundError:
-                continue
     return total

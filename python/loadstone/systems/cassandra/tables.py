@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from loadstone.systems.base.plan import choice, table_plan, whole
 from loadstone.systems.base.system import Plan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, UnreachableError
 from loadstone.systems.cassandra.ring import agree, connect
@@ -66,32 +67,31 @@ def first(plan: Plan) -> Cql:
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
     """The statements, in order. Raises SystemsError for options that are not known or cannot be."""
     # The binding calls the keyspace so; both are taken.
-    told = {key.removeprefix("cassandra."): value for key, value in options.items()}
-    if unknown := set(told) - set(OPTIONS):
-        raise SystemsError(f"cassandra has no table option {sorted(unknown)[0]}", f"it has {', '.join(OPTIONS)}")
-    told = OPTIONS | told
+    told: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
+    chosen = table_plan("cassandra", told, OPTIONS | {"replication_factor": str(nodes)})
+    told = chosen.settings
     keyspace, prefix = identifier("keyspace", told["keyspace"]), identifier("fieldnameprefix", told["fieldnameprefix"])
-    fields = range(number("fieldcount", told["fieldcount"]))
+    fields = range(whole(chosen, "fieldcount", 1))
     columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
-    factor = number("replication_factor", told["replication_factor"] or str(nodes))
+    factor = whole(chosen, "replication_factor", 1)
     if factor > nodes:
         raise SystemsError(f"replication_factor {factor} needs as many nodes, and there are {nodes}", "lower it")
     made = f"{keyspace}.{identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
-    durable = word("durable_writes", told["durable_writes"], ("true", "false"))
+    durable = choice(chosen, "durable_writes", ("true", "false"))
     return [
         f"DROP KEYSPACE IF EXISTS {keyspace}",
         f"CREATE KEYSPACE {keyspace} WITH replication = {replication} AND durable_writes = {durable}",
-        f"CREATE TABLE {made} ({', '.join(columns)}){compression(told['compression'])}",
+        f"CREATE TABLE {made} ({', '.join(columns)}){compression(chosen)}",
     ]
 
 
-def compression(told: str) -> str:
+def compression(chosen: Plan) -> str:
     """The end of a statement that makes a table."""
-    if not told:
+    if not chosen.settings["compression"]:
         return ""
-    chosen = word("compression", told, ("none", *COMPRESSORS))
-    parameters = "'enabled': 'false'" if chosen == "none" else f"'class': '{COMPRESSORS[chosen]}'"
+    name = choice(chosen, "compression", ("none", *COMPRESSORS))
+    parameters = "'enabled': 'false'" if name == "none" else f"'class': '{COMPRESSORS[name]}'"
     return f" WITH compression = {{{parameters}}}"
 
 
@@ -99,18 +99,4 @@ def identifier(option: str, text: str) -> str:
     """A name that CQL takes without quotes, as the binding writes it; that it folds to small letters is the same."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
         raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use letters, digits and _, 48 at most")
-    return text
-
-
-def number(option: str, text: str) -> int:
-    """A whole number from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
-        raise SystemsError(f'{option} must be a whole number, got "{text}"', "at least 1")
-    return int(text)
-
-
-def word(option: str, text: str, choices: tuple[str, ...]) -> str:
-    """One of several words."""
-    if text not in choices:
-        raise SystemsError(f'{option} cannot be "{text}"', f"it can be {', '.join(choices)}")
     return text

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from loadstone.systems.base import outside
+from loadstone.systems.base import elsewhere
 from loadstone.systems.base.running import Running
 from loadstone.systems.base.system import Place, Plan
 from loadstone.systems.hbase import site
-from loadstone.systems.hdfs import hadoop_http, hadoop_site
+from loadstone.systems.hdfs import hadoop
 
 HDFS = "hdfs"
 # Permissions are off, so this is only a name.
@@ -44,10 +44,10 @@ def brought(place: Place) -> Path:
 def clear(place: Place, conf: Path) -> None:
     """Removes what HBase left outside of its own directory; an HDFS that came with it goes as a whole."""
     if (conf / "hbase-site.xml").exists():
-        site = hadoop_site.read(conf / "hbase-site.xml")
+        site = hadoop.read_site(conf / "hbase-site.xml")
         for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
             # The label tells ours from what is the user's.
-            if uri.endswith(f"/{outside.label(place)}"):
+            if uri.endswith(f"/{elsewhere.label(place)}"):
                 remove(uri, conf)
     if brought(place).exists():
         Running(HDFS, place.root.parent).down()
@@ -56,9 +56,9 @@ def clear(place: Place, conf: Path) -> None:
 def remove(uri: str, conf: Path) -> None:
     """Removes a directory, on a local file system or in the HDFS of a configuration, if that still answers."""
     if site.is_local(uri):
-        shutil.rmtree(site.local_path(uri), ignore_errors=True)
+        shutil.rmtree(hadoop.local_path(uri), ignore_errors=True)
     elif (conf / "hdfs-site.xml").exists():
-        hdfs = hadoop_site.read(conf / "hdfs-site.xml")
+        hdfs = hadoop.read_site(conf / "hdfs-site.xml")
         if hdfs.get("dfs.namenode.rpc-address") == urlsplit(uri).netloc:
             host, _, port = hdfs["dfs.namenode.http-address"].partition(":")
-            hadoop_http.remove(host, int(port), urlsplit(uri).path, USER)
+            hadoop.remove(host, int(port), urlsplit(uri).path, USER)

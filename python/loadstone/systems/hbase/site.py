@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
-from loadstone.systems.base import outside
+from loadstone.systems.base import elsewhere
 from loadstone.systems.base.plan import choice
 from loadstone.systems.base.system import Place, Plan, SystemsError
-from loadstone.systems.hdfs import hadoop_site
+from loadstone.systems.hdfs import hadoop
 
 # Standard output and error are the log.
 LOG4J2 = """\
@@ -54,27 +53,15 @@ def region_host(number: int) -> str:
     return f"127.0.0.{number}"
 
 
-@dataclass(frozen=True)
-class Directories:
-    """Where HBase keeps its files and its write-ahead logs, as URIs."""
+def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> tuple[str, str]:
+    """Where HBase keeps its files and its write-ahead logs, as URIs. Raises SystemsError.
 
-    root: str
-    wal: str
-
-    @property
-    def local(self) -> bool:
-        """Whether any of both is on a local file system."""
-        return any(is_local(uri) for uri in (self.root, self.wal))
-
-
-def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> Directories:
-    """The directories, those in storage that the user named with a name of our own. Raises SystemsError.
-
-    `below` has the properties of the HDFS that is ours; none without one.
+    Directories in storage that the user named have a name of our own. `below` has the properties of the HDFS that is
+    ours; none without one.
     """
-    own = f"{below['fs.defaultFS']}/{outside.label(place)}" if below else f"file://{place.data / 'root'}"
+    own = f"{below['fs.defaultFS']}/{elsewhere.label(place)}" if below else f"file://{place.data / 'root'}"
     root = named(place, plan, "hbase.rootdir") or own
-    return Directories(root, named(place, plan, "hbase.wal.dir") or root)
+    return root, named(place, plan, "hbase.wal.dir") or root
 
 
 def named(place: Place, plan: Plan, setting: str) -> str | None:
@@ -86,7 +73,7 @@ def named(place: Place, plan: Plan, setting: str) -> str | None:
         raise SystemsError(
             f'{setting} must be a URI, got "{base}"', f"file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
         )
-    return f"{base.rstrip('/')}/{outside.label(place)}"
+    return f"{base.rstrip('/')}/{elsewhere.label(place)}"
 
 
 def is_local(uri: str) -> bool:
@@ -94,25 +81,20 @@ def is_local(uri: str) -> bool:
     return urlsplit(uri).scheme == "file"
 
 
-def local_path(uri: str) -> Path:
-    """The path of a local directory. HBase takes what looks like an escape in it as it is."""
-    return Path(urlsplit(uri).path)
-
-
 def file_system(uri: str) -> str:
     """What a directory is on, as results say it: `hdfs`, `ext4 (local)`."""
-    return f"{file_system_of(local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
+    return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
-def site(place: Place, plan: Plan, where: Directories, number: int = 1) -> dict[str, str]:
+def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
     """The properties for everybody, and for the region server of a number."""
     return {
         "hbase.cluster.distributed": str(mode(plan) == DISTRIBUTED).lower(),
-        "hbase.rootdir": where.root,
-        "hbase.wal.dir": where.wal,
+        "hbase.rootdir": where[0],
+        "hbase.wal.dir": where[1],
         "hbase.tmp.dir": str(place.data / "tmp"),
         # HBase refuses what cannot promise to keep what was flushed, which no local file system can as Hadoop has it.
-        "hbase.unsafe.stream.capability.enforce": str(not where.local).lower(),
+        "hbase.unsafe.stream.capability.enforce": str(not any(map(is_local, where))).lower(),
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
@@ -138,8 +120,8 @@ def passed_on(plan: Plan) -> Mapping[str, str]:
 
 def write(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
     """Writes a configuration directory, with the site files of the HDFS below."""
-    hadoop_site.write(conf / "hbase-site.xml", properties)
-    hadoop_site.write_text(conf / "log4j2.properties", LOG4J2)
-    hadoop_site.write_text(conf / "hadoop-metrics2-hbase.properties", METRICS2)
+    hadoop.write_site(conf / "hbase-site.xml", properties)
+    hadoop.write_text(conf / "log4j2.properties", LOG4J2)
+    hadoop.write_text(conf / "hadoop-metrics2-hbase.properties", METRICS2)
     for name in HDFS_FILES if below else ():
-        hadoop_site.write(conf / name, hadoop_site.read(Path(below["hadoop.conf"]) / name))
+        hadoop.write_site(conf / name, hadoop.read_site(Path(below["hadoop.conf"]) / name))

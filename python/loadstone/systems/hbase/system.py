@@ -8,32 +8,23 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.systems.base import jvm
-from loadstone.systems.base.plan import whole
+from loadstone.systems.base.plan import table_plan, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
 from loadstone.systems.hbase import file_system, site
 from loadstone.systems.hbase.jars import server_class_path
 from loadstone.systems.hbase.site import DISTRIBUTED, MASTER_HOST, STANDALONE, region_host
 from loadstone.systems.hbase.tables import ADMINISTRATION, RegionServer, Tables
-from loadstone.systems.hdfs import hadoop_http, hadoop_site
+from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
+# The options of a table, the family without a default.
+TABLE = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
 # Java 17 closes what HBase 2.6 and its Netty look into (its own launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
-    *(
-        f"--add-opens=java.base/{package}=ALL-UNNAMED"
-        for package in (
-            "java.io",
-            "java.lang",
-            "java.lang.reflect",
-            "java.nio",
-            "java.util",
-            "java.util.concurrent",
-            "jdk.internal.ref",
-            "sun.nio.ch",
-        )
-    ),
+    *jvm.opened("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
+    *jvm.opened("jdk.internal.ref sun.nio.ch"),
     "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
 ]
@@ -111,16 +102,16 @@ class HBase(System):
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """Those on local file systems; over HDFS, that has the data."""
-        settings = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
-        return [site.local_path(uri) for uri in uris if site.is_local(uri)]
+        return [hadoop.local_path(uri) for uri in uris if site.is_local(uri)]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """What HBase promises of a write, and where its logs are.
 
         SYNC_WAL is an hflush and FSYNC_WAL an hsync: HDFS tells them apart, Hadoop's local file system does not.
         """
-        settings = hadoop_site.read(conf_of(place) / "hbase-site.xml")
+        settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         return {
             "mode": site.mode(plan),
             "heap": plan.settings["heap"],
@@ -152,19 +143,16 @@ class HBase(System):
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
         """Makes a table with the options `family` (needed), `splits`, `compression` and `durability`."""
-        unknown = set(options) - {"family", "splits", "compression", "durability"}
-        if unknown or "family" not in options:
-            what = f'no option "{min(unknown)}"' if unknown else f"no column family for {table}"
-            raise SystemsError(f"hbase: {what}", "a table has the options family, splits, compression, durability")
-        if not options.get("splits", "0").isascii() or not options.get("splits", "0").isdigit():
-            raise SystemsError(f'hbase: splits must be a whole number, got "{options["splits"]}"', "splits: 200")
+        told = table_plan(self.name, options, TABLE)
+        if not told.settings["family"]:
+            raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(TABLE)}")
         Tables(conf_of(place), self.version(plan)).create(
             table,
-            options["family"],
-            int(options.get("splits", "0")),
+            told.settings["family"],
+            whole(told, "splits"),
             recreate=True,
-            compression=options.get("compression", "NONE"),
-            durability=options.get("durability", "USE_DEFAULT"),
+            compression=told.settings["compression"],
+            durability=told.settings["durability"],
         )
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
@@ -207,10 +195,11 @@ def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
         MASTER: ("master.HMaster", settings["master.heap"], master),
         STANDALONE: ("master.HMaster", settings["heap"], [zookeeper, *master, *region]),
     }.get(name, ("regionserver.HRegionServer", settings["heap"], region))
-    gc_log = place.logs / f"{name}.gc.log"
-    argv = jvm.java(
+    return jvm.server(
+        place,
+        name,
+        ports,
         heap,
-        gc_log,
         [conf_of(place, number if name.startswith("region-server") else 0), *jars],
         f"org.apache.hadoop.hbase.{main}",
         options=[*OPENED, *(["-XX:+UseSerialGC"] if name == ZOOKEEPER else [])],
@@ -224,8 +213,6 @@ def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
         # Everything in one JVM ends with ZooKeeper before the rest, which would look for it for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
-    (host, port), *others = ports
-    return Server(name, argv, host, port, directory=place.data / name, gc_log=gc_log, ports=others)
 
 
 def zookeeper_port(plan: Plan) -> int:
@@ -233,16 +220,9 @@ def zookeeper_port(plan: Plan) -> int:
     return whole(plan, "hbase.zookeeper.property.clientPort", 1)
 
 
-def info_port(plan: Plan, server: str) -> int | None:
-    """Where servers tell about themselves; None if they were told not to, which is -1 in HBase's language."""
-    name = f"{server}.info.port"
-    return None if plan.settings[name] == "-1" else whole(plan, name, 1)
-
-
 def addresses(plan: Plan, host: str, server: str) -> list[tuple[str, int]]:
-    """Where a server listens, clients' port first."""
-    info = info_port(plan, server)
-    return [(host, whole(plan, f"{server}.port", 1)), *([] if info is None else [(host, info)])]
+    """Where a server listens: clients' port, and that of JMX and pages."""
+    return [(host, whole(plan, f"{server}.{which}", 1)) for which in ("port", "info.port")]
 
 
 def region_server(number: int) -> str:
@@ -278,11 +258,9 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
-    """What the servers themselves say is missing, at no cost; None if nothing, or if they were told to log nothing."""
-    port, region_port = info_port(plan, "hbase.master"), info_port(plan, "hbase.regionserver")
-    if port is None:
-        return None
-    master = hadoop_http.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
+    """What the servers themselves say is missing, at no cost; None if nothing."""
+    port = whole(plan, "hbase.master.info.port", 1)
+    master = hadoop.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
         return "no master is active"
     if not master.get("masterFinishedInitializationTime"):
@@ -290,25 +268,23 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
     live = [word for word in str(master.get("tag.liveRegionServers", "")).split(";") if word]
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
-    for each in servers:
-        if region_port is None or each.name == MASTER:
-            continue
+    for each in (one for one in servers if one.name != MASTER):
         # The master has one that was killed a moment ago among the live: what counts is this very process.
-        told = region_bean(region_host(number_of(each.name)), region_port)
+        told = region_bean(plan, region_host(number_of(each.name)))
         if told is None or told.get("tag.serverName") not in live:
             return f"{each.name} has not registered"
     return None
 
 
-def region_bean(host: str, port: int) -> Mapping[str, Any] | None:
+def region_bean(plan: Plan, host: str) -> Mapping[str, Any] | None:
     """A region server's own figures."""
-    return hadoop_http.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
+    port = whole(plan, "hbase.regionserver.info.port", 1)
+    return hadoop.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
 
 
 def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
     """Bytes of heap and memstores: from the server's own beans, as all else comes in whole megabytes."""
-    host, port = one.name.split(",")[0], info_port(plan, "hbase.regionserver")
-    if port is None:
-        return one.heap_bytes, one.memstore_bytes
-    told, heap = region_bean(host, port) or {}, hadoop_http.heap_bytes(host, port)
+    host = one.name.split(",")[0]
+    told = region_bean(plan, host) or {}
+    heap = hadoop.heap_bytes(host, whole(plan, "hbase.regionserver.info.port", 1))
     return one.heap_bytes if heap is None else heap, int(told.get("memStoreSize", one.memstore_bytes))

@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loadstone.systems.base import jvm
-from loadstone.systems.base.files import cache
+from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.resident import Resident, ResidentError, SilentError
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase import jars
@@ -160,8 +159,4 @@ def javac(jars: Sequence[Path], directory: Path) -> None:
     if compiler is None:
         raise SystemsError("javac is not installed", "apt-get install openjdk-17-jdk-headless, or set JAVA_HOME")
     argv = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(directory), str(SOURCE)]
-    told = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if told.returncode != 0:
-        raise SystemsError(
-            f"{SOURCE.name} does not compile: {told.stderr.strip()}", "take another version of HBase's client"
-        )
+    program.run(argv, f"{SOURCE.name} does not compile", "take another version of HBase's client")

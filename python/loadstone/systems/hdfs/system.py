@@ -8,19 +8,18 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
-from loadstone.systems.base import jvm, outside
+from loadstone.systems.base import elsewhere, jvm
 from loadstone.systems.base.files import maven
 from loadstone.systems.base.plan import whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
-from loadstone.systems.hdfs import hadoop_http, hadoop_site
+from loadstone.systems.hdfs import hadoop
 
 HOST = "127.0.0.1"
 NAME_NODE = "name-node"
 # Java 17 closes what Hadoop 3.4 looks into.
-OPENED = ("java.lang", "java.nio", "sun.nio.ch")
+OPENED = jvm.opened("java.lang java.nio sun.nio.ch")
 # Each data node has three: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
@@ -88,19 +87,16 @@ class Hdfs(System):
     def _server(self, place: Place, plan: Plan, name: str, conf: Path, jars: Sequence[Path]) -> Server:
         number = number_of(name)
         main = "namenode.NameNode" if number is None else "datanode.DataNode"
-        port, *others = ports(plan, number)
-        gc_log = place.logs / f"{name}.gc.log"
-        argv = jvm.java(
+        return jvm.server(
+            place,
+            name,
+            [(HOST, port) for port in ports(plan, number)],
             plan.settings["heap"],
-            gc_log,
             [conf, *jars],
             f"org.apache.hadoop.hdfs.server.{main}",
             # Heaps this small are collected in milliseconds; G1's threads would cost two processors more than that.
-            options=["-XX:+UseSerialGC", *opened(OPENED)],
+            options=["-XX:+UseSerialGC", *OPENED],
             properties={"java.net.preferIPv4Stack": "true"},
-        )
-        return Server(
-            name, argv, HOST, port, directory=place.data / name, gc_log=gc_log, ports=[(HOST, each) for each in others]
         )
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
@@ -151,7 +147,7 @@ class Hdfs(System):
             }
         for number in (None, *range(1, plan.nodes + 1)):
             name = NAME_NODE if number is None else f"data-node-{number}"
-            heap = hadoop_http.heap_bytes(HOST, ports(plan, number)[1])
+            heap = hadoop.heap_bytes(HOST, ports(plan, number)[1])
             if heap is not None:
                 found[f"{name}.heap_bytes"] = heap
         return found
@@ -159,8 +155,8 @@ class Hdfs(System):
     def clear(self, place: Place) -> None:
         """Removes the blocks that are outside."""
         for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
-            blocks = local_path(hadoop_site.read(site)["dfs.datanode.data.dir"])
-            if blocks.parent.name == outside.label(place):
+            blocks = hadoop.local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
+            if blocks.parent.name == elsewhere.label(place):
                 shutil.rmtree(blocks.parent, ignore_errors=True)
 
 
@@ -177,11 +173,6 @@ def class_path(version: str) -> list[Path]:
             f"{group}:hadoop-hdfs:{version}:jar:tests",
         ],
     )
-
-
-def opened(packages: Sequence[str]) -> list[str]:
-    """The options that open packages of java.base to everybody."""
-    return [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
 
 
 def configuration(place: Place) -> Path:
@@ -208,11 +199,6 @@ def outside_bases(plan: Plan) -> list[Path]:
     return [Path(word).expanduser().absolute() for word in named if word]
 
 
-def local_path(uri: str) -> Path:
-    """The path of a `file:` URI."""
-    return Path(urlsplit(uri).path)
-
-
 def data_directory(place: Place, plan: Plan, number: int) -> Path:
     """Where a data node keeps its blocks."""
     name, bases = f"data-node-{number}", outside_bases(plan)
@@ -222,7 +208,7 @@ def data_directory(place: Place, plan: Plan, number: int) -> Path:
         raise SystemsError(
             f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
         )
-    return outside.directory(place, bases[0 if len(bases) == 1 else number - 1]) / name
+    return bases[0 if len(bases) == 1 else number - 1] / elsewhere.label(place) / name
 
 
 def refuse_second_names(plan: Plan) -> None:
@@ -275,9 +261,9 @@ def write_configuration(conf: Path, site: Mapping[str, str], plan: Plan) -> None
         "hadoop.tmp.dir": str(conf.parent / "tmp"),
         "hadoop.security.authentication": "simple",
     }
-    hadoop_site.write(conf / "core-site.xml", core)
-    hadoop_site.write(conf / "hdfs-site.xml", site)
-    hadoop_site.write_text(conf / "log4j.properties", LOG4J)
+    hadoop.write_site(conf / "core-site.xml", core)
+    hadoop.write_site(conf / "hdfs-site.xml", site)
+    hadoop.write_text(conf / "log4j.properties", LOG4J)
 
 
 def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
@@ -287,7 +273,7 @@ def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
         return
     arguments = ["-format", "-nonInteractive", "-force"]
     main = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-    argv = jvm.java("128m", None, [conf, *jars], main, options=opened(OPENED), arguments=arguments)
+    argv = jvm.java("128m", None, [conf, *jars], main, options=OPENED, arguments=arguments)
     place.logs.mkdir(parents=True, exist_ok=True)
     log = place.logs / f"{NAME_NODE}.format.log"
     with log.open("wb") as output:
@@ -305,14 +291,14 @@ def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
 
 def name_node_bean(plan: Plan, name: str) -> Mapping[str, Any] | None:
     """A bean of the name node."""
-    return hadoop_http.bean(HOST, ports(plan, None)[1], f"Hadoop:service=NameNode,name={name}")
+    return hadoop.bean(HOST, ports(plan, None)[1], f"Hadoop:service=NameNode,name={name}")
 
 
 def asked(plan: Plan) -> Mapping[str, int | str]:
     """Copies and size of a block, as the name node tells them; why not, where it does not."""
     found: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
-        told = hadoop_http.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
+        told = hadoop.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
         value = str((told or {}).get("property", {}).get("value", ""))
         if not value:
             found[f"{fact}_unknown"] = f"the name node does not tell {name}"
@@ -326,7 +312,7 @@ def is_registered(http: int) -> bool:
 
     The name node's own count will not do: it has a data node that was killed a moment ago among the live.
     """
-    told = hadoop_http.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
+    told = hadoop.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
     # While it starts, the bean is there without its attributes. An actor runs once it has shaken hands.
     actors = json.loads(told.get("BPServiceActorInfo") or "[]") if told else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import pwd
 import secrets
 import shutil
 import subprocess
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadstone.systems.base import process
-from loadstone.systems.base.files.program import reason
+from loadstone.systems.base.files import program
 from loadstone.systems.base.system import SystemsError
 
 # It has a password that nobody knows: whoever is one may run programs as the server's user.
@@ -35,34 +33,17 @@ class Programs:
 
     def run(self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str) -> str:
         """What a program prints. Raises SystemsError."""
-        account = pwd.getpwnam(user) if user else None
-        try:
-            done = subprocess.run(
-                [self.path(name), *arguments],
-                input=stdin,
-                env={**os.environ, "LC_ALL": "C.UTF-8", **self.variables, **variables},
-                # Not where we are, which that user may not enter.
-                cwd="/",
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=ANSWER_S,
-                user=account.pw_uid if account else None,
-                group=account.pw_gid if account else None,
-                extra_groups=[] if account else None,
-            )
-        except subprocess.TimeoutExpired:
-            raise SystemsError(
-                f"{name} has no answer after {ANSWER_S:g} s", "`loadstone systems status postgres`"
-            ) from None
-        except OSError as error:
-            raise SystemsError(
-                f"cannot run {self.path(name)}: {error.strerror}", "see --set binary=DIRECTORY"
-            ) from error
-        if done.returncode:
-            said = reason(done.stderr) or f"exit status {done.returncode}"
-            raise SystemsError(f"{name}: {said}", "`loadstone systems logs postgres` may tell more")
-        return done.stdout
+        return program.run(
+            [self.path(name), *arguments],
+            name,
+            "`loadstone systems logs postgres` may tell more",
+            # Not where we are, which that user may not enter.
+            Path("/"),
+            {**self.variables, **variables},
+            user=user,
+            stdin=stdin,
+            timeout_s=ANSWER_S,
+        )
 
 
 def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
@@ -77,8 +58,7 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
     password.write_text(secrets.token_hex(16))
     try:
         if user:
-            account = pwd.getpwnam(user)
-            os.chown(password, account.pw_uid, account.pw_gid)
+            shutil.chown(password, user)
         programs.run(
             "initdb",
             f"--pgdata={draft}",

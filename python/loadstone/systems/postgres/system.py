@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loadstone.systems.base import unprivileged
+from loadstone.systems.base import elsewhere
 from loadstone.systems.base.files import debian
-from loadstone.systems.base.plan import choice, truth, whole
+from loadstone.systems.base.plan import choice, table_plan, truth, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
 from loadstone.systems.postgres import cluster
 from loadstone.systems.postgres.cluster import SUPERUSER, Programs
@@ -59,9 +59,9 @@ class Postgres(System):
             if identifier(plan.settings[name], name).lower() == SUPERUSER:
                 raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
         arguments = parameters(plan)
-        user = unprivileged.user("postgres")
+        user = elsewhere.user("postgres")
         programs = find(place, plan, user)
-        directory = unprivileged.directory_for(user, place, SERVER)
+        directory = elsewhere.directory_for(user, place, SERVER)
         data = cluster.ensure(programs, directory, user, plan.settings)
         server = Server(
             SERVER,
@@ -165,20 +165,17 @@ class Postgres(System):
     def clear(self, place: Place) -> None:
         """Removes what lies elsewhere because its user does not reach the data directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
-        unprivileged.remove_elsewhere(place)
+        elsewhere.remove(place)
 
     def _ask(self, place: Place, plan: Plan, query: str) -> str:
         """What a query answers, columns with `|` between. Raises SystemsError."""
-        programs = find(place, plan, unprivileged.user("postgres"))
+        programs = find(place, plan, elsewhere.user("postgres"))
         return cluster.ask(programs, HOST, plan.settings, query)
 
 
 def layout(options: Mapping[str, str]) -> str:
     """The columns of a table. Raises SystemsError for an option that is not known."""
-    unknown = sorted({*options} - {"layout", "fieldcount"})
-    if unknown:
-        raise SystemsError(f'postgres has no option "{unknown[0]}" for a table', "it has layout and fieldcount")
-    chosen = Plan(1, {"layout": "jdbc", "fieldcount": "10", **options})
+    chosen = table_plan("postgres", options, {"layout": "jdbc", "fieldcount": "10"})
     if choice(chosen, "layout", LAYOUTS) == "postgrenosql":
         return "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
     fields = [f"FIELD{number} TEXT" for number in range(whole(chosen, "fieldcount"))]
@@ -211,7 +208,7 @@ def find(place: Place, plan: Plan, user: str | None) -> Programs:
         return Programs(directory, {})
     major = version.partition(".")[0]
     packages = [f"postgresql-{major}", f"postgresql-client-{major}"]
-    root = debian.unpacked(packages, version, unprivileged.cache_for(user, place.cache))
+    root = debian.unpacked(packages, version, elsewhere.cache_for(user, place.cache))
     return Programs(root / f"usr/lib/postgresql/{major}/bin", {"LD_LIBRARY_PATH": debian.libraries(root)})
 
 

@@ -6,7 +6,6 @@ https://redis.io/docs/latest/develop/reference/protocol-spec/
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import BinaryIO
 
 # A server that is paused must not hold up the caller.
@@ -71,7 +70,5 @@ class RedisClient:
     def __enter__(self) -> RedisClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

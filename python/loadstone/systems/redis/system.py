@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import resource
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from loadstone.systems.base import open_files
+from loadstone.results import lines
 from loadstone.systems.base.files import debian, program
 from loadstone.systems.base.plan import choice, truth, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
@@ -18,6 +18,8 @@ HOST = "127.0.0.1"
 PROGRAM = "redis-server"
 # Settings of the running server that decide what a result means.
 ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
+# What it has open beside its connections.
+OTHER_FILES = 96
 HINT = "name a redis-server that runs with --set binary=PATH"
 
 
@@ -46,26 +48,15 @@ class Redis(System):
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
         """Writes redis.conf; one server."""
         text = configuration(place, plan)
-        open_files.allow(whole(plan, "maxclients", 1))
+        allow(whole(plan, "maxclients", 1))
         binary, variables = find(place, plan)
         directory = place.data / "redis"
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / "redis.conf"
         # The password stands in it.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-        return [
-            [
-                Server(
-                    "redis",
-                    [binary, str(path)],
-                    HOST,
-                    whole(plan, "port", 1),
-                    environment=variables,
-                    directory=directory,
-                )
-            ]
-        ]
+        lines.replace(path, text.encode(), 0o600)
+        argv, port = [binary, str(path)], whole(plan, "port", 1)
+        return [[Server("redis", argv, HOST, port, environment=variables, directory=directory)]]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """When it answers PING, with its data loaded, and takes as many clients as it was asked to."""
@@ -183,7 +174,7 @@ def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
 
 def configuration(place: Place, plan: Plan) -> str:
     """redis.conf. Raises SystemsError for a setting that makes no sense."""
-    lines = {
+    settings = {
         "bind": HOST,
         "port": str(whole(plan, "port", 1)),
         "dir": quoted(str(place.data / "redis")),
@@ -206,11 +197,30 @@ def configuration(place: Place, plan: Plan) -> str:
     }
     password = plan.settings["password"]
     if password:
-        lines["requirepass"] = quoted(password)
-    return "".join(f"{name} {value}\n" for name, value in lines.items())
+        settings["requirepass"] = quoted(password)
+    return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
 def quoted(text: str) -> str:
     """A value for redis.conf, whatever is in it."""
     plain = {byte: chr(byte) for byte in range(32, 127) if byte not in b'"\\'}
     return '"' + "".join(plain.get(byte, f"\\x{byte:02x}") for byte in text.encode()) + '"'
+
+
+def allow(connections: int) -> None:
+    """Lets servers that we start have so many connections. Raises SystemsError when the system does not.
+
+    Raises our own limit, which they inherit: each connection is an open file.
+    """
+    needed = connections + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    try:
+        above = hard != resource.RLIM_INFINITY and hard < needed
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, needed if above else hard))
+    except (ValueError, OSError) as error:
+        raise SystemsError(
+            f"{connections} connections take {needed} open files, and a process may have {hard}",
+            f"`ulimit -Hn {needed}` as root before, or ask for fewer with --set",
+        ) from error

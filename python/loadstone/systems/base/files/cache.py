@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from loadstone.systems.base.lock import locked
 
 # Others may have to read what is in it: a server that refuses to be root runs as another user.
 READABLE = 0o755
@@ -42,3 +42,19 @@ def entry(path: Path, fill: Callable[[Path], None]) -> Path:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return path
+
+
+@contextlib.contextmanager
+def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Holds the lock of this file, which two processes cannot have at once; the kernel gives it back however one ends.
+
+    Calls `waiting` once if somebody else has it, then waits.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from loadstone.systems.base.files import cache, program
@@ -19,9 +18,6 @@ HINT = "see that the mirrors in /etc/apt can be reached, or name an installed se
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
 # The loader and the C library of the machine serve: two of them do not mix in one process.
 OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
-
-# A package, as apt wants it: `redis-tools=5:7.0.15-1`.
-Pinned = str
 
 
 def unpacked(packages: Sequence[str], version: str = "", base: Path | None = None) -> Path:
@@ -58,32 +54,27 @@ def libraries(root: Path) -> str:
 
 def fetch(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
     """Downloads packages by the machine's lists; when these are missing or old, by lists of our own."""
-
-    def attempt(options: list[str]) -> None:
-        wanted = closure(packages, version, options)
-        get(["download", *wanted], options, f"cannot fetch {packages[0]}", into)
-
-    def attempt_privately() -> None:
-        options = private_lists(private)
+    try:
+        download(packages, version, [], into)
+    except SystemsError:
+        for part in ("lists/partial", "archives/partial"):
+            (private / part).mkdir(parents=True, exist_ok=True)
+        options = ["-o", f"Dir::State::Lists={private / 'lists'}", "-o", f"Dir::Cache={private}"]
         get(["update"], options, "cannot fetch the lists of packages", into)
-        attempt(options)
-
-    first_of(lambda: attempt([]), attempt_privately)
+        download(packages, version, options, into)
 
 
-def first_of(attempt: Callable[[], None], other: Callable[[], None]) -> None:
-    """Does the one, and the other if that fails."""
-    with contextlib.suppress(SystemsError):
-        return attempt()
-    return other()
+def download(packages: Sequence[str], version: str, options: list[str], into: Path) -> None:
+    """Downloads packages and what they need, by the lists that `options` name."""
+    get(["download", *closure(packages, version, options)], options, f"cannot fetch {packages[0]}", into)
 
 
-def closure(packages: Sequence[str], version: str, options: list[str]) -> list[Pinned]:
-    """The packages, and those they need that are not installed, each with its version."""
+def closure(packages: Sequence[str], version: str, options: list[str]) -> list[str]:
+    """The packages and those they need that are not installed, each with its version: `redis-tools=5:7.0.15-1`."""
     first = f"{packages[0]}={candidate(packages[0], version, options)}"
     pinned = [first, *packages[1:]]
     simulated = get(["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot have {first}")
-    found: dict[str, Pinned] = {}
+    found: dict[str, str] = {}
     for line in simulated.splitlines():
         match = INSTALLATION.match(line)
         if match and not OF_THE_MACHINE.fullmatch(match[1].partition(":")[0]):
@@ -111,10 +102,3 @@ def get(arguments: Sequence[str], options: list[str], what: str, directory: Path
     # As root it would fetch as another user, who does not reach a private cache.
     quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
     return program.run(["apt-get", *quiet, *options, *arguments], what, HINT, directory)
-
-
-def private_lists(directory: Path) -> list[str]:
-    """Options by which apt has its lists of packages here instead of in the machine's directories."""
-    for part in ("lists/partial", "archives/partial"):
-        (directory / part).mkdir(parents=True, exist_ok=True)
-    return ["-o", f"Dir::State::Lists={directory / 'lists'}", "-o", f"Dir::Cache={directory}"]

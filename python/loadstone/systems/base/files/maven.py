@@ -38,22 +38,6 @@ def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = 
     return sorted((where / "lib").glob("*.jar"))
 
 
-def artifact(coordinates: str) -> Path:
-    """One file, without what it needs: `group:artifact:version:type:classifier`. Raises SystemsError."""
-    parsed = parts(coordinates)
-
-    def fill(draft: Path) -> None:
-        mvn = program.require("mvn", MISSING)
-        goal = [*FETCH, "dependency:copy", f"-Dartifact={':'.join(parsed)}", f"-DoutputDirectory={draft}"]
-        program.run([mvn, *goal, "-Dmdep.useBaseVersion=true"], f"cannot fetch {coordinates}", HINT, draft)
-
-    where = cache.entry(cache.cache_root() / "maven" / "-".join(parsed), fill)
-    found = [path for path in where.iterdir() if path.is_file()]
-    if len(found) != 1:
-        raise SystemsError(f"{where} should hold one file and holds {len(found)}", "remove that directory")
-    return found[0]
-
-
 def project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> str:
     """A project that is nothing but its dependencies."""
     left_out = "".join(
@@ -81,10 +65,10 @@ def dependency(coordinates: str, exclusions: str) -> str:
 
 
 def parts(coordinates: str) -> list[str]:
-    """Group, artifact, version, type and perhaps classifier. Raises SystemsError."""
+    """Group, artifact, version and perhaps type and classifier. Raises SystemsError."""
     found = coordinates.split(":")
     if not 3 <= len(found) <= 5 or not all(found):
         raise SystemsError(
             f'"{coordinates}" names no artifact', "write group:artifact:version, then :type and :classifier if needed"
         )
-    return found if len(found) > 3 else [*found, "jar"]
+    return found

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from loadstone.systems.base.system import SystemsError
 
 WORDS = 300
-# As apt, Maven and PostgreSQL write it.
-ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR): ")
+# As apt, Maven, PostgreSQL and javac write it.
+ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR|: error): ")
 # What a terminal takes as colours (ECMA-48); Maven's batch mode leaves some in.
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -32,21 +34,43 @@ def run(
     hint: str,
     directory: Path | None = None,
     variables: Mapping[str, str] | None = None,
+    *,
+    user: str | None = None,
+    stdin: str = "",
+    timeout_s: float | None = None,
 ) -> str:
-    """What a program prints. Raises SystemsError with `what` failed and the line that tells why."""
-    done = subprocess.run(
-        argv,
-        cwd=directory,
-        # Their messages are looked at, and shown among ours.
-        env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    """What a program prints, run as ourselves or as `user`.
+
+    Raises SystemsError with `what` failed and the line that tells why.
+    """
+    try:
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            argv,
+            input=stdin,
+            cwd=directory,
+            # Their messages are looked at, and shown among ours.
+            env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            **run_as(user),
+        )
+    except subprocess.TimeoutExpired:
+        raise SystemsError(f"{what}: no answer after {timeout_s:g} s", hint) from None
+    except OSError as error:
+        raise SystemsError(f"{what}: cannot run {argv[0]}: {error.strerror}", hint) from error
     if done.returncode:
         raise SystemsError(f"{what}: {reason(done.stderr + done.stdout) or f'exit status {done.returncode}'}", hint)
     return done.stdout
+
+
+def run_as(user: str | None) -> dict[str, Any]:
+    """What `subprocess` must be told to run a program as a user; None is ourselves."""
+    if user is None:
+        return {}
+    found = pwd.getpwnam(user)
+    return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
 
 
 def reason(text: str) -> str:

@@ -1,7 +1,10 @@
-"""The user that a server runs as which refuses to be root, and directories that this user can reach.
+"""Directories that a system has outside of its own.
 
-root's home is closed to everybody else, and so is what is below it: for such a server, files go to where the file
-system hierarchy has them for programs of the machine.
+Some are on storage that the user named. They go with the system's data; their names are drawn anew with those, so that
+no server ever finds what one of an earlier life has left.
+
+Others are for a server that refuses to be root. root's home is closed to everybody else, and so is what is below it:
+for the user that this server runs as, files go to where the file system hierarchy has them for programs of the machine.
 """
 
 from __future__ import annotations
@@ -9,11 +12,14 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
 
+from loadstone.results import lines
 from loadstone.systems.base.files.cache import READABLE
+from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Place, SystemsError
 
 CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
@@ -41,12 +47,8 @@ def reaches(name: str | None, directory: Path) -> bool:
     near = directory
     while not near.exists():
         near = near.parent
-    found = pwd.getpwnam(name)
     # Asked of the kernel, which knows more than mode bits: access lists, mount options, name spaces.
-    asked = subprocess.run(
-        ["test", "-x", near], user=found.pw_uid, group=found.pw_gid, extra_groups=[], stdin=subprocess.DEVNULL
-    )
-    return asked.returncode == 0
+    return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
@@ -71,15 +73,23 @@ def directory_for(name: str | None, place: Place, what: str) -> Path:
             if made.exists():
                 made.chmod(READABLE)
     if name is not None:
-        found = pwd.getpwnam(name)
-        os.chown(directory, found.pw_uid, found.pw_gid)
+        shutil.chown(directory, name)
     return directory
 
 
-def remove_elsewhere(place: Place) -> None:
+def remove(place: Place) -> None:
     """Removes what `directory_for` made that is not in `place.data`."""
     if not place.data.is_dir():
         return
     for inside in place.data.iterdir():
         if inside.is_symlink() and inside.readlink().parent == DATA and inside.readlink().exists():
             shutil.rmtree(inside.readlink())
+
+
+def label(place: Place) -> str:
+    """What a system's directories outside are called: `loadstone-hdfs-5f0c2a91`, the same until its data go."""
+    path = place.data / "label"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines.replace(path, f"loadstone-{place.root.name}-{secrets.token_hex(4)}".encode())
+    return path.read_text()

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.doctor.machine import Listener
 from loadstone.observe.kernel_file import PROC, names, pids, text, whole
 from loadstone.observe.sockets import inodes
 
 # TCP_LISTEN of the kernel's tcp_states.h.
 LISTENING = "0A"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """The process that accepts connections at a port; without name and pid where /proc does not tell."""
+
+    port: int
+    name: str = ""
+    pid: int | None = None
 
 
 def listeners(proc: Path = PROC) -> tuple[Listener, ...]:

@@ -1,6 +1,7 @@
-"""What Hadoop's and HBase's servers tell over HTTP: their JMX beans, and a name node its files (WebHDFS).
+"""What Hadoop and HBase have in common: site files, and what their servers tell over HTTP.
 
-It costs milliseconds where an administration command costs the start of a JVM.
+These are their JMX beans, and of a name node its files (WebHDFS). It costs milliseconds where an administration command
+costs the start of a JVM.
 """
 
 from __future__ import annotations
@@ -8,8 +9,12 @@ from __future__ import annotations
 import http.client
 import json
 import urllib.parse
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from loadstone.results import lines
 
 TIMEOUT_S = 3.0
 # `java.lang:type=Memory`: every JVM has it.
@@ -48,3 +53,31 @@ def request(method: str, host: str, port: int, path: str) -> Mapping[str, Any] |
     finally:
         connection.close()
     return told if isinstance(told, dict) else None
+
+
+def write_site(path: Path, properties: Mapping[str, str]) -> None:
+    """Writes properties as a site file; nobody ever sees half of it."""
+    configuration = ElementTree.Element("configuration")
+    for name, value in properties.items():
+        entry = ElementTree.SubElement(configuration, "property")
+        ElementTree.SubElement(entry, "name").text = name
+        ElementTree.SubElement(entry, "value").text = value
+    ElementTree.indent(configuration)
+    write_text(path, ElementTree.tostring(configuration, encoding="unicode", xml_declaration=True) + "\n")
+
+
+def read_site(path: Path) -> dict[str, str]:
+    """The properties of a site file; the last of several with one name holds, as for Hadoop."""
+    entries = ElementTree.parse(path).getroot().iter("property")
+    return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of a configuration directory, and the directory if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines.replace(path, text.encode())
+
+
+def local_path(uri: str) -> Path:
+    """The path of a `file:` URI. Servers take what looks like an escape in it as it is."""
+    return Path(urllib.parse.urlsplit(uri).path)

@@ -1,0 +1,158 @@
+"""The host: its memory, its processors, the room on its disks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from loadstone.doctor.check import Check, Machine, Seen, State, unknown
+from loadstone.format import units
+
+SWAPPINESS_MAX = 10
+MEMORY_BYTES, MEMORY_LEAST_BYTES = 4_000_000_000, 500_000_000
+CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+HIDDEN = "not told by this machine, which may be virtual"
+DISK_BYTES, DISK_LEAST_BYTES = 10_000_000_000, 1_000_000_000
+# What moves each place elsewhere.
+VARIABLES = {"data": "TMPDIR", "state": "XDG_STATE_HOME", "cache": "LOADSTONE_CACHE"}
+RESULTS = "loadstone run FILE.yaml --results /large/disk"
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+def swap(machine: Machine, _: int) -> Seen:
+    """Memory that was swapped out comes back in milliseconds."""
+    if machine.swap_bytes is None:
+        return unknown()
+    if not machine.swap_bytes:
+        return Seen("ok", "none")
+    used = machine.swap_used_bytes or 0
+    found = f"{units.size(used)} of {units.size(machine.swap_bytes)} in use, swappiness {machine.swappiness}"
+    if used:
+        return Seen("warn", found, "sudo swapoff -a")
+    if machine.swappiness is not None and machine.swappiness > SWAPPINESS_MAX:
+        return Seen("warn", found, "sudo sysctl -w vm.swappiness=1")
+    return Seen("ok", found)
+
+
+def huge_pages(machine: Machine, _: int) -> Seen:
+    """Huge pages given unasked are put together while the load runs."""
+    if not machine.huge_pages:
+        return unknown()
+    if machine.huge_pages == "always":
+        fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+        return Seen("warn", "always", fix)
+    return Seen("ok", machine.huge_pages)
+
+
+def memory(machine: Machine, _: int) -> Seen:
+    """Servers, engine and page cache share it."""
+    free, whole = machine.memory_available_bytes, machine.memory_bytes
+    if free is None:
+        return unknown()
+    found = f"{units.size(free)} available" + (f" of {units.size(whole)}" if whole is not None else "")
+    if free < MEMORY_BYTES:
+        state: State = "fail" if free < MEMORY_LEAST_BYTES else "warn"
+        return Seen(state, found, "ps -eo pid,rss,comm --sort=-rss | head   # end some")
+    return Seen("ok", found)
+
+
+def governor(machine: Machine, _: int) -> Seen:
+    """A processor that saves power wakes up slowly."""
+    if not machine.governors:
+        return unknown(HIDDEN)
+    found = ", ".join(machine.governors)
+    if machine.governors == ("performance",):
+        return Seen("ok", found)
+    fix = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+    return Seen("warn", found, fix)
+
+
+def clock(machine: Machine, _: int) -> Seen:
+    """The engine reads the processor's counter only where the kernel itself does."""
+    if not machine.clock_source:
+        return unknown()
+    if machine.clock_source == "tsc" or machine.architecture != "x86_64":
+        return Seen("ok", machine.clock_source)
+    if "tsc" in machine.clock_sources:
+        return Seen("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
+    found = f"{machine.clock_source}; the kernel does not offer tsc"
+    # Not forced: that takes away the kernel's own doubt, and the engine would read a counter that the kernel distrusts.
+    fix = "sudo dmesg | grep -i tsc   # says why the kernel gave it up; measure on another host"
+    return Seen("warn", found, fix)
+
+
+def room(machine: Machine, _: int) -> Seen:
+    """Every place that is written to has room, and data are on a device."""
+    known = [place for place in machine.places if place.free_bytes is not None]
+    if not known:
+        return unknown()
+    found = ", ".join(f"{place.name} {units.size(place.free_bytes or 0)} free" for place in known)
+    short = [place for place in known if (place.free_bytes or 0) < DISK_BYTES]
+    if not short:
+        return Seen("ok", found)
+    least = min(place.free_bytes or 0 for place in short)
+    paths = ", ".join(dict.fromkeys(place.path for place in short))
+    state: State = "fail" if least < DISK_LEAST_BYTES else "warn"
+    return Seen(state, f"{found} ({paths})", moved([each.name for each in short]))
+
+
+def moved(names: Collection[str]) -> str:
+    """The line that moves these places to another disk."""
+    named = " ".join(f"{variable}=/large/disk" for name, variable in VARIABLES.items() if name in names)
+    return " && ".join([*([f"export {named}"] if named else []), *([RESULTS] if "results" in names else [])])
+
+
+def device(machine: Machine, _: int) -> Seen:
+    """Data in memory have no device to measure."""
+    place = next((place for place in machine.places if place.name == "data"), None)
+    if place is None or not place.file_system:
+        return unknown()
+    found = f"{place.path} on {place.file_system}"
+    if place.file_system in IN_MEMORY:
+        return Seen("warn", found, moved(["data"]))
+    return Seen("ok", found)
+
+
+CHECKS = (
+    Check(
+        "swap",
+        f"none, or unused with `vm.swappiness` at most {SWAPPINESS_MAX}",
+        "memory that was swapped out comes back in milliseconds: a percentile of the swap, not of the store",
+        swap,
+    ),
+    Check(
+        "huge pages",
+        "transparent huge pages `madvise` or `never`",
+        "with `always` the kernel stops processes to put pages together; Redis and MongoDB warn of it themselves",
+        huge_pages,
+    ),
+    Check(
+        "memory",
+        f"{units.size(MEMORY_BYTES)} available",
+        "servers take 1 to 2 GB each; what is short makes the kernel reclaim in the middle of a trial, or kill",
+        memory,
+    ),
+    Check(
+        "CPU governor",
+        "`performance`",
+        "others lower the frequency between operations, so that a light load looks slow",
+        governor,
+    ),
+    Check(
+        "clock source",
+        "`tsc`",
+        "with it the engine reads the processor's counter; any other clock is a call into the kernel, up to 1 µs each",
+        clock,
+    ),
+    Check(
+        "disk space",
+        f"{units.size(DISK_BYTES)} free for results, data, servers' state and cache",
+        "a full disk ends a run, and a nearly full one is slower",
+        room,
+    ),
+    Check(
+        "data device",
+        "the directory for data (`TMPDIR`, else /var/tmp) is on a device",
+        "in tmpfs nothing reaches a device: syncs are free, and the page cache is the store",
+        device,
+    ),
+)

@@ -1,0 +1,27 @@
+"""Documents that were parsed from JSON, as the types that they are meant to be."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind")
+# What reads a type.
+_ADAPTERS: dict[Any, Any] = {}
+
+
+def read(kind: type[Kind], document: Any) -> Kind:
+    """A document as a type; fields that it does not know are left alone. Raises ValueError with the first mistake."""
+    # Not before it is needed: its import takes a tenth of a second.
+    from pydantic import TypeAdapter, ValidationError
+
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    try:
+        found: Kind = _ADAPTERS[kind].validate_python(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        *inside, last = ["it", *map(str, first["loc"])]
+        if first["type"] == "missing":
+            raise ValueError(f"{'.'.join(inside[1:]) or 'it'} has no `{last}`") from error
+        raise ValueError(f"{first['input']!r:.40} is not a valid {last} ({first['msg']})") from error
+    return found
