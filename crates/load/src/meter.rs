@@ -6,7 +6,7 @@
 //! readings, and a reading that falls between two stores is off by an operation that the next one has.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hdrhistogram::Histogram;
@@ -22,10 +22,9 @@ const VALUE_BITS: u32 = 47;
 /// Larger values are recorded as this, and counted as saturated.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
-/// Buckets that are marked as touched together.
+/// Buckets that take their memory together.
 const BLOCK: usize = 64;
-/// Words of 64 marks.
-const WORDS: usize = BUCKETS.div_ceil(BLOCK * 64);
+const BLOCKS: usize = BUCKETS / BLOCK;
 /// A sum is kept as its lower 63 bits and how often these were full.
 const SUM_BITS: u32 = 63;
 const SUM_LOW: u64 = (1 << SUM_BITS) - 1;
@@ -49,13 +48,16 @@ const fn lowest(bucket: usize) -> u64 {
 
 /// One histogram with a single writer.
 pub struct Grid {
-    /// Of 4 bytes: half as much of the processor's cache is taken from the store, and half as much memory for each thread.
+    /// The blocks in use, one after the other, as each was first needed: thousands of threads have a few outliers each,
+    /// and would otherwise keep a page of memory for every one of them. Counts are of 4 bytes, to leave the processor's
+    /// cache to the store.
     counts: Box<[AtomicU32]>,
+    /// Of each block of buckets its place in `counts`, from 1; 0: it is not in use.
+    places: Box<[AtomicU16; BLOCKS]>,
+    /// How many are in use.
+    placed: AtomicU16,
     /// How often a bucket was full and began again at 0. Held while either is changed or both are read.
     wraps: Mutex<BTreeMap<usize, u64>>,
-    /// A bit for each block of buckets ever used, so that a reader need not walk 39,000 buckets, of which a store's
-    /// outliers leave most between them unused.
-    touched: [AtomicU64; WORDS],
     sum: AtomicU64,
     /// How often the sum's highest bit has changed.
     sum_high: AtomicU64,
@@ -70,14 +72,14 @@ impl std::fmt::Debug for Grid {
 
 impl Default for Grid {
     fn default() -> Self {
-        // Zeroed pages are not backed by memory before they are touched: a grid of latencies between 1 µs and 10 ms
-        // keeps some 50 kB resident of its 155 kB.
+        // Zeroed pages are not backed by memory before they are touched.
         let mut counts = Vec::with_capacity(BUCKETS);
         counts.resize_with(BUCKETS, AtomicU32::default);
         Self {
             counts: counts.into_boxed_slice(),
+            places: Box::new([const { AtomicU16::new(0) }; BLOCKS]),
+            placed: AtomicU16::new(0),
             wraps: Mutex::default(),
-            touched: Default::default(),
             sum: AtomicU64::new(0),
             sum_high: AtomicU64::new(0),
             saturated: AtomicU64::new(0),
@@ -97,16 +99,14 @@ impl Grid {
     pub fn record(&self, value: u64) {
         let value = if value > VALUE_MAX { self.saturate(value) } else { value };
         let at = bucket(value);
-        let count = &self.counts[at];
+        let place = match self.places[at / BLOCK].load(Ordering::Relaxed) {
+            0 => self.place(at / BLOCK),
+            place => place,
+        };
+        let count = &self.counts[(usize::from(place) - 1) * BLOCK + at % BLOCK];
         match count.load(Ordering::Relaxed).checked_add(1) {
             Some(n) => count.store(n, Ordering::Relaxed),
-            None => self.wrap(at),
-        }
-        let block = at / BLOCK;
-        let (word, bit) = (&self.touched[block / 64], 1 << (block % 64));
-        let marks = word.load(Ordering::Relaxed);
-        if marks & bit == 0 {
-            word.store(marks | bit, Ordering::Relaxed);
+            None => self.wrap(at, count),
         }
         let old = self.sum.load(Ordering::Relaxed);
         let sum = old.wrapping_add(value);
@@ -117,12 +117,21 @@ impl Grid {
         }
     }
 
+    /// Gives a block its place.
+    #[cold]
+    fn place(&self, block: usize) -> u16 {
+        let place = self.placed.load(Ordering::Relaxed) + 1;
+        self.placed.store(place, Ordering::Relaxed);
+        self.places[block].store(place, Ordering::Relaxed);
+        place
+    }
+
     /// Counts one value in a bucket that is full.
     #[cold]
-    fn wrap(&self, at: usize) {
+    fn wrap(&self, at: usize, count: &AtomicU32) {
         let mut wraps = self.wraps();
         *wraps.entry(at).or_default() += 1;
-        self.counts[at].store(0, Ordering::Relaxed);
+        count.store(0, Ordering::Relaxed);
     }
 
     fn wraps(&self) -> MutexGuard<'_, BTreeMap<usize, u64>> {
@@ -146,13 +155,9 @@ impl Grid {
 
     /// The buckets of the blocks in use.
     fn blocks(&self) -> impl Iterator<Item = (usize, &[AtomicU32])> + '_ {
-        self.touched.iter().enumerate().flat_map(move |(word, marks)| {
-            let mut marks = marks.load(Ordering::Relaxed);
-            std::iter::from_fn(move || {
-                let block = word * 64 + marks.trailing_zeros() as usize;
-                marks &= marks.checked_sub(1)?;
-                Some((block * BLOCK, &self.counts[block * BLOCK..(block + 1) * BLOCK]))
-            })
+        self.places.iter().enumerate().filter_map(|(block, place)| {
+            let start = usize::from(place.load(Ordering::Relaxed).checked_sub(1)?) * BLOCK;
+            Some((block * BLOCK, &self.counts[start..start + BLOCK]))
         })
     }
 
@@ -174,7 +179,10 @@ impl Grid {
         for bucket in self.blocks().flat_map(|(_, block)| block) {
             bucket.store(0, Ordering::Relaxed);
         }
-        for cell in self.touched.iter().chain([&self.sum, &self.sum_high, &self.saturated]) {
+        for place in self.places.iter().chain([&self.placed]) {
+            place.store(0, Ordering::Relaxed);
+        }
+        for cell in [&self.sum, &self.sum_high, &self.saturated] {
             cell.store(0, Ordering::Relaxed);
         }
     }
@@ -183,7 +191,8 @@ impl Grid {
 /// A reading of one or many grids, added together exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    counts: Vec<u64>,
+    /// By the number of the block; one that holds nothing is not there.
+    blocks: BTreeMap<usize, [u64; BLOCK]>,
     sum: u128,
     saturated: u64,
 }
@@ -192,10 +201,7 @@ impl Reading {
     /// Adds what a grid holds now.
     pub fn add(&mut self, grid: &Grid) {
         for (at, n) in grid.used() {
-            if self.counts.len() <= at {
-                self.counts.resize(at + 1, 0);
-            }
-            self.counts[at] += n;
+            *self.bucket(at) += n;
         }
         self.sum += grid.sum();
         self.saturated += grid.saturated.load(Ordering::Relaxed);
@@ -208,11 +214,9 @@ impl Reading {
 
     /// Counts a value `n` times.
     pub fn record_n(&mut self, value: u64, n: u64) {
-        let at = bucket(value);
-        if self.counts.len() <= at {
-            self.counts.resize(at + 1, 0);
+        if n > 0 {
+            *self.bucket(bucket(value)) += n;
         }
-        self.counts[at] += n;
         self.sum += u128::from(value) * u128::from(n);
         if value > VALUE_MAX {
             self.saturated += n;
@@ -221,11 +225,9 @@ impl Reading {
 
     /// Adds another reading.
     pub fn merge(&mut self, other: &Self) {
-        if self.counts.len() < other.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        for (&block, theirs) in &other.blocks {
+            let mine = self.blocks.entry(block).or_insert([0; BLOCK]);
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
         self.sum += other.sum;
         self.saturated += other.saturated;
@@ -234,17 +236,29 @@ impl Reading {
     /// What came since an earlier reading of the same grids.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let mut counts = self.counts.clone();
-        for (mine, theirs) in counts.iter_mut().zip(&earlier.counts) {
-            *mine = mine.saturating_sub(*theirs);
-        }
+        let mut blocks = self.blocks.clone();
+        blocks.retain(|block, mine| {
+            if let Some(theirs) = earlier.blocks.get(block) {
+                mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.saturating_sub(*theirs));
+            }
+            mine.iter().any(|&n| n > 0)
+        });
         let saturated = self.saturated.saturating_sub(earlier.saturated);
-        Self { counts, sum: self.sum.saturating_sub(earlier.sum), saturated }
+        Self { blocks, sum: self.sum.saturating_sub(earlier.sum), saturated }
     }
 
     /// How many values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.blocks.values().flatten().sum()
+    }
+
+    fn bucket(&mut self, at: usize) -> &mut u64 {
+        &mut self.blocks.entry(at / BLOCK).or_insert([0; BLOCK])[at % BLOCK]
+    }
+
+    fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let each = self.blocks.iter().flat_map(|(block, counts)| (block * BLOCK..).zip(counts.iter().copied()));
+        each.filter(|&(_, n)| n > 0)
     }
 
     /// The exact sum of the values (those above [`VALUE_MAX`] included as they were).
@@ -259,8 +273,7 @@ impl Reading {
 
     /// The buckets in use: lowest and highest value, and how many values, in rising order.
     pub fn used(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let each = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
-        each.map(|(at, &n)| (lowest(at), lowest(at + 1) - 1, n))
+        self.buckets().map(|(at, n)| (lowest(at), lowest(at + 1) - 1, n))
     }
 
     /// As a standard HDR histogram: same buckets, so nothing is rounded again.
@@ -270,7 +283,7 @@ impl Reading {
             // The bounds are constants, valid by the library's documentation.
             Err(error) => unreachable!("{error}"),
         };
-        for (at, &n) in self.counts.iter().enumerate().filter(|&(_, &n)| n > 0) {
+        for (at, n) in self.buckets() {
             histogram.saturating_record_n(lowest(at), n);
         }
         histogram
@@ -370,10 +383,11 @@ mod tests {
         let grid = Grid::default();
         grid.record(7);
         grid.counts[7].store(u32::MAX, Ordering::Relaxed);
+        grid.record(1 << 40);
         let full = u64::from(u32::MAX);
         for more in 1..=3 {
             grid.record(7);
-            assert_eq!(grid.used().collect::<Vec<_>>(), [(7, full + more)]);
+            assert_eq!(grid.used().next(), Some((7, full + more)));
         }
         grid.clear();
         assert_eq!(grid.count(), 0);
