@@ -1,6 +1,7 @@
 """`python -m loadstone.experiment.schema`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are made of the model, so that they cannot drift from it; a test compares what is checked in.
+Both are made of the model, so that they cannot drift from it; a test compares what is checked in. Of the page only what
+stands between marks is made, the rest is written by people.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from loadstone.experiment.forms import LONG
 from loadstone.experiment.model import Experiment
 
 Schema = dict[str, Any]
+SCHEMA, PAGE = "docs/reference/schemas/experiment.json", "docs/reference/experiment-file.md"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -94,25 +96,22 @@ def untitled(node: Any) -> Any:
     return [untitled(each) for each in node] if isinstance(node, list) else node
 
 
-def files() -> dict[str, str]:
-    """Every generated file: its path in the repository and its text."""
-    return {
-        "docs/reference/schemas/experiment.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
-        "docs/reference/experiment-file.md": reference.page(),
-    }
+def document() -> str:
+    """The schema as it is written to its file."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the files below a directory (default: here)."""
+    """Writes both files below a repository's directory (default: here)."""
     base = Path(arguments[0] if arguments else ".")
-    if not base.is_dir():
-        hint = "python -m loadstone.experiment.schema DIRECTORY writes the generated files below it"
-        print(LoadstoneError(f"{base} is not a directory", hint), file=sys.stderr)
+    try:
+        page = (base / PAGE).read_text()
+    except OSError as error:
+        hint = "python -m loadstone.experiment.schema DIRECTORY renews the files below a repository"
+        print(LoadstoneError(f"cannot read {base / PAGE}: {error.strerror}", hint), file=sys.stderr)
         return 2
-    for path, text in files().items():
-        (base / path).parent.mkdir(parents=True, exist_ok=True)
-        (base / path).write_text(text)
-        print(base / path)
+    (base / PAGE).write_text(reference.renewed(page))
+    (base / SCHEMA).write_text(document())
     return 0
 
 
