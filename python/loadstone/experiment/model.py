@@ -50,161 +50,122 @@ AT_MOST_FACTOR = 3
 class Workload(Part):
     """What is done. A text alone is its `file`."""
 
-    file: Text = Field(
-        description="A YCSB workload file; relative to the experiment file, else to the current directory.",
-        examples=["../workloads/workload{letter}"],
-    )
-    properties: dict[str, Property] = Field(
-        default={},
-        description="YCSB's properties by their known names; they come before the file's.",
-        examples=[{"recordcount": 100000}],
-    )
+    file: Text = Field(examples=["../workloads/workload{letter}"])
+    """A YCSB workload file; relative to the experiment file, else to the current directory."""
+
+    properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
+    """YCSB's properties by their known names; they come before the file's."""
 
 
 class Vary(Part):
     """What differs between variants. Without any of these four keys, it is itself the `matrix`."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
-        default={},
-        description="Dimensions with their values; the variants are all combinations.",
-        examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}],
+        default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
     )
-    zip: dict[str, tuple[Value, ...]] = Field(
-        default={},
-        description="Dimensions that move together: first values with first values, and so on.",
-        examples=[{"clients": [1, 2], "rate": [1000, 2000]}],
-    )
-    include: tuple[dict[str, Value], ...] = Field(
-        default=(),
-        description="Further variants; each names every dimension.",
-        examples=[[{"system": "lmdb", "letter": "b"}]],
-    )
-    exclude: tuple[dict[str, Value], ...] = Field(
-        default=(),
-        description="Variants to leave out: all that have these values.",
-        examples=[[{"system": "lmdb", "letter": "c"}]],
-    )
+    """Dimensions with their values; the variants are all combinations."""
+
+    zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
+    """Dimensions that move together: first values with first values, and so on."""
+
+    include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
+    """Further variants; each names every dimension."""
+
+    exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
+    """Variants to leave out: all that have these values."""
 
 
 class Measure(Part):
     """How long each trial is measured."""
 
-    warmup: LengthOrNone | None = Field(
-        default=None,
-        description="Time before the measured window, under load. Default: what the pilot block finds, `2s` without.",
-        examples=["1s"],
-    )
-    duration: Length | None = Field(
-        default=None,
-        description="Length of the measured window. Default: `10s`, unless `operations` is given.",
-        examples=["5s"],
-    )
-    operations: Count | None = Field(
-        default=None, description="Operations of the measured window, instead of a duration.", examples=[1000000]
-    )
-    settle: Truth = Field(
-        default=True,
-        description="Wait after the load until the store is idle and its files are on the device. Servers that the lab"
-        " started are idle when they use less than a quarter of a processor for a second; it waits five minutes at"
-        " most.",
-    )
-    verify: Truth = Field(
-        default=False, description="Compare every value read with what must be there (YCSB's `dataintegrity`)."
-    )
+    warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
+    """Time before the measured window, under load. Default: what the pilot block finds, `2s` without."""
+
+    duration: Length | None = Field(default=None, examples=["5s"])
+    """Length of the measured window. Default: `10s`, unless `operations` is given."""
+
+    operations: Count | None = Field(default=None, examples=[1000000])
+    """Operations of the measured window, instead of a duration."""
+
+    settle: Truth = True
+    """Wait after the load until the store is idle and its files are on the device. Servers that the lab started are
+    idle when they use less than a quarter of a processor for a second; it waits five minutes at most."""
+
+    verify: Truth = False
+    """Compare every value read with what must be there (YCSB's `dataintegrity`)."""
 
 
 class Load(Part):
     """Where the data of a trial come from, and how they get there."""
 
-    reuse: Reuse = Field(
-        default=False,
-        description="false: each trial loads a fresh store. copy: data are loaded once for each system and kind of"
-        " data, and each trial works on a copy; a table on servers is not copied but used again, so the workload must"
-        " not change it. shared: trials use what is on the servers as the trials before have left it.",
-        examples=["copy"],
-    )
-    clients: Count | None = Field(
-        default=None, description="Clients that load. Default: those of the trial.", examples=[32]
-    )
-    properties: dict[str, Property] = Field(
-        default={},
-        description="Properties of stores that hold while they are loaded; they come before those of the system.",
-        examples=[{"clientbuffering": True}],
-    )
+    reuse: Reuse = Field(default=False, examples=["copy"])
+    """false: each trial loads a fresh store. copy: data are loaded once for each system and kind of data, and each
+    trial works on a copy; a table on servers is not copied but used again, so the workload must not change it.
+    shared: trials use what is on the servers as the trials before have left it."""
+
+    clients: Count | None = Field(default=None, examples=[32])
+    """Clients that load. Default: those of the trial."""
+
+    properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
+    """Properties of stores that hold while they are loaded; they come before those of the system."""
 
 
 class Fleet(Part):
     """Where engines run: so far, on this machine."""
 
-    engines: Count = Field(
-        default=1,
-        description="Engine processes that share the load of each trial: its clients, its rate and its operations."
-        " They start together, and their histograms are merged exactly. For stores reached by network.",
-        examples=[4],
-    )
+    engines: Count = Field(default=1, examples=[4])
+    """Engine processes that share the load of each trial: its clients, its rate and its operations. They start
+    together, and their histograms are merged exactly. For stores reached by network."""
 
 
 class Repeats(Part):
     """How often each variant is tried. A number alone is both bounds."""
 
     at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
-        default=6, description="Repeats of each variant; fewer than 6 allow no claim.", examples=[6]
+        default=6, examples=[6]
     )
-    at_most: Count | None = Field(
-        default=None,
-        description="Where to stop if the interval stays wide. Default: `at_least`, or three times that with `until`.",
-        examples=[10],
-    )
-    until: Share | None = Field(
-        default=None,
-        description="Stop when the interval of the first metric that is compared is this narrow: its whole width,"
-        " as a share of the figure. At a rate that is a latency, unless `compare.metrics` begins with throughput.",
-        examples=["5%"],
-    )
+    """Repeats of each variant; fewer than 6 allow no claim."""
+
+    at_most: Count | None = Field(default=None, examples=[10])
+    """Where to stop if the interval stays wide. Default: `at_least`, or three times that with `until`."""
+
+    until: Share | None = Field(default=None, examples=["5%"])
+    """Stop when the interval of the first metric that is compared is this narrow: its whole width, as a share of the
+    figure. At a rate that is a latency, unless `compare.metrics` begins with throughput."""
 
 
 class Compare(Part):
     """What the report compares."""
 
-    by: Text | None = Field(
-        default=None,
-        description="The dimension. Default: `system` if it varies, else the first one that does.",
-        examples=["system"],
-    )
-    baseline: Value | None = Field(
-        default=None, description="Its value that the others are compared with. Default: its first.", examples=["lmdb"]
-    )
-    promises: tuple[Promised, ...] = Field(
-        default=(),
-        description="Promises that its values differ in on purpose, so that their price is what is compared.",
-        examples=[["durability"]],
-    )
-    metrics: tuple[Text, ...] = Field(
-        default=(),
-        description="The figures. Default: throughput and p99 of reads, updates and inserts.",
-        examples=[["throughput", "read.p99"]],
-    )
-    matters: Share = Field(
-        default=0.01,
-        description="The least difference that matters. A smaller one is not claimed, and two sides that are surely"
-        " nearer to each other are said not to differ.",
-        examples=["2%"],
-    )
+    by: Text | None = Field(default=None, examples=["system"])
+    """The dimension. Default: `system` if it varies, else the first one that does."""
+
+    baseline: Value | None = Field(default=None, examples=["lmdb"])
+    """Its value that the others are compared with. Default: its first."""
+
+    promises: tuple[Promised, ...] = Field(default=(), examples=[["durability"]])
+    """Promises that its values differ in on purpose, so that their price is what is compared."""
+
+    metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
+    """The figures. Default: throughput and p99 of reads, updates and inserts."""
+
+    matters: Share = Field(default=0.01, examples=["2%"])
+    """The least difference that matters. A smaller one is not claimed, and two sides that are surely nearer to each
+    other are said not to differ."""
 
 
 class Search(Part):
     """The load at which the systems saturate, searched for instead of varied."""
 
-    max: Most = Field(default="throughput", description="What more load is to bring.", examples=["throughput"])
-    such_that: Text | None = Field(
-        default=None,
-        description="What must hold, as `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`: the highest load that meets"
-        " it is searched for. Without it: the knee, the least load that reaches 95 % of the highest throughput.",
-        examples=["p99 < 10ms"],
-    )
-    over: Raised = Field(
-        default="clients", description="What is raised: clients in a closed loop, or the rate.", examples=["rate"]
-    )
+    max: Most = Field(default="throughput", examples=["throughput"])
+    """What more load is to bring."""
+
+    such_that: Text | None = Field(default=None, examples=["p99 < 10ms"])
+    """What must hold, as `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`: the highest load that meets it is searched
+    for. Without it: the knee, the least load that reaches 95 % of the highest throughput."""
+
+    over: Raised = Field(default="clients", examples=["rate"])
+    """What is raised: clients in a closed loop, or the rate."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -237,26 +198,26 @@ else:
 class Experiment(Part):
     """An experiment: a question, and how to answer it."""
 
-    question: Text = Field(
-        default="", description="What you want to know, in a sentence.", examples=["Which store is faster?"]
-    )
-    systems: dict[str, System] = Field(
-        description="The systems by names of your own. A list of stores' names will do.",
-        examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}],
-        min_length=1,
-    )
+    question: Text = Field(default="", examples=["Which store is faster?"])
+    """What you want to know, in a sentence."""
+
+    systems: dict[str, System] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
+    """The systems by names of your own. A list of stores' names will do."""
+
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
-    durability: Durability = Field(
-        default="os",
-        description="What a write that was acknowledged survives: none promises nothing, os the end of the process,"
-        " device the end of the machine.",
-        examples=["device"],
-    )
-    clients: Count = Field(default=1, description="Clients, each with one operation under way at most.", examples=[8])
-    rate: Rate | None = Field(
-        default=None, description="Operations per second over all clients; without it, a closed loop.", examples=[10000]
-    )
-    arrival: Arrival = Field(default="uniform", description="The spacing of due times at a rate.", examples=["poisson"])
+    durability: Durability = Field(default="os", examples=["device"])
+    """What a write that was acknowledged survives: none promises nothing, os the end of the process, device the end of
+    the machine."""
+
+    clients: Count = Field(default=1, examples=[8])
+    """Clients, each with one operation under way at most."""
+
+    rate: Rate | None = Field(default=None, examples=[10000])
+    """Operations per second over all clients; without it, a closed loop."""
+
+    arrival: Arrival = Field(default="uniform", examples=["poisson"])
+    """The spacing of due times at a rate."""
+
     vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
     find: Find | None = Field(default=None, description=str(Search.__doc__), examples=[{"such_that": "p99 < 10ms"}])
     measure: Measure = Field(
@@ -267,35 +228,29 @@ class Experiment(Part):
     repeats: Repeats = Field(
         default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )
-    pilot: Truth | None = Field(
-        default=None,
-        description="Whether a first block, which does not count, finds out how long the warm-up must be: every"
-        " variant once, for three times the window. Default: true where no warm-up is given, trials last for a time,"
-        " and no load is searched for.",
-        examples=[False],
-    )
+    pilot: Truth | None = Field(default=None, examples=[False])
+    """Whether a first block, which does not count, finds out how long the warm-up must be: every variant once, for
+    three times the window. Default: true where no warm-up is given, trials last for a time, and no load is searched
+    for."""
+
     hooks: Hooks = Field(default=Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
-    claims: Claim | None = Field(
-        default=None,
-        description="device: the results are said to be the device's, so the page cache makes them invalid.",
-        examples=["device"],
-    )
-    checks: dict[str, dict[str, Number]] = Field(
-        default={}, description="Thresholds of the judge's checks.", examples=[{"littles-law": {"low": 0.9}}]
-    )
-    directory: Text | None = Field(
-        default=None,
-        description="Where the data are while a trial needs them."
-        " Default: `TMPDIR` of the environment if set, else `/var/tmp`.",
-        examples=["/mnt/nvme"],
-    )
-    seed: Natural = Field(default=1, description="Order of the trials and all that is random in them follow from it.")
-    timeout: Length | None = Field(
-        default=None, description="The most that one phase of a trial may take.", examples=["10m"]
-    )
+    claims: Claim | None = Field(default=None, examples=["device"])
+    """device: the results are said to be the device's, so the page cache makes them invalid."""
+
+    checks: dict[str, dict[str, Number]] = Field(default={}, examples=[{"littles-law": {"low": 0.9}}])
+    """Thresholds of the judge's checks."""
+
+    directory: Text | None = Field(default=None, examples=["/mnt/nvme"])
+    """Where the data are while a trial needs them. Default: `TMPDIR` of the environment if set, else `/var/tmp`."""
+
+    seed: Natural = 1
+    """Order of the trials and all that is random in them follow from it."""
+
+    timeout: Length | None = Field(default=None, examples=["10m"])
+    """The most that one phase of a trial may take."""
 
     @property
     def warmup_seconds(self) -> float:

@@ -66,7 +66,7 @@ def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) ->
     lines = ["| key | type | default | meaning | example |", "|---|---|---|---|---|"]
     for key, field in model.model_fields.items():
         schema = part["properties"][key]
-        meaning, _, worked_out = (field.description or "").partition(" Default: ")
+        meaning, _, worked_out = " ".join((field.description or "").split()).partition(" Default: ")
         default = worked_out.rstrip(".") or ("**required**" if field.is_required() else default_of(schema))
         example = f"`{key}: {flow(field.examples[0])}`" if field.examples else ""
         cells = (f"`{key}`", kind(schema), default, meaning, example)

@@ -24,7 +24,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema() -> Schema:
     """The JSON Schema of an experiment file, with its short forms and its scales."""
-    found = untitled(Experiment.model_json_schema())
+    found = tidied(Experiment.model_json_schema())
     parts: Schema = found["$defs"]
     for key, field in Experiment.model_fields.items():
         # Pydantic leaves it out where the part says the same; an editor shows what stands at the key.
@@ -89,11 +89,14 @@ def nullable(node: Schema) -> Schema:
     return {**shown, "anyOf": [rest, {"type": "null"}]}
 
 
-def untitled(node: Any) -> Any:
-    """Without the titles that only repeat the keys."""
+def tidied(node: Any) -> Any:
+    """Without the titles that only repeat the keys, and with each description on one line."""
     if isinstance(node, dict):
-        return {key: untitled(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
-    return [untitled(each) for each in node] if isinstance(node, list) else node
+        kept = {key: tidied(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+        if isinstance(said := kept.get("description"), str):
+            kept["description"] = " ".join(said.split())
+        return kept
+    return [tidied(each) for each in node] if isinstance(node, list) else node
 
 
 def document() -> str:

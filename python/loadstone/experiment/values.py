@@ -16,9 +16,9 @@ Scalar = bool | int | float | str
 
 
 class Part(BaseModel):
-    """A part of the file: unknown keys are mistakes."""
+    """A part of the file: unknown keys are mistakes. What stands below a key is its description."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def refuse(what: str, hint: str) -> NoReturn:
