@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from loadstone.engine.describe import description
 from loadstone.experiment import points, template
@@ -11,13 +12,13 @@ from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
-from loadstone.experiment.values import ARRIVALS, DURABILITIES, Scalar, in_digits, shown
+from loadstone.experiment.values import Arrival, Durability, Scalar, in_digits, shown
 from loadstone.format.suggestion import near, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 # More variants than this are a slip: a second each would take two weeks.
 POINTS_MAX = 1_000_000
-WORDS: dict[str, Sequence[str]] = {"durability": DURABILITIES, "arrival": ARRIVALS}
+WORDS: dict[str, Sequence[str]] = {"durability": get_args(Durability), "arrival": get_args(Arrival)}
 
 
 def check(context: Context) -> None:

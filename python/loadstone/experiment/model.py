@@ -6,7 +6,7 @@ together is looked at in `loadstone.experiment.examination`. Short forms (`repea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, create_model
 
@@ -14,12 +14,10 @@ from loadstone.experiment.system import Hooks, System
 from loadstone.experiment.values import (
     Arrival,
     Bound,
-    Claim,
     Count,
     Durability,
     Length,
     LengthOrNone,
-    Most,
     Natural,
     Number,
     Part,
@@ -157,7 +155,7 @@ class Compare(Part):
 class Search(Part):
     """The load at which the systems saturate, searched for instead of varied."""
 
-    max: Most = Field(default="throughput", examples=["throughput"])
+    max: Literal["throughput"] = Field(default="throughput", examples=["throughput"])
     """What more load is to bring."""
 
     such_that: Text | None = Field(default=None, examples=["p99 < 10ms"])
@@ -237,7 +235,7 @@ class Experiment(Part):
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
-    claims: Claim | None = Field(default=None, examples=["device"])
+    claims: Literal["device"] | None = Field(default=None, examples=["device"])
     """device: the results are said to be the device's, so the page cache makes them invalid."""
 
     checks: dict[str, dict[str, Number]] = Field(default={}, examples=[{"littles-law": {"low": 0.9}}])

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from loadstone.experiment import order, template
 from loadstone.experiment.context import values
@@ -20,10 +19,7 @@ from loadstone.experiment.model import Experiment
 from loadstone.experiment.points import dimensions, points
 from loadstone.experiment.servers import Servers, servers
 from loadstone.experiment.system import Hooks
-from loadstone.experiment.values import Scalar
-
-Arrival = Literal["uniform", "poisson"]
-Durability = Literal["none", "os", "device"]
+from loadstone.experiment.values import Arrival, Durability, Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,8 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
     ending = "s" if many else ""
     if "$ref" in schema:
         return "keys below"
-    if "enum" in schema:
-        return " or ".join(f"`{flow(value)}`" for value in schema["enum"])
+    if words := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        return " or ".join(f"`{flow(word)}`" for word in words)
     if "anyOf" in schema:
         kinds = [kind(other) for other in schema["anyOf"] if other.get("type") != "null"]
         if kinds == ["number", "text"]:

@@ -181,6 +181,12 @@ def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
         guess = near(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else None
         hint = f'did you mean "{guess}"?' if guess else example(path)
         return Mistake(place, f"{name(path)} must be a list, got {shown(value)}", hint)
+    if kind == "literal_error":
+        # "'none', 'os' or 'device'"
+        listed = context["expected"].replace("'", "").lower()
+        words = re.split(", | or ", listed)
+        hint = suggestion(str(value), words, "the values are") if words[1:] else f"write {listed}, or leave the key out"
+        return Mistake(place, f"{name(path)} must be {listed}, got {shown(value)}", hint)
     if kind == "too_short":
         return Mistake(place, f"{name(path)} is empty", example(path))
     return Mistake(place, f"{name(path)}: {error['msg'].lower()}", example(path))

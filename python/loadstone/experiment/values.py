@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from loadstone.format import quantity
-from loadstone.format.suggestion import suggestion
 
 Scalar = bool | int | float | str
 
@@ -156,23 +155,6 @@ def truth(value: Any) -> bool:
     return value
 
 
-def one_of(*allowed: Scalar) -> PlainValidator:
-    """One of some words."""
-    words = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
-
-    def check(value: Any) -> Scalar:
-        for each in allowed:
-            if value == each and isinstance(value, bool) == isinstance(each, bool):
-                return each
-        listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-        hint = suggestion(str(value), words, "the values are")
-        if len(words) == 1:
-            hint = f"write {words[0]}, or leave the key out"
-        refuse(f"must be {listed}, got {shown(value)}", hint)
-
-    return PlainValidator(check)
-
-
 def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     """The JSON Schema of a value."""
     return WithJsonSchema({"type": kind, **more})
@@ -201,30 +183,9 @@ SHARE_SCHEMA: dict[str, Any] = {
 }
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
 Truth = Annotated[bool, PlainValidator(truth), schema("boolean")]
-DURABILITIES: tuple[Literal["none"], Literal["os"], Literal["device"]] = ("none", "os", "device")
-ARRIVALS: tuple[Literal["uniform"], Literal["poisson"]] = ("uniform", "poisson")
-Durability = Annotated[
-    Literal["none", "os", "device"], one_of(*DURABILITIES), WithJsonSchema({"enum": [*DURABILITIES]})
-]
-Arrival = Annotated[Literal["uniform", "poisson"], one_of(*ARRIVALS), WithJsonSchema({"enum": [*ARRIVALS]})]
-REUSES: tuple[Literal[False], Literal["copy"], Literal["shared"]] = (False, "copy", "shared")
-Reuse = Annotated[Literal[False, "copy", "shared"], one_of(*REUSES), WithJsonSchema({"enum": [*REUSES]})]
-FRESH: tuple[Literal["system"], Literal["table"], Literal["none"]] = ("system", "table", "none")
-Fresh = Annotated[Literal["system", "table", "none"], one_of(*FRESH), WithJsonSchema({"enum": [*FRESH]})]
-RAISED: tuple[Literal["clients"], Literal["rate"]] = ("clients", "rate")
-Raised = Annotated[Literal["clients", "rate"], one_of(*RAISED), WithJsonSchema({"enum": [*RAISED]})]
-Most = Annotated[Literal["throughput"], one_of("throughput"), WithJsonSchema({"enum": ["throughput"]})]
-PROMISES: tuple[
-    Literal["durability"], Literal["replication"], Literal["replication_acknowledged"], Literal["consistency"]
-] = (
-    "durability",
-    "replication",
-    "replication_acknowledged",
-    "consistency",
-)
-Promised = Annotated[
-    Literal["durability", "replication", "replication_acknowledged", "consistency"],
-    one_of(*PROMISES),
-    WithJsonSchema({"enum": [*PROMISES]}),
-]
-Claim = Annotated[Literal["device"], one_of("device"), WithJsonSchema({"enum": ["device"]})]
+Durability = Literal["none", "os", "device"]
+Arrival = Literal["uniform", "poisson"]
+Reuse = Literal[False, "copy", "shared"]
+Fresh = Literal["system", "table", "none"]
+Raised = Literal["clients", "rate"]
+Promised = Literal["durability", "replication", "replication_acknowledged", "consistency"]
