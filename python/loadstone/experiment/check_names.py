@@ -61,7 +61,7 @@ def check_systems(context: Context) -> None:
         for key in each.properties:
             check_store_property(context, (*path, "properties", key), store, key)
     if context.knows("systems"):
-        context.experiment = context.experiment.model_copy(update={"systems": systems})
+        context.complete(systems=systems)
         check_load_properties(context)
 
 
@@ -199,7 +199,7 @@ def check_compare(context: Context) -> None:
         baseline = same[0]
     update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
     compare = compare.model_copy(update=update)
-    context.experiment = context.experiment.model_copy(update={"compare": compare})
+    context.complete(compare=compare)
     if by == "system":
         warn_of_guarantees(context)
 

@@ -25,7 +25,7 @@ def check(context: Context) -> None:
         name: completed(context, name, each) if context.knows("systems", name) else each
         for name, each in context.experiment.systems.items()
     }
-    context.experiment = context.experiment.model_copy(update={"systems": systems})
+    context.complete(systems=systems)
     check_reuse(context)
 
 

@@ -35,7 +35,7 @@ def check(context: Context) -> None:
         context.dimensions = points.dimensions(vary)
         return
     vary = with_system(context, vary)
-    context.experiment = context.experiment.model_copy(update={"vary": vary})
+    context.complete(vary=vary)
     context.dimensions = points.dimensions(vary)
     if points.size(vary) > POINTS_MAX:
         context.wrong(("vary",), f"{points.size(vary):,} variants are too many", f"the most are {POINTS_MAX:,}")

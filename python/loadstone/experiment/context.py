@@ -61,6 +61,10 @@ class Context:
         """Whether this part was understood."""
         return self.shaped.knows(*path)
 
+    def complete(self, **keys: object) -> None:
+        """Fills in keys of the experiment."""
+        self.experiment = self.experiment.model_copy(update=keys)
+
     def given(self, *path: str) -> bool:
         """Whether the file itself says this."""
         node = self.shaped.tree

@@ -63,7 +63,7 @@ def check_measure(context: Context) -> None:
         context.wrong(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
     if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
         measure = measure.model_copy(update={"duration": DURATION_SECONDS})
-        context.experiment = context.experiment.model_copy(update={"measure": measure})
+        context.complete(measure=measure)
     check_pilot(context, measure)
     needed = context.experiment.warmup_seconds + (measure.duration or 0) * (3 if context.experiment.pilot else 1)
     if timeout is not None and timeout <= needed and context.knows("measure"):
@@ -82,7 +82,7 @@ def check_pilot(context: Context, measure: Measure) -> None:
     pilot = can and measure.warmup is None and experiment.pilot is not False
     if measure.warmup is None and not pilot:
         measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
-    context.experiment = experiment.model_copy(update={"measure": measure, "pilot": pilot})
+    context.complete(measure=measure, pilot=pilot)
 
 
 def check_fleet(context: Context) -> None:
@@ -107,8 +107,7 @@ def check_repeats(context: Context) -> None:
     repeats = context.experiment.repeats
     if repeats.at_most is None:
         at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
-        update = {"repeats": repeats.model_copy(update={"at_most": at_most})}
-        context.experiment = context.experiment.model_copy(update=update)
+        context.complete(repeats=repeats.model_copy(update={"at_most": at_most}))
     elif repeats.at_most < repeats.at_least:
         message = f"repeats.at_most is {repeats.at_most}, fewer than at_least, {repeats.at_least}"
         context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
@@ -144,4 +143,4 @@ def check_directory(context: Context) -> None:
         path = escape(default_directory())
     else:
         path = str(Path(escape(str(Path.cwd()))) / given)
-    context.experiment = context.experiment.model_copy(update={"directory": path})
+    context.complete(directory=path)

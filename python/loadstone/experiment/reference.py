@@ -11,7 +11,6 @@ from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Compare, Experiment, Find, Fleet, Load, Measure, Repeats, Vary, Workload
 from loadstone.experiment.shape import flow
 from loadstone.experiment.system import Attach, Hooks, Over, Start, System
-from loadstone.format.quantity import written
 
 PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("systems.NAME", System),
@@ -79,8 +78,6 @@ def default_of(schema: dict[str, Any]) -> str:
     default = schema.get("default")
     if default is None or default in ("", [], {}) or "$ref" in schema:
         return ""
-    if kind(schema) == LENGTH:
-        return f"`{written(default)}`"
     return f"`{flow(default)}`"
 
 

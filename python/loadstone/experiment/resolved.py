@@ -7,10 +7,9 @@ from typing import Any
 import yaml
 
 from loadstone.engine.describe import description
-from loadstone.experiment.model import Experiment, Measure
+from loadstone.experiment.model import Experiment
 from loadstone.experiment.word import resolved as meaning
 from loadstone.experiment.word import twofold
-from loadstone.format.quantity import written
 
 # Keys of a system that mean nothing where it has no servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")
@@ -48,9 +47,6 @@ def document(experiment: Experiment) -> dict[str, Any]:
     hide(found["load"])
     # What is searched over has no value of its own.
     del found["find" if experiment.find is None else experiment.find.over]
-    found["measure"] = lengths(found["measure"], experiment.measure)
-    if experiment.timeout is not None:
-        found["timeout"] = written(experiment.timeout)
     return found
 
 
@@ -58,13 +54,6 @@ def hide(part: dict[str, Any]) -> None:
     """Passwords are not kept with results."""
     for key in {"properties", "settings"} & part.keys():
         part[key] = description().without_secrets(part[key])
-
-
-def lengths(plain: dict[str, Any], measure: Measure) -> dict[str, Any]:
-    """The lengths of time of a measurement with their units."""
-    duration = None if measure.duration is None else written(measure.duration)
-    warmup = None if measure.warmup is None else written(measure.warmup)
-    return {**plain, "warmup": warmup, "duration": duration}
 
 
 def text(experiment: Experiment) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from loadstone.format import quantity
@@ -87,16 +87,21 @@ def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidato
     return PlainValidator(check)
 
 
+def is_finite(value: Any) -> TypeGuard[float]:
+    """Whether it is a number that is one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def number(value: Any) -> float:
     """A number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_finite(value):
         refuse(f"must be a number, got {shown(value)}", "write it with digits, like 0.85")
     return float(value)
 
 
 def rate(value: Any) -> float:
     """Operations per second."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if not is_finite(value) or value <= 0:
         refuse(
             f"must be a number of operations per second above 0, got {shown(value)}",
             in_digits(value)
@@ -113,7 +118,7 @@ def in_digits(value: Any) -> str:
 
 def bound(value: Any) -> int | float:
     """A load where a search begins or ends."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if not is_finite(value) or value <= 0:
         hint = in_digits(value) or "write clients, or operations per second, as digits"
         refuse(f"must be a number above 0, got {shown(value)}", hint)
     return int(value) if value == int(value) else value
@@ -173,8 +178,9 @@ Bound = Annotated[int | float, PlainValidator(bound), schema("number", exclusive
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
 )
-Length = Annotated[float, length(above=True), LENGTH_SCHEMA]
-LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA]
+WRITTEN = PlainSerializer(quantity.written, when_used="json")
+Length = Annotated[float, length(above=True), LENGTH_SCHEMA, WRITTEN]
+LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA, WRITTEN]
 SHARE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},

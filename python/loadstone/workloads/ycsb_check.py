@@ -41,7 +41,7 @@ def check(context: Context) -> None:
         return
     whole = os.path.normpath(base / file.text) if Path(file.text).is_absolute() else absolute(base, file.text)
     workload = context.experiment.workload.model_copy(update={"file": whole})
-    context.experiment = context.experiment.model_copy(update={"workload": workload})
+    context.complete(workload=workload)
     for name in names:
         check_content(context, base / name)
 
