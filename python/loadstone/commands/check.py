@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
         "Check results. Exit status 0 if they are valid, 1 if any of them is suspect or invalid.",
         "Every check has a page in docs/checks/.",
     )
-    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.results_at()
     parser.results_option()
     parser.add_argument("-v", "--verbose", action="store_true", help="every finding, not a few of each check")
     options = parser.parse_args(arguments)

@@ -36,6 +36,10 @@ class Parser(argparse.ArgumentParser):
         """Raises what is wrong."""
         raise UsageError(message, f"`loadstone {self._command} --help` shows the options")
 
+    def results_at(self) -> None:
+        """Adds what names results."""
+        self.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+
     def results_option(self) -> None:
         """Adds `--results`."""
         self.add_argument(

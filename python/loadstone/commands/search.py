@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -72,20 +73,11 @@ def main(arguments: list[str]) -> int:
     workloads.register()
     made = spec(line)
     loaded = experiment(line, made)
-    chosen = {flag: flag in line.options for flag in FLAGS}
-    if not chosen["--dry-run"]:
+    chosen = {flag[2:].replace("-", "_"): flag in line.options for flag in FLAGS}
+    options = Namespace(results=Path(line.options.get("--results", ROOT)), retry_failed=False, **chosen)
+    if not options.dry_run:
         make_table(made)
-    return run.carry_out(
-        loaded,
-        run.Wishes(
-            name(line),
-            Path(line.options.get("--results", ROOT)),
-            chosen["--resume"],
-            chosen["--dry-run"],
-            not chosen["--no-report"],
-            share_host=chosen["--share-host"],
-        ),
-    )
+    return run.carry_out(loaded, name(line), options)
 
 
 def make_table(spec: Spec) -> None:
