@@ -6,6 +6,7 @@ from rich.text import Text
 
 from loadstone.commands.opening import open_results
 from loadstone.commands.parser import Parser, guarded
+from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.report.terminal import tables
@@ -30,5 +31,5 @@ def main(arguments: list[str]) -> int:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
-    console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.trust}", markup=False)
+    console.print(f"{results.name}: {units.count(len(results.trials))} trials, {judgement.trust}", markup=False)
     return int(judgement.verdict != Verdict.VALID)

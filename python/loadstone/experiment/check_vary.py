@@ -13,6 +13,7 @@ from loadstone.experiment.known import KEYS
 from loadstone.experiment.model import Vary
 from loadstone.experiment.shape import Path, name
 from loadstone.experiment.values import Arrival, Durability, Scalar, in_digits, shown
+from loadstone.format import units
 from loadstone.format.suggestion import near, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -38,7 +39,11 @@ def check(context: Context) -> None:
     context.complete(vary=vary)
     context.dimensions = points.dimensions(vary)
     if points.size(vary) > POINTS_MAX:
-        context.wrong(("vary",), f"{points.size(vary):,} variants are too many", f"the most are {POINTS_MAX:,}")
+        context.wrong(
+            ("vary",),
+            f"{units.count(points.size(vary))} variants are too many",
+            f"the most are {units.count(POINTS_MAX)}",
+        )
         return
     complete = check_include(context, vary)
     check_exclude(context, vary)

@@ -14,7 +14,7 @@ from loadstone.experiment.mistake import ExperimentError, Mistake, Place
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.resolved import same
 from loadstone.experiment.shape import shape
-from loadstone.experiment.tree import Scalar, Table, read, read_value, walk
+from loadstone.experiment.tree import Scalar, Table, places, read, read_value
 from loadstone.experiment.values import shown
 from loadstone.format.suggestion import suggestion
 
@@ -60,8 +60,8 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
     for name, each in scales.items():
         if name != scale:
             # Only what the scale itself says: the rest has been looked at without it.
-            places = set(places_of(each))
-            mistakes += [mistake for mistake in examine(over(tree, each), bases).mistakes if mistake.place in places]
+            said = set(places(each))
+            mistakes += [mistake for mistake in examine(over(tree, each), bases).mistakes if mistake.place in said]
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.place))
@@ -118,13 +118,3 @@ def over(tree: Table, scale: Table | None) -> Table:
     merged = tree if scale is None else lay_over(tree, scale)
     assert isinstance(merged, Table), "a mapping over a mapping is one"
     return merged
-
-
-def places_of(tree: Table) -> list[Place]:
-    """Every place in a tree, of keys and of values."""
-    found = []
-    for _, node in walk(tree):
-        found.append(node.place)
-        if isinstance(node, Table):
-            found += node.keys.values()
-    return found

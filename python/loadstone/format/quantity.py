@@ -32,6 +32,11 @@ def written(length: float) -> str:
     return f"{milliseconds}ms" if milliseconds / 1e3 == length else f"{length!r}s"
 
 
+def share_written(number: float) -> str:
+    """A share with at most three digits as `share` reads it: `5%`."""
+    return f"{number * 100:.3g}%"
+
+
 def share(given: object) -> float:
     """The number of `5%` or of 0.05. Raises ValueError."""
     if isinstance(given, str):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
+from loadstone.format import units
 from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, in_ns, latencies
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import Command, command
@@ -86,7 +87,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         found.note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run")
     failed = errors(found.statuses)
     if failed and well_done(found.statuses) < done * WHOLE:
-        message = f"YCSB's throughput counts operations that failed, {failed:,} here"
+        message = f"YCSB's throughput counts operations that failed, {units.count(failed)} here"
         found.note("counts-failures", message, "see `errors`")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
@@ -210,7 +211,7 @@ def check(
             found.note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
     if seen >= done * WHOLE:
         return
-    message = f"{seen:,} of {done:,} operations have lines in the report"
+    message = f"{units.count(seen)} of {units.count(done)} operations have lines in the report"
     if source.facts.get("partial") is True:
         found.note("partial", message, "its latencies are those of a part")
         return
