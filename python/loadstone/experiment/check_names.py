@@ -14,6 +14,8 @@ from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import name
 from loadstone.experiment.values import shown
 from loadstone.format.suggestion import did_you_mean, near, suggestion
+from loadstone.judge.settings import DEFAULTS, RENAMED
+from loadstone.results.value import PERCENTILES, statistic
 from loadstone.systems.base.plan import TRUTHS
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -145,28 +147,21 @@ def check_templates(context: Context) -> set[str]:
 
 def check_named(context: Context, each: Template, word: str) -> None:
     """One name in a template."""
-    known = [*context.dimensions, *(key for key in GIVEN if key not in context.dimensions)]
-    if context.experiment.rate is None and "rate" not in context.dimensions:
-        known.remove("rate")
-    if context.experiment.measure.operations is None and "operations" not in context.dimensions:
-        known.remove("operations")
-    if each.command:
-        known += AT_RUN_TIME
-    known += each.later
+    given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
+    own = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
+    known = [*context.dimensions, *own, *(AT_RUN_TIME if each.command else ()), *each.later]
     if word in known:
         return
     context.shaped.lost.add(each.path)
-    message = f"{{{word}}} in {name(each.path)} stands for nothing"
+    hint = suggestion(word, known, "names are") + "; {{ and }} are braces" if context.knows("vary") else ""
     if word in AT_RUN_TIME:
-        context.wrong(each.path, message, f"only commands of `hooks` know {{{word}}}")
-    elif word == "rate":
-        context.wrong(each.path, message, "give a `rate`, or vary it")
-    elif word == "operations":
-        context.wrong(each.path, message, "give `measure.operations`, or vary it")
+        hint = f"only commands of `hooks` know {{{word}}}"
+    elif word in ("rate", "operations"):
+        hint = f"give {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
     elif not re.fullmatch(r"[\w.-]+", word):
-        context.wrong(each.path, message, f"write {{{{{word}}}}} for braces that are the command's own")
-    elif context.knows("vary"):
-        context.wrong(each.path, message, suggestion(word, known, "names are") + "; {{ and }} are braces")
+        hint = f"write {{{{{word}}}}} for braces that are the command's own"
+    if hint:
+        context.wrong(each.path, f"{{{word}}} in {name(each.path)} stands for nothing", hint)
 
 
 def check_compare(context: Context) -> None:
@@ -243,8 +238,6 @@ def check_metrics(context: Context) -> None:
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
     """A figure's name has the right shape, and its percentile is kept."""
-    from loadstone.results.value import PERCENTILES, statistic
-
     last = statistic(metric)
     bare = metric.removeprefix("load.")
     operation = bare.removesuffix(f".{last}").partition(".")[0]
@@ -274,8 +267,6 @@ def check_operation(context: Context, path: tuple[str | int, ...], metric: str, 
 
 def check_thresholds(context: Context) -> None:
     """Checks and their thresholds are the judge's."""
-    from loadstone.judge.settings import DEFAULTS, RENAMED
-
     for given, thresholds in context.experiment.checks.items():
         check = RENAMED.get(given, given)
         if check not in DEFAULTS:

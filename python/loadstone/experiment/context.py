@@ -11,7 +11,7 @@ from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import Experiment
 from loadstone.experiment.shape import Path as Keys
 from loadstone.experiment.shape import Shaped
-from loadstone.experiment.system import ATTACH_COMMANDS, System
+from loadstone.experiment.system import ATTACH_COMMANDS, Hooks, System
 from loadstone.experiment.values import Scalar
 
 # Dimensions that act by themselves: the key that they stand in for.
@@ -88,41 +88,44 @@ class Context:
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
     """Every text in which names may stand."""
-    workload = experiment.workload
-    yield Template(("workload", "file"), workload.file)
-    for name, text in workload.properties.items():
-        yield Template(("workload", "properties", name), text)
-    for name, text in experiment.load.properties.items():
-        yield Template(("load", "properties", name), text)
-    for system, each in experiment.systems.items():
-        for name, text in each.properties.items():
-            yield Template(("systems", system, "properties", name), text, system)
-        yield from server_templates(system, each)
-        for when in ("before", "after"):
-            for i, text in enumerate(getattr(each.hooks, when)):
-                yield Template(("systems", system, "hooks", when, i), text, system, command=True)
-    for when in ("before", "after"):
-        for i, text in enumerate(getattr(experiment.hooks, when)):
-            yield Template(("hooks", when, i), text, command=True)
+    yield Template(("workload", "file"), experiment.workload.file)
+    yield from below(("workload", "properties"), experiment.workload.properties)
+    yield from below(("load", "properties"), experiment.load.properties)
+    for name, system in experiment.systems.items():
+        yield from below(("systems", name, "properties"), system.properties, name)
+        yield from server_templates(("systems", name), system, name)
+        yield from hook_templates(("systems", name), system.hooks, name)
+    yield from hook_templates((), experiment.hooks)
     if experiment.directory is not None:
         yield Template(("directory",), experiment.directory)
 
 
-def server_templates(name: str, system: System) -> Iterator[Template]:
+def below(path: Keys, texts: Mapping[str, str], system: str | None = None) -> Iterator[Template]:
+    """Texts by their keys."""
+    for key, text in texts.items():
+        yield Template((*path, key), text, system)
+
+
+def hook_templates(path: Keys, hooks: Hooks, system: str | None = None) -> Iterator[Template]:
+    """The commands of hooks."""
+    for when in ("before", "after"):
+        for i, text in enumerate(getattr(hooks, when)):
+            yield Template((*path, "hooks", when, i), text, system, command=True)
+
+
+def server_templates(path: Keys, system: System, name: str) -> Iterator[Template]:
     """Those of a system's servers."""
-    path = ("systems", name)
     for at, each in ((("start",), system.start), (("start", "over"), system.start and system.start.over)):
-        if each is not None and each.nodes is not None:
-            yield Template((*path, *at, "nodes"), each.nodes, name)
-        for key, text in each.settings.items() if each is not None else ():
-            yield Template((*path, *at, "settings", key), text, name)
+        if each is not None:
+            nodes = {} if each.nodes is None else {"nodes": each.nodes}
+            yield from below((*path, *at), nodes, name)
+            yield from below((*path, *at, "settings"), each.settings, name)
     if system.attach is not None:
         for i, text in enumerate(system.attach.hosts):
             yield Template((*path, "attach", "hosts", i), text, name)
         for key in ATTACH_COMMANDS:
             yield Template((*path, "attach", key), getattr(system.attach, key), name, later=OF_SERVERS)
-    for key, text in system.table.items():
-        yield Template((*path, "table", key), text, name)
+    yield from below((*path, "table"), system.table, name)
 
 
 def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:

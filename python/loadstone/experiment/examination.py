@@ -9,6 +9,7 @@ from pathlib import Path
 from loadstone.engine.describe import description
 from loadstone.experiment import check_find, check_names, check_servers, check_vary
 from loadstone.experiment.context import Context
+from loadstone.experiment.directory import default_directory
 from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Experiment, Measure
@@ -137,10 +138,5 @@ def check_pace(context: Context) -> None:
 def check_directory(context: Context) -> None:
     """An absolute path, so that the experiment means the same elsewhere."""
     given = context.experiment.directory
-    if given is None:
-        from loadstone.experiment.directory import default_directory
-
-        path = escape(default_directory())
-    else:
-        path = str(Path(escape(str(Path.cwd()))) / given)
-    context.complete(directory=path)
+    here = Path(escape(str(Path.cwd())))
+    context.complete(directory=escape(default_directory()) if given is None else str(here / given))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadstone.experiment import resolved
 from loadstone.experiment.examination import examine
@@ -17,9 +17,7 @@ from loadstone.experiment.shape import shape
 from loadstone.experiment.tree import Scalar, Table, places, read, read_value
 from loadstone.experiment.values import shown
 from loadstone.format.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from loadstone.results.result_set import Question
+from loadstone.results.result_set import Question
 
 __all__ = ["ExperimentError", "Loaded", "asked_again", "load", "same"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
 from loadstone.experiment.tree import Items, Node, Scalar, Table, read_value
@@ -19,7 +20,7 @@ SET_RANK = 1_000_000_000
 
 def write_out(tree: Table) -> Table:
     """The document with its short forms written out."""
-    return Table({key: write_out_key(key, value) for key, value in tree.entries.items()}, tree.keys, tree.place)
+    return replace(tree, entries={key: write_out_key(key, value) for key, value in tree.entries.items()})
 
 
 def write_out_key(key: str, value: Node) -> Node:
@@ -28,14 +29,11 @@ def write_out_key(key: str, value: Node) -> Node:
         return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
     if key == "vary" and isinstance(value, Table):
         if not any(name in LONG for name in value.entries):
-            value = Table({"matrix": value}, {"matrix": value.place}, value.place)
-        return Table(
-            {name: dimensions(each) if name in ("matrix", "zip") else each for name, each in value.entries.items()},
-            value.keys,
-            value.place,
-        )
+            value = Table.of("matrix", value)
+        both = {name: dimensions(each) for name, each in value.entries.items() if name in ("matrix", "zip")}
+        return replace(value, entries={**value.entries, **both})
     if key == "workload" and isinstance(value, Scalar) and isinstance(value.value, str):
-        return Table({"file": value}, {"file": value.place}, value.place)
+        return Table.of("file", value)
     return value
 
 
@@ -54,14 +52,12 @@ def started_by_name(value: Node) -> Node:
     """Systems whose servers are named by a text alone: `start: redis`."""
     if not isinstance(value, Table):
         return value
-    found: dict[str, Node] = {}
-    for name, each in value.entries.items():
-        found[name] = each
+    found = dict(value.entries)
+    for name, each in found.items():
         start = each.entries.get("start") if isinstance(each, Table) else None
         if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
-            long = Table({"system": start}, {"system": start.place}, start.place)
-            found[name] = Table({**each.entries, "start": long}, each.keys, each.place)
-    return Table(found, value.keys, value.place)
+            found[name] = replace(each, entries={**each.entries, "start": Table.of("system", start)})
+    return replace(value, entries=found)
 
 
 def dimensions(value: Node) -> Node:
@@ -72,18 +68,13 @@ def dimensions(value: Node) -> Node:
         name: Items([each], each.place) if isinstance(each, Scalar) and each.value is not None else each
         for name, each in value.entries.items()
     }
-    return Table(lists, value.keys, value.place)
-
-
-def repeats_in_full(value: Scalar) -> Table:
-    """`repeats: 6` as a mapping; at most as many is then the default."""
-    return Table({"at_least": value}, {"at_least": value.place}, value.place)
+    return replace(value, entries=lists)
 
 
 def lay_over(base: Node | None, over: Node, path: Path = ()) -> Node:
     """A tree of both: mappings are merged, everything else is replaced, null removes (as in RFC 7396)."""
     if isinstance(base, Scalar) and base.value is not None and path == ("repeats",) and isinstance(over, Table):
-        base = repeats_in_full(base)
+        base = Table.of("at_least", base)
     if not isinstance(over, Table):
         return over
     found = Table({}, {}, over.place)
@@ -101,13 +92,8 @@ def lay_over(base: Node | None, over: Node, path: Path = ()) -> Node:
 def superseded(path: Path, over: Table) -> set[str]:
     """The keys below that a layer replaces without naming them."""
     pair = set(ALTERNATIVES.get(path, ()))
-    given = {key for key in pair & over.entries.keys() if not is_null(over.entries[key])}
+    given = {key for key in pair & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}
     return pair - given if given else set()
-
-
-def is_null(node: Node) -> bool:
-    """Whether nothing is given."""
-    return isinstance(node, Scalar) and node.value is None
 
 
 def lay_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mistake]]:

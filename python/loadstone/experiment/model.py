@@ -33,9 +33,7 @@ from loadstone.experiment.values import (
     schema,
     whole,
 )
-
-if TYPE_CHECKING:
-    from loadstone.results.result_set import Question
+from loadstone.results.result_set import Question
 
 # A spread takes two.
 REPEATS_LEAST = 2
@@ -257,8 +255,6 @@ class Experiment(Part):
 
     def question_for_judge(self) -> Question:
         """What the judge and the report need to know of this."""
-        from loadstone.results.result_set import Question
-
         return Question(
             text=self.question,
             by=self.compare.by,

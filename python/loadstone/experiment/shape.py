@@ -6,7 +6,7 @@ import re
 import types
 import typing
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from loadstone.engine.describe import description
-from loadstone.experiment.forms import LONG, repeats_in_full
+from loadstone.experiment.forms import LONG
 from loadstone.experiment.known import KEYS
 from loadstone.experiment.mistake import Mistake, Place
 from loadstone.experiment.model import Experiment
@@ -55,7 +55,8 @@ def shape(tree: Table) -> Shaped:
     """The model of a tree."""
     repeats = tree.entries.get("repeats")
     if isinstance(repeats, Scalar) and repeats.value is not None:
-        tree = Table({**tree.entries, "repeats": repeats_in_full(repeats)}, tree.keys, tree.place)
+        # At most as many is then the default.
+        tree = replace(tree, entries={**tree.entries, "repeats": Table.of("at_least", repeats)})
     plainer = Plainer()
     document = plainer.plain(tree)
     mistakes, lost = plainer.mistakes, plainer.lost

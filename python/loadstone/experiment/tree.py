@@ -50,6 +50,11 @@ class Table:
     keys: dict[str, Place]
     place: Place
 
+    @classmethod
+    def of(cls, key: str, value: Node) -> Table:
+        """A mapping with a single key, where its value stands."""
+        return cls({key: value}, {key: value.place}, value.place)
+
 
 Node = Scalar | Items | Table
 
