@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from experiment_support import EXAMPLES, WORKLOADS
-from loadstone.experiment.description import describe
 from loadstone.experiment.file import ExperimentError, load
-from loadstone.experiment.plan import plan
+from loadstone.experiment.plan.description import describe
+from loadstone.experiment.plan.plan import plan
 
 SNIPPETS = (
     "{",

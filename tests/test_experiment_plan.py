@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from experiment_support import FIXTURES, ROOT, loaded, snapshot
-from loadstone.experiment import order
-from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
-from loadstone.experiment.forecast import estimate, space
 from loadstone.experiment.kind import Data
-from loadstone.experiment.plan import Plan, Variant, plan
+from loadstone.experiment.plan import order
+from loadstone.experiment.plan.description import describe
+from loadstone.experiment.plan.forecast import estimate, space
+from loadstone.experiment.plan.plan import Plan, Variant, plan
 from loadstone.format.units import rough_span
 from loadstone.workloads.ycsb import run_spec
 

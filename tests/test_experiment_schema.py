@@ -13,12 +13,13 @@ from jsonschema import Draft202012Validator
 
 from experiment_support import EXAMPLES, PAGE, ROOT, WORKLOADS, loaded
 from loadstone.engine.describe import description
-from loadstone.experiment import known, reference, schema
 from loadstone.experiment.file import ExperimentError, load
-from loadstone.experiment.forms import LONG
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.reference import PARTS
-from loadstone.experiment.shape import all_paths, flow
+from loadstone.experiment.model import reference, schema
+from loadstone.experiment.model import ycsb_properties as known
+from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.reference import PARTS
+from loadstone.experiment.model.values import flow
+from loadstone.experiment.reading.shape import all_paths
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 

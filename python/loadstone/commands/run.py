@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from loadstone.experiment.file import Loaded
-    from loadstone.experiment.plan import Plan
+    from loadstone.experiment.plan.plan import Plan
     from loadstone.results.folder import Folder
 
 # In the environment the same as --share-host, for scripts and tests.
@@ -66,11 +66,11 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
     """Runs an experiment from its plan to its report, by this name; returns the exit status."""
     from rich.console import Console
 
-    from loadstone.experiment.plan import plan
+    from loadstone.experiment.plan.plan import plan
 
     planned = plan(loaded.experiment)
     if options.dry_run:
-        from loadstone.experiment.description import describe
+        from loadstone.experiment.plan.description import describe
 
         print(describe(planned, loaded.warnings))
         return 0
@@ -133,7 +133,7 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
 
 def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """The folder of the latest run. Raises LoadstoneError when there is none, or it asked something else."""
-    from loadstone.experiment.resolved import same
+    from loadstone.experiment.reading.resolved import same
     from loadstone.results.folder import latest
 
     folder = latest(root, name)
@@ -163,7 +163,7 @@ def digests(planned: Plan) -> dict[str, str]:
 
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, retry_failed: bool) -> bool:
     """Runs what is missing; returns whether any trial failed. What is done is kept, however this ends."""
-    from loadstone.experiment.forecast import estimate, rule_of
+    from loadstone.experiment.plan.forecast import estimate, rule_of
     from loadstone.runner.progress import display
     from loadstone.runner.run import Run
     from loadstone.runner.saturation import Find

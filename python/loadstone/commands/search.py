@@ -23,14 +23,14 @@ from loadstone.engine import program
 from loadstone.engine.describe import description
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
-from loadstone.experiment import resolved
-from loadstone.experiment.examination import examine
 from loadstone.experiment.file import ExperimentError, Loaded
-from loadstone.experiment.forms import write_out
-from loadstone.experiment.known import KEYS, OF_A_COMMAND
 from loadstone.experiment.mistake import Mistake, Place
-from loadstone.experiment.template import escape
-from loadstone.experiment.tree import Table, read_value
+from loadstone.experiment.model.template import escape
+from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
+from loadstone.experiment.reading import resolved
+from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.tree import Table, read_value
+from loadstone.experiment.validation.examination import examine
 from loadstone.results.folder import ROOT
 from loadstone.systems import tables
 from loadstone.workloads.properties import read

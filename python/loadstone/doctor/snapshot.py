@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadstone.doctor.listeners import listeners
 from loadstone.doctor.machine import Limit, Machine, Place, Program
-from loadstone.experiment.directory import default_directory
+from loadstone.experiment.model.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.hardware import chosen
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole

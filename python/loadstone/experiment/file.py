@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from loadstone.experiment import resolved
-from loadstone.experiment.examination import examine
-from loadstone.experiment.forms import SET_RANK, lay_over, lay_settings, write_out
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.resolved import same
-from loadstone.experiment.shape import shape
-from loadstone.experiment.tree import Scalar, Table, places, read, read_value
-from loadstone.experiment.values import shown
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.values import shown
+from loadstone.experiment.reading import resolved
+from loadstone.experiment.reading.layers import SET_RANK, lay_over, lay_settings
+from loadstone.experiment.reading.resolved import same
+from loadstone.experiment.reading.shape import shape
+from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.tree import Scalar, Table, places, read, read_value
+from loadstone.experiment.validation.examination import examine
 from loadstone.format.suggestion import suggestion
 from loadstone.results.result_set import Question
 

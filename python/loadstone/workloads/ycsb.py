@@ -21,7 +21,7 @@ from loadstone.engine.events import WELL, Result
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, Phase
-from loadstone.experiment.known import OF_A_RUN
+from loadstone.experiment.model.ycsb_properties import OF_A_RUN
 from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
@@ -29,8 +29,8 @@ from loadstone.workloads.properties import read as properties
 from loadstone.workloads.ycsb_check import changing, check
 
 if TYPE_CHECKING:
-    from loadstone.experiment.model import Experiment, Measure
-    from loadstone.experiment.plan import Variant
+    from loadstone.experiment.model.experiment import Experiment, Measure
+    from loadstone.experiment.plan.plan import Variant
 
 __all__ = ["changing", "check", "data", "facts", "figures", "of_data", "phases", "preflight", "properties"]
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone.experiment import template
-from loadstone.experiment.context import Context, Template, rendered
-from loadstone.experiment.known import SHARES, WHOLE_NUMBERS
-from loadstone.experiment.points import Point
+from loadstone.experiment.model import template
+from loadstone.experiment.model.points import Point
+from loadstone.experiment.model.ycsb_properties import SHARES, WHOLE_NUMBERS
+from loadstone.experiment.validation.context import Context, Template, rendered
 from loadstone.format.suggestion import near
 from loadstone.workloads import properties
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from loadstone.experiment.values import Count, Fresh, Part, Property, Text, Truth
+from loadstone.experiment.model.values import Count, Fresh, Part, Property, Text, Truth
 
+# Systems that work on another one.
+OVER = {"hbase": "hdfs"}
 # The keys of `attach` that are commands.
 ATTACH_COMMANDS = ("status", "restart", "kill", "fresh")
 

@@ -7,10 +7,20 @@ from typing import Any
 from pydantic import BaseModel
 
 from loadstone.engine.describe import description
-from loadstone.experiment.known import KEYS
-from loadstone.experiment.model import Compare, Experiment, Find, Fleet, Load, Measure, Repeats, Vary, Workload
-from loadstone.experiment.shape import flow
-from loadstone.experiment.system import Attach, Hooks, Over, Start, System
+from loadstone.experiment.model.experiment import (
+    Compare,
+    Experiment,
+    Find,
+    Fleet,
+    Load,
+    Measure,
+    Repeats,
+    Vary,
+    Workload,
+)
+from loadstone.experiment.model.system import Attach, Hooks, Over, Start, System
+from loadstone.experiment.model.values import flow
+from loadstone.experiment.model.ycsb_properties import KEYS
 
 PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("systems.NAME", System),

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
-from loadstone.experiment.forecast import assumptions, estimate, rule_of, space, starts
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.servers import Asked, Attached
-from loadstone.experiment.template import spoken
+from loadstone.experiment.model.template import spoken
+from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
+from loadstone.experiment.plan.servers import Asked, Attached
 from loadstone.format import quantity, units
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.search.sentence import asked
 
 if TYPE_CHECKING:
-    from loadstone.experiment.plan import Plan
+    from loadstone.experiment.plan.plan import Plan
 
 ROWS_MAX = 40
 SHOWN = 6

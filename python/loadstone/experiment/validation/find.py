@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadstone.experiment.check_names import check_metric
-from loadstone.experiment.context import Context
-from loadstone.experiment.known import MOVING_RATES
-from loadstone.experiment.model import Search
+from loadstone.experiment.model.experiment import Search
+from loadstone.experiment.model.ycsb_properties import MOVING_RATES
+from loadstone.experiment.validation.context import Context
+from loadstone.experiment.validation.figures import check_metric
 from loadstone.format import units
 from loadstone.search import rule
 from loadstone.search.objective import objective

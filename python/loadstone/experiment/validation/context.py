@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadstone.experiment import points, template
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.shape import Path as Keys
-from loadstone.experiment.shape import Shaped
-from loadstone.experiment.system import ATTACH_COMMANDS, Hooks, System
-from loadstone.experiment.values import Scalar
+from loadstone.experiment.model import points, template
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
+from loadstone.experiment.model.values import Scalar
+from loadstone.experiment.reading.shape import Path as Keys
+from loadstone.experiment.reading.shape import Shaped
 
 # Dimensions that act by themselves: the key that they stand in for.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
@@ -83,7 +83,7 @@ class Context:
 
     def values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """What names stand for in a variant."""
-        return values(self.experiment, point)
+        return points.values(self.experiment, point)
 
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
@@ -126,22 +126,6 @@ def server_templates(path: Keys, system: System, name: str) -> Iterator[Template
         for key in ATTACH_COMMANDS:
             yield Template((*path, "attach", key), getattr(system.attach, key), name, later=OF_SERVERS)
     yield from below((*path, "table"), system.table, name)
-
-
-def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """What names stand for in a variant, those of the run time aside; `rate` and `operations` only where they are."""
-    system = str(point.get("system", ""))
-    found: dict[str, Scalar] = {
-        "clients": experiment.clients,
-        "durability": experiment.durability,
-        "arrival": experiment.arrival,
-        **({} if experiment.rate is None else {"rate": experiment.rate}),
-        **({} if experiment.measure.operations is None else {"operations": experiment.measure.operations}),
-        **point,
-    }
-    if system in experiment.systems:
-        found["store"] = experiment.systems[system].store
-    return found
 
 
 def rendered(context: Context, each: Template) -> set[str]:

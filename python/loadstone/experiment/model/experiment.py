@@ -1,7 +1,7 @@
 """What an experiment file may hold: its keys, their types, defaults and meanings.
 
 This is the source of the reference page and of the JSON Schema. Here each value is looked at alone; what must fit
-together is looked at in `loadstone.experiment.examination`. Short forms (`repeats: 6`) have been written out by then.
+together is looked at in `loadstone.experiment.validation`. Short forms (`repeats: 6`) have been written out by then.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, create_model
 
-from loadstone.experiment.system import Hooks, System
-from loadstone.experiment.values import (
+from loadstone.experiment.model.system import Hooks, System
+from loadstone.experiment.model.values import (
     Arrival,
     Bound,
     Count,
@@ -69,6 +69,10 @@ class Vary(Part):
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
     """Variants to leave out: all that have these values."""
+
+
+# The keys of the long form of `vary`.
+LONG = tuple(Vary.model_fields)
 
 
 class Measure(Part):

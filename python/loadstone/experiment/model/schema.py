@@ -1,4 +1,4 @@
-"""`python -m loadstone.experiment.schema`: writes the JSON Schema of experiment files, and their reference page.
+"""`python -m loadstone.experiment.model.schema`: writes the JSON Schema of experiment files, and their reference page.
 
 Both are made of the model, so that they cannot drift from it; a test compares what is checked in. Of the page only what
 stands between marks is made, the rest is written by people.
@@ -13,9 +13,8 @@ from typing import Any
 
 from loadstone.engine.describe import description
 from loadstone.errors import LoadstoneError
-from loadstone.experiment import reference
-from loadstone.experiment.forms import LONG
-from loadstone.experiment.model import Experiment
+from loadstone.experiment.model import reference
+from loadstone.experiment.model.experiment import LONG, Experiment
 
 Schema = dict[str, Any]
 SCHEMA, PAGE = "docs/reference/schemas/experiment.json", "docs/reference/experiment-file.md"
@@ -110,7 +109,7 @@ def main(arguments: list[str]) -> int:
     try:
         page = (base / PAGE).read_text()
     except OSError as error:
-        hint = "python -m loadstone.experiment.schema DIRECTORY renews the files below a repository"
+        hint = "python -m loadstone.experiment.model.schema DIRECTORY renews the files below a repository"
         print(LoadstoneError(f"cannot read {base / PAGE}: {error.strerror}", hint), file=sys.stderr)
         return 2
     (base / PAGE).write_text(reference.renewed(page))

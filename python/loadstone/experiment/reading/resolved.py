@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 
 from loadstone.engine.describe import description
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.word import resolved as meaning
-from loadstone.experiment.word import twofold
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.reading.words import resolved as meaning
+from loadstone.experiment.reading.words import twofold
 
 # Keys of a system that mean nothing where it has no servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")
@@ -17,7 +17,7 @@ HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.word` reads: a word that could be something else is quoted."""
+    """Writes what `loadstone.experiment.reading.words` reads: a word that could be something else is quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Equal parts are written twice rather than named."""

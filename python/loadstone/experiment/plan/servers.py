@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadstone.engine.describe import description
-from loadstone.experiment import template
-from loadstone.experiment.known import OVER
-from loadstone.experiment.system import Over, Start, System
-from loadstone.experiment.values import Scalar
+from loadstone.experiment.model import template
+from loadstone.experiment.model.system import OVER, Over, Start, System
+from loadstone.experiment.model.values import Scalar
 
 # YCSB's own default.
 TABLE = "usertable"

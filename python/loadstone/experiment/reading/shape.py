@@ -9,17 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from loadstone.engine.describe import description
-from loadstone.experiment.forms import LONG
-from loadstone.experiment.known import KEYS
 from loadstone.experiment.mistake import Mistake, Place
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.tree import Items, Node, Scalar, Table, Unclear
-from loadstone.experiment.values import shown
+from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.values import flow, shown
+from loadstone.experiment.model.ycsb_properties import KEYS
+from loadstone.experiment.reading.tree import Items, Node, Scalar, Table, Unclear
 from loadstone.format.suggestion import near, suggestion
 
 Path = tuple[str | int, ...]
@@ -270,9 +268,3 @@ def example(path: Path) -> str:
     examples = model.model_fields[str(path[-1])].examples
     assert examples, "what can have a wrong type has an example"
     return f"write `{path[-1]}: {flow(examples[0])}`"
-
-
-def flow(value: Any) -> str:
-    """A value as YAML on one line."""
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
-    return text.removesuffix("\n...").strip()

@@ -1,74 +1,20 @@
-"""Short forms of an experiment file, and what is laid over it: a scale, then each `--set`."""
+"""What is laid over an experiment file: a scale, then each `--set`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
-from loadstone.experiment.tree import Items, Node, Scalar, Table, read_value
+from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.tree import Node, Scalar, Table, read_value
 
 Path = tuple[str, ...]
-# The keys of the long form of `vary`.
-LONG = ("matrix", "zip", "include", "exclude")
 # What replaces each other: the layer above decides.
 ALTERNATIVES: dict[Path, tuple[str, ...]] = {("measure",): ("duration", "operations")}
 # Mappings with names of the user's, or names with points in them, which `--set` takes as a whole.
 OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
-
-
-def write_out(tree: Table) -> Table:
-    """The document with its short forms written out."""
-    return replace(tree, entries={key: write_out_key(key, value) for key, value in tree.entries.items()})
-
-
-def write_out_key(key: str, value: Node) -> Node:
-    """One key's value in its long form."""
-    if key == "systems":
-        return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
-    if key == "vary" and isinstance(value, Table):
-        if not any(name in LONG for name in value.entries):
-            value = Table.of("matrix", value)
-        both = {name: dimensions(each) for name, each in value.entries.items() if name in ("matrix", "zip")}
-        return replace(value, entries={**value.entries, **both})
-    if key == "workload" and isinstance(value, Scalar) and isinstance(value.value, str):
-        return Table.of("file", value)
-    return value
-
-
-def listed_systems(value: Items) -> Node:
-    """A list of names as a mapping; anything else is left for the model to refuse."""
-    found = Table({}, {}, value.place)
-    for each in value.items:
-        if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in found.entries:
-            return value
-        found.entries[each.value] = Table({}, {}, each.place)
-        found.keys[each.value] = each.place
-    return found
-
-
-def started_by_name(value: Node) -> Node:
-    """Systems whose servers are named by a text alone: `start: redis`."""
-    if not isinstance(value, Table):
-        return value
-    found = dict(value.entries)
-    for name, each in found.items():
-        start = each.entries.get("start") if isinstance(each, Table) else None
-        if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
-            found[name] = replace(each, entries={**each.entries, "start": Table.of("system", start)})
-    return replace(value, entries=found)
-
-
-def dimensions(value: Node) -> Node:
-    """Dimensions in which a single value stands for a list of it."""
-    if not isinstance(value, Table):
-        return value
-    lists: dict[str, Node] = {
-        name: Items([each], each.place) if isinstance(each, Scalar) and each.value is not None else each
-        for name, each in value.entries.items()
-    }
-    return replace(value, entries=lists)
 
 
 def lay_over(base: Node | None, over: Node, path: Path = ()) -> Node:

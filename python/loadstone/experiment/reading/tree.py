@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place, refuse
-from loadstone.experiment.word import resolved, twofold
+from loadstone.experiment.reading.words import resolved, twofold
 from loadstone.format import units
 from loadstone.format.suggestion import near
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from loadstone.experiment import order, template
-from loadstone.experiment.context import values
 from loadstone.experiment.kind import Data, kind_of
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.points import dimensions, points
-from loadstone.experiment.servers import Servers, servers
-from loadstone.experiment.system import Hooks
-from loadstone.experiment.values import Arrival, Durability, Scalar
+from loadstone.experiment.model import template
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.points import dimensions, points, values
+from loadstone.experiment.model.system import Hooks
+from loadstone.experiment.model.values import Arrival, Durability, Scalar
+from loadstone.experiment.plan import order
+from loadstone.experiment.plan.servers import Servers, servers
 
 
 @dataclass(frozen=True, slots=True)

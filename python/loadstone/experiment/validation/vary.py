@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from loadstone.engine.describe import description
-from loadstone.experiment import points, template
-from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
-from loadstone.experiment.known import KEYS
-from loadstone.experiment.model import Vary
-from loadstone.experiment.shape import Path, name
-from loadstone.experiment.values import Arrival, Durability, Scalar, in_digits, shown
+from loadstone.experiment.model import points, template
+from loadstone.experiment.model.experiment import Vary
+from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, shown
+from loadstone.experiment.model.ycsb_properties import KEYS
+from loadstone.experiment.reading.shape import Path, name
+from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, Context
 from loadstone.format import units
 from loadstone.format.suggestion import near, suggestion
 

@@ -6,6 +6,7 @@ import math
 import re
 from typing import Annotated, Any, Literal, NoReturn, TypeGuard
 
+import yaml
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -35,6 +36,12 @@ def shown(value: object) -> str:
         return str(value).lower()
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
+    return text.removesuffix("\n...").strip()
 
 
 def text(value: Any) -> str:

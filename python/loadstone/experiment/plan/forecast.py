@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
-from loadstone.experiment.servers import Asked, Started
+from loadstone.experiment.plan.servers import Asked, Started
 from loadstone.format import units, wording
 from loadstone.search.rule import Rule
 
 if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
-    from loadstone.experiment.plan import Plan, Variant
+    from loadstone.experiment.plan.plan import Plan, Variant
 
 # Each the fast and the slow guess.
 LOAD_BYTES_PER_SECOND = (200e6, 50e6)

@@ -1,59 +1,14 @@
-"""An experiment under examination: a tree in, the experiment with its defaults filled in and all its mistakes out."""
+"""How trials are measured: windows, the pilot block, repeats and the pace."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-from loadstone.engine.describe import description
-from loadstone.experiment import check_find, check_names, check_servers, check_vary
-from loadstone.experiment.context import Context
-from loadstone.experiment.directory import default_directory
-from loadstone.experiment.kind import kind_of
-from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Experiment, Measure
-from loadstone.experiment.shape import shape
-from loadstone.experiment.template import escape
-from loadstone.experiment.tree import Table
+from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
+from loadstone.experiment.validation.context import Context
 from loadstone.format.quantity import written
 from loadstone.statistics.estimate import REPEATS_MIN
 
 
-@dataclass(frozen=True)
-class Examined:
-    """What an examination comes to; the experiment is sound only without mistakes."""
-
-    experiment: Experiment
-    mistakes: Sequence[Mistake]
-    warnings: Sequence[Mistake]
-
-
-def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
-    """Looks at everything. `bases` are where relative paths may start."""
-    shaped = shape(tree)
-    context = Context(shaped, shaped.experiment, bases)
-    check_names.check_systems(context)
-    check_names.check_workload_properties(context)
-    check_vary.check(context)
-    used = check_names.check_templates(context)
-    if context.knows("vary"):
-        check_vary.check_use(context, used)
-    kind_of(context.experiment).check(context)
-    check_servers.check(context)
-    check_names.check_compare(context)
-    check_names.check_metrics(context)
-    check_names.check_thresholds(context)
-    check_measure(context)
-    check_fleet(context)
-    check_find.check(context)
-    check_repeats(context)
-    check_pace(context)
-    check_directory(context)
-    return Examined(context.experiment, [*shaped.mistakes, *context.mistakes], context.warnings)
-
-
-def check_measure(context: Context) -> None:
+def check(context: Context) -> None:
     """A window has one length, and a phase has the time for it."""
     measure, timeout = context.experiment.measure, context.experiment.timeout
     if measure.duration is not None and measure.operations is not None:
@@ -86,23 +41,6 @@ def check_pilot(context: Context, measure: Measure) -> None:
     context.complete(measure=measure, pilot=pilot)
 
 
-def check_fleet(context: Context) -> None:
-    """Each engine has a client, and no files that another one has open."""
-    experiment = context.experiment
-    engines = experiment.fleet.engines
-    if engines == 1 or not context.knows("fleet"):
-        return
-    clients = [point.get("clients", experiment.clients) for point in context.points]
-    fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
-    if fewest < engines:
-        message = f"fleet.engines is {engines}, but there are trials with fewer clients: {fewest}"
-        context.wrong(("fleet", "engines"), message, "each engine needs at least one client")
-    for name, system in experiment.systems.items():
-        if context.knows("systems", name) and description().keeps_files(system.store):
-            message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
-            context.wrong(("systems", name), message, "leave `fleet.engines` out, or name a store reached by network")
-
-
 def check_repeats(context: Context) -> None:
     """Bounds in their order; what has no effect is said."""
     repeats = context.experiment.repeats
@@ -133,10 +71,3 @@ def check_pace(context: Context) -> None:
     moves = {"rate.ramp", "rate.steps"} & experiment.workload.properties.keys()
     if not has_rate and not moves and (experiment.arrival != "uniform" or "arrival" in context.dimensions):
         context.warn(("arrival",), "arrival has no effect in a closed loop", "give a `rate`")
-
-
-def check_directory(context: Context) -> None:
-    """An absolute path, so that the experiment means the same elsewhere."""
-    given = context.experiment.directory
-    here = Path(escape(str(Path.cwd())))
-    context.complete(directory=escape(default_directory()) if given is None else str(here / given))
