@@ -10,7 +10,7 @@ from loadstone.experiment.model import template
 from loadstone.experiment.model.points import Point
 from loadstone.experiment.model.ycsb_properties import SHARES, WHOLE_NUMBERS
 from loadstone.experiment.validation.context import Context, Template, rendered
-from loadstone.format.suggestion import near
+from loadstone.format.suggestion import guessed
 from loadstone.workloads import properties
 
 FILE = ("workload", "file")
@@ -63,9 +63,9 @@ def check_file(context: Context, name: str) -> None:
         return
     hint = "it was looked for in " + " and ".join(dict.fromkeys(str(path.parent) for path in tried))
     for path in tried:
-        guess = near(path.name, [each.name for each in path.parent.iterdir()]) if path.parent.is_dir() else None
-        if guess:
-            hint = f'did you mean "{Path(name).parent / guess}"?'
+        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        if guess := guessed(path.name, beside, Path(name).parent.joinpath):
+            hint = guess
             break
     context.wrong(FILE, f"there is no workload file {name}", hint)
 

@@ -18,7 +18,7 @@ from loadstone.experiment.model.experiment import LONG, Experiment
 from loadstone.experiment.model.values import flow, shown
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table, Unclear
-from loadstone.format.suggestion import near, suggestion
+from loadstone.format.suggestion import guessed, near, suggestion
 
 Path = tuple[str | int, ...]
 # Each round removes what the last one found; what is left must fit in the end.
@@ -177,9 +177,8 @@ def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
     if kind in ("model_type", "dict_type"):
         return Mistake(place, f"{name(path)} must be a mapping, got {shown(value)}", example(path))
     if kind in ("tuple_type", "list_type"):
-        guess = near(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else None
-        hint = f'did you mean "{guess}"?' if guess else example(path)
-        return Mistake(place, f"{name(path)} must be a list, got {shown(value)}", hint)
+        hint = guessed(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
+        return Mistake(place, f"{name(path)} must be a list, got {shown(value)}", hint or example(path))
     if kind == "literal_error":
         # "'none', 'os' or 'device'"
         listed = context["expected"].replace("'", "").lower()
@@ -197,9 +196,8 @@ def unknown_key(place: Place, path: Path) -> Mistake:
     message = f'there is no key "{key}"' + (f" in {name(above)}" if above else "")
     if above == ("vary",):
         return Mistake(place, message, f"beside {', '.join(LONG)} nothing may stand; put dimensions into `matrix`")
-    keys = allowed_keys(above)
-    if not above:
-        keys = [*keys, "scales"]
+    model = model_at(above)
+    keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
     elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
     if elsewhere:
         return Mistake(place, message, f"did you mean `{elsewhere[0]}`?")
@@ -233,12 +231,6 @@ def present(annotation: Any) -> Any:
     """What a key that need not be there holds when it is."""
     kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
     return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
-
-
-def allowed_keys(path: Path) -> list[str]:
-    """The keys of what stands at a path."""
-    model = model_at(path)
-    return list(model.model_fields) if model else []
 
 
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:

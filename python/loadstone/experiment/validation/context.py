@@ -13,6 +13,7 @@ from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
 from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.reading.shape import Path as Keys
 from loadstone.experiment.reading.shape import Shaped
+from loadstone.experiment.reading.tree import Node
 
 # Dimensions that act by themselves: the key that they stand in for.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
@@ -37,29 +38,22 @@ class Template:
 
 
 @dataclass
-class Context:
-    """One experiment under examination. Checks complete it: what they leave is resolved."""
+class Context(Shaped):
+    """One experiment under examination. Checks complete it: what they leave is resolved, and sound without mistakes."""
 
-    shaped: Shaped
-    experiment: Experiment
     # Where relative paths may start: the file's directory, the current one.
-    bases: tuple[Path, ...]
-    mistakes: list[Mistake] = field(default_factory=list)
+    bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     points: list[points.Point] = field(default_factory=list)
 
     def wrong(self, path: Keys, message: str, hint: str) -> None:
         """Adds a mistake."""
-        self.mistakes.append(Mistake(self.shaped.place(path), message, hint))
+        self.mistakes.append(Mistake(self.place(path), message, hint))
 
     def warn(self, path: Keys, message: str, hint: str) -> None:
         """Adds a warning."""
-        self.warnings.append(Mistake(self.shaped.place(path), message, hint))
-
-    def knows(self, *path: str | int) -> bool:
-        """Whether this part was understood."""
-        return self.shaped.knows(*path)
+        self.warnings.append(Mistake(self.place(path), message, hint))
 
     def complete(self, **keys: object) -> None:
         """Fills in keys of the experiment."""
@@ -67,7 +61,7 @@ class Context:
 
     def given(self, *path: str) -> bool:
         """Whether the file itself says this."""
-        node = self.shaped.tree
+        node: Node = self.tree
         for part in path:
             below = getattr(node, "entries", {}).get(part)
             if below is None or getattr(below, "value", below) is None:

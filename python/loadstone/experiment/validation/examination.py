@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from loadstone.engine.describe import description
 from loadstone.experiment.kind import kind_of
-from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model.directory import default_directory
-from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.tree import Table
@@ -18,19 +14,9 @@ from loadstone.experiment.validation import compare, figures, find, measure, pro
 from loadstone.experiment.validation.context import Context
 
 
-@dataclass(frozen=True)
-class Examined:
-    """What an examination comes to; the experiment is sound only without mistakes."""
-
-    experiment: Experiment
-    mistakes: Sequence[Mistake]
-    warnings: Sequence[Mistake]
-
-
-def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
+def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     """Looks at everything. `bases` are where relative paths may start."""
-    shaped = shape(tree)
-    context = Context(shaped, shaped.experiment, bases)
+    context = Context(**vars(shape(tree)), bases=bases)
     properties.check_systems(context)
     properties.check_workload_properties(context)
     vary.check(context)
@@ -48,7 +34,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Examined:
     measure.check_repeats(context)
     measure.check_pace(context)
     check_directory(context)
-    return Examined(context.experiment, [*shaped.mistakes, *context.mistakes], context.warnings)
+    return context
 
 
 def check_fleet(context: Context) -> None:

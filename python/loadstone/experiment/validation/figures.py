@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from loadstone.experiment.validation.context import Context
-from loadstone.format.suggestion import near, suggestion
+from loadstone.format.suggestion import guessed, suggestion
 from loadstone.results.value import PERCENTILES, statistic
 
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
@@ -39,13 +39,12 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
             check_operation(context, path, metric, operation)
     elif last in STATISTICS and bare != last:
         check_operation(context, path, metric, operation)
-    elif "." not in bare and bare not in SINGLE and (guess := near(bare, SINGLE)):
-        context.wrong(path, f'there is no figure "{bare}"', f'did you mean "{guess}"?')
+    elif "." not in bare and bare not in SINGLE and (hint := guessed(bare, SINGLE)):
+        context.wrong(path, f'there is no figure "{bare}"', hint)
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
     """An operation that is a slip away from one of YCSB's; a binding may have others."""
-    if operation not in OPERATIONS and (guess := near(operation.replace("_", "-"), OPERATIONS)):
-        context.wrong(
-            path, f'there is no operation "{operation}"', f'did you mean "{metric.replace(operation, guess)}"?'
-        )
+    hint = guessed(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
+    if operation not in OPERATIONS and hint:
+        context.wrong(path, f'there is no operation "{operation}"', hint)

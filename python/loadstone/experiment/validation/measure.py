@@ -44,23 +44,20 @@ def check_pilot(context: Context, measure: Measure) -> None:
 def check_repeats(context: Context) -> None:
     """Bounds in their order; what has no effect is said."""
     repeats = context.experiment.repeats
+    # Not the default of a search.
+    is_own = context.knows("repeats") and context.experiment.find is None
     if repeats.at_most is None:
         at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
         context.complete(repeats=repeats.model_copy(update={"at_most": at_most}))
     elif repeats.at_most < repeats.at_least:
         message = f"repeats.at_most is {repeats.at_most}, fewer than at_least, {repeats.at_least}"
         context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
-    elif repeats.at_most > repeats.at_least and repeats.until is None and useless(context):
+    elif repeats.at_most > repeats.at_least and repeats.until is None and is_own:
         message = "repeats.at_most has no effect without `until`"
         context.warn(("repeats", "at_most"), message, "say how narrow the interval must be: `until: 5%`")
     if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
         message = f"{repeats.at_least} repeats allow no claim, whatever they show"
         context.warn(("repeats",), message, f"the least for a claim is {REPEATS_MIN}")
-
-
-def useless(context: Context) -> bool:
-    """Whether `at_most` is the file's own word, and nothing asks for more repeats than the least."""
-    return context.knows("repeats") and context.experiment.find is None
 
 
 def check_pace(context: Context) -> None:

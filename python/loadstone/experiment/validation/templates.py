@@ -24,7 +24,7 @@ def check(context: Context) -> set[str]:
         except ValueError as error:
             message, hint = error.args
             context.wrong(each.path, f"{name(each.path)} has {message}", hint)
-            context.shaped.lost.add(each.path)
+            context.lost.add(each.path)
             continue
         used |= set(named)
         for word in named:
@@ -39,7 +39,7 @@ def check_named(context: Context, each: Template, word: str) -> None:
     known = [*context.dimensions, *own, *(AT_RUN_TIME if each.command else ()), *each.later]
     if word in known:
         return
-    context.shaped.lost.add(each.path)
+    context.lost.add(each.path)
     hint = suggestion(word, known, "names are") + "; {{ and }} are braces" if context.knows("vary") else ""
     if word in AT_RUN_TIME:
         hint = f"only commands of `hooks` know {{{word}}}"

@@ -14,7 +14,7 @@ from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.shape import Path, name
 from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, Context
 from loadstone.format import units
-from loadstone.format.suggestion import near, suggestion
+from loadstone.format.suggestion import guessed, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 # More variants than this are a slip: a second each would take two weeks.
@@ -176,8 +176,8 @@ def check_use(context: Context, used: set[str]) -> None:
             if dimension in ACTING or dimension in used or len(values) < 2:
                 continue
             hint = f"write {{{dimension}}} where it is to act, or leave it so to compare equals"
-            if guess := near(dimension, ACTING):
-                hint = f'did you mean "{guess}"?'
+            if guess := guessed(dimension, ACTING):
+                hint = guess
             elif dimension in KEYS and KEYS[dimension] in ACTING:
                 hint = f"vary `{KEYS[dimension]}`, which acts by itself"
             elif dimension in description().properties or "." in dimension:
