@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Annotated, Any, Literal, NoReturn, TypeGuard
+from typing import Annotated, Any, Literal, NoReturn
 
 import yaml
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
@@ -76,7 +75,7 @@ def property_value(value: Any) -> str:
 
 def scalar(value: Any) -> Scalar:
     """A dimension's value."""
-    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not quantity.is_finite(value)):
         refuse(f"must be a text, a number, true or false, got {shown(value)}", "a dimension is a list of single values")
     if isinstance(value, str):
         storable(value)
@@ -94,21 +93,16 @@ def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidato
     return PlainValidator(check)
 
 
-def is_finite(value: Any) -> TypeGuard[float]:
-    """Whether it is a number that is one."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def number(value: Any) -> float:
     """A number."""
-    if not is_finite(value):
+    if not quantity.is_finite(value):
         refuse(f"must be a number, got {shown(value)}", "write it with digits, like 0.85")
     return float(value)
 
 
 def rate(value: Any) -> float:
     """Operations per second."""
-    if not is_finite(value) or value <= 0:
+    if not quantity.is_finite(value) or value <= 0:
         refuse(
             f"must be a number of operations per second above 0, got {shown(value)}",
             in_digits(value)
@@ -125,7 +119,7 @@ def in_digits(value: Any) -> str:
 
 def bound(value: Any) -> int | float:
     """A load where a search begins or ends."""
-    if not is_finite(value) or value <= 0:
+    if not quantity.is_finite(value) or value <= 0:
         hint = in_digits(value) or "write clients, or operations per second, as digits"
         refuse(f"must be a number above 0, got {shown(value)}", hint)
     return int(value) if value == int(value) else value

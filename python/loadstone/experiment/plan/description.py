@@ -25,15 +25,17 @@ SHOWN = 6
 def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     """The plan as plain text, without its last line end."""
     experiment = plan.experiment
+    first = [trial.trial for trial in next(plan.blocks())]
+    places = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
     lines = [f"question   {experiment.question}"] if experiment.question else []
     lines += [
         f"trials     {trials(plan)}",
         f"each       {each(plan)}",
         *(f"servers    {each}" for each in servers(plan)),
         f"compared   {compared(plan)}",
-        f"order      random within each repeat, seed {experiment.seed}; first {first(plan)}",
+        f"order      random within each repeat, seed {experiment.seed}; first {begun(first)}",
         f"time       {units.rough_span(*estimate(plan))}, if a system {assumptions(plan)}",
-        f"space      up to {units.size(space(plan))} in {places(plan)}",
+        f"space      up to {units.size(space(plan))} in {begun(places)}",
         "",
         *table(plan),
     ]
@@ -95,7 +97,8 @@ def amount(plan: Plan) -> str:
 def servers(plan: Plan) -> list[str]:
     """Which servers there are, a line each, and how often those of ours are started."""
     least = Counter(map(words, starts(plan, plan.experiment.repeats.at_least)))
-    found = [f"{name}, started {times(count)}" for name, count in least.items()]
+    times = {name: "once" if count == 1 else units.many(count, "time") for name, count in least.items()}
+    found = [f"{name}, started {often}" for name, often in times.items()]
     own = dict.fromkeys(
         each.servers.how for each in plan.variants if each.servers and isinstance(each.servers.how, Attached)
     )
@@ -114,11 +117,6 @@ def words(start: Asked) -> str:
     )
 
 
-def times(count: int) -> str:
-    """How often."""
-    return "once" if count == 1 else units.many(count, "time")
-
-
 def compared(plan: Plan) -> str:
     """What is compared with what."""
     compare = plan.experiment.compare
@@ -126,16 +124,6 @@ def compared(plan: Plan) -> str:
     if compare.by is None:
         return f"nothing; {figures}"
     return f"{compare.by}, with {spoken(compare.baseline if compare.baseline is not None else '')}: {figures}"
-
-
-def first(plan: Plan) -> str:
-    """The first trials."""
-    return begun([each.trial for each in next(plan.blocks())])
-
-
-def places(plan: Plan) -> str:
-    """Where the data are."""
-    return begun(list(dict.fromkeys(str(variant.directory) for variant in plan.variants)))
 
 
 def table(plan: Plan) -> list[str]:
