@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Literal, NoReturn
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from loadstone.format import quantity
@@ -68,9 +68,9 @@ def property_value(value: Any) -> str:
     """A property's value, which is a text in the end."""
     if isinstance(value, dict | list):
         refuse(f"must be a single value, got {shown(value)}", 'a template or list needs quotes: "{letter}", "[1, 2]"')
-    if isinstance(value, str):
-        storable(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    storable(text)
+    return text
 
 
 def scalar(value: Any) -> Scalar:
@@ -103,11 +103,8 @@ def number(value: Any) -> float:
 def rate(value: Any) -> float:
     """Operations per second."""
     if not quantity.is_finite(value) or value <= 0:
-        refuse(
-            f"must be a number of operations per second above 0, got {shown(value)}",
-            in_digits(value)
-            or "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation",
-        )
+        closed = "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation"
+        refuse(f"must be a number of operations per second above 0, got {shown(value)}", in_digits(value) or closed)
     return float(value)
 
 
@@ -154,13 +151,6 @@ def share(value: Any) -> float:
     return found
 
 
-def truth(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        refuse(f"must be true or false, got {shown(value)}", "write true or false, without quotes")
-    return value
-
-
 def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     """The JSON Schema of a value."""
     return WithJsonSchema({"type": kind, **more})
@@ -189,7 +179,7 @@ SHARE_SCHEMA: dict[str, Any] = {
     ]
 }
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
-Truth = Annotated[bool, PlainValidator(truth), schema("boolean")]
+Truth = StrictBool
 Durability = Literal["none", "os", "device"]
 Arrival = Literal["uniform", "poisson"]
 Reuse = Literal[False, "copy", "shared"]

@@ -16,7 +16,6 @@ from loadstone.experiment.kind import Data, kind_of
 from loadstone.experiment.model import template
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.points import dimensions, points, values
-from loadstone.experiment.model.system import Hooks
 from loadstone.experiment.model.values import Arrival, Durability, Scalar
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.servers import Servers, servers
@@ -166,7 +165,12 @@ class Builder:
         def render(text: str) -> str:
             return template.render(text, names) if "{" in text or "}" in text else text
 
-        before, after = self._hooks(experiment.hooks, system.hooks, names)
+        # Like brackets: what was begun last ends first.
+        outer, inner = experiment.hooks, system.hooks
+        before, after = (
+            tuple(template.render_partly(command, names) for command in commands)
+            for commands in (outer.before + inner.before, inner.after + outer.after)
+        )
         rate = names.get("rate")
         durability = str(names["durability"])
         file = Path(render(experiment.workload.file))
@@ -207,16 +211,6 @@ class Builder:
             load_properties=self._shared(loading),
             servers=wanted,
         )
-
-    def _hooks(
-        self, outer: Hooks, inner: Hooks, names: Mapping[str, Scalar]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Commands before and after, like brackets: what was begun last ends first."""
-
-        def render(commands: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(template.render_partly(command, names) for command in commands)
-
-        return render(outer.before + inner.before), render(inner.after + outer.after)
 
     def _file(self, path: Path) -> Mapping[str, str]:
         if path not in self._files:

@@ -185,6 +185,9 @@ def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
         words = re.split(", | or ", listed)
         hint = suggestion(str(value), words, "the values are") if words[1:] else f"write {listed}, or leave the key out"
         return Mistake(place, f"{name(path)} must be {listed}, got {shown(value)}", hint)
+    if kind == "bool_type":
+        hint = "write true or false, without quotes"
+        return Mistake(place, f"{name(path)} must be true or false, got {shown(value)}", hint)
     if kind == "too_short":
         return Mistake(place, f"{name(path)} is empty", example(path))
     return Mistake(place, f"{name(path)}: {error['msg'].lower()}", example(path))
