@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Protocol
 
@@ -80,9 +80,8 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
     given: set[Path] = set()
     for path in paths:
         if path.resolve() in given:
-            raise LoadstoneError(
-                f"{path} is named twice", "a run that is read twice is not a second repeat: name it once"
-            )
+            hint = "a run that is read twice is not a second repeat: name it once"
+            raise LoadstoneError(f"{path} is named twice", hint)
         given.add(path.resolve())
         before = dict(repeats)
         for each in read(path, facts, format):
@@ -90,16 +89,11 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
             key = key_of(result.config)
             repeat = result.repeat + before.get(key, 0)
             repeats[key] = max(repeats[key], repeat)
-            trial = next(name for name in candidates(result.trial) if name not in taken)
+            numbered = (f"{result.trial}.{number}" for number in count(2))
+            trial = next(name for name in chain([result.trial], numbered) if name not in taken)
             taken.add(trial)
             found.append(dataclasses.replace(each, result=dataclasses.replace(result, trial=trial, repeat=repeat)))
     return found
-
-
-def candidates(name: str) -> Iterator[str]:
-    """A name, and others for when it is taken."""
-    yield name
-    yield from (f"{name}.{number}" for number in count(2))
 
 
 def recognised(path: Path, text: str) -> Format:
