@@ -19,7 +19,7 @@ from loadstone.experiment.model import ycsb_properties as known
 from loadstone.experiment.model.experiment import LONG, Experiment
 from loadstone.experiment.model.reference import PARTS
 from loadstone.experiment.model.values import flow
-from loadstone.experiment.reading.shape import all_paths
+from loadstone.experiment.reading.refusals import all_paths
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 

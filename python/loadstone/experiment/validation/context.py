@@ -11,7 +11,7 @@ from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
 from loadstone.experiment.model.values import Scalar
-from loadstone.experiment.reading.shape import Path as Keys
+from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.reading.shape import Shaped
 from loadstone.experiment.reading.tree import Node
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import description
 from loadstone.experiment.model.ycsb_properties import KEYS, MOVING_RATES, OF_A_COMMAND
-from loadstone.experiment.reading.shape import Path as Keys
+from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import did_you_mean, suggestion
 

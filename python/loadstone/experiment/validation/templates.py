@@ -6,7 +6,7 @@ import os
 import re
 
 from loadstone.experiment.model import template
-from loadstone.experiment.reading.shape import name
+from loadstone.experiment.reading.path import name
 from loadstone.experiment.validation.context import AT_RUN_TIME, GIVEN, Context, Template
 from loadstone.format.suggestion import suggestion
 

@@ -11,7 +11,7 @@ from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Vary
 from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, shown
 from loadstone.experiment.model.ycsb_properties import KEYS
-from loadstone.experiment.reading.shape import Path, name
+from loadstone.experiment.reading.path import Path, name
 from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, Context
 from loadstone.format import units
 from loadstone.format.suggestion import guessed, suggestion
