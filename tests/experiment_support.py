@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from loadstone.experiment.file import ExperimentError, Loaded, load
 
 ROOT = Path(__file__).parent.parent
 WORKLOADS = ROOT / "workloads"
+PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
+# Those of the reference page: the second has most of what there is.
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 FIXTURES = ROOT / "tests/fixtures/experiments"
 # Set in the environment, it has the snapshots written instead of compared: look at what changed before you commit it.
 WRITE = "LOADSTONE_WRITE_SNAPSHOTS"

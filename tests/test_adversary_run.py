@@ -79,7 +79,7 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from loadstone.experiment.file import load
-    from loadstone.experiment.plan import plan
+    from loadstone.experiment.plan.plan import plan
     from loadstone.fleet.local import Local
     from loadstone.runner import trial
     from loadstone.runner.datasets import DataSpaces
@@ -100,7 +100,7 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
 
 def test_a_workload_file_need_not_say_when_to_end(tmp_path: Path) -> None:
     from loadstone.experiment.file import load
-    from loadstone.experiment.plan import plan
+    from loadstone.experiment.plan.plan import plan
     from loadstone.runner.run import preflight
     from loadstone.workloads.ycsb import run_spec
 

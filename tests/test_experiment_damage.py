@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from experiment_support import WORKLOADS
-from loadstone.experiment.description import describe
+from experiment_support import EXAMPLES, WORKLOADS
 from loadstone.experiment.file import ExperimentError, load
-from loadstone.experiment.plan import plan
-from loadstone.experiment.reference import COMPLETE
+from loadstone.experiment.plan.description import describe
+from loadstone.experiment.plan.plan import plan
 
 SNIPPETS = (
     "{",
@@ -77,7 +76,7 @@ def outcome(path: Path, text: str) -> bool:
 
 def test_characters_that_are_put_in_or_left_out_are_never_a_crash(tmp_path: Path) -> None:
     draw = random.Random(1)
-    base = COMPLETE.replace("../workloads", str(WORKLOADS))
+    base = EXAMPLES[1].replace("../workloads", str(WORKLOADS))
     refused = 0
     for _ in range(300):
         characters = list(base)
@@ -90,7 +89,7 @@ def test_characters_that_are_put_in_or_left_out_are_never_a_crash(tmp_path: Path
 
 def test_values_of_another_kind_are_never_a_crash(tmp_path: Path) -> None:
     draw = random.Random(2)
-    base = yaml.safe_load(COMPLETE.replace("../workloads", str(WORKLOADS)))
+    base = yaml.safe_load(EXAMPLES[1].replace("../workloads", str(WORKLOADS)))
     refused = 0
     for _ in range(400):
         document = copy.deepcopy(base)

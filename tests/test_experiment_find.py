@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiment_support import loaded, mistakes, warnings
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.plan import plan
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.plan.plan import plan
 from loadstone.judge.searches import rule
 from loadstone.search.objective import objective
 from loadstone.search.rule import Rule

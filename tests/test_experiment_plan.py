@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from experiment_support import FIXTURES, ROOT, loaded, snapshot
-from loadstone.experiment import order
-from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
-from loadstone.experiment.forecast import estimate, space, span
 from loadstone.experiment.kind import Data
-from loadstone.experiment.plan import Plan, Variant, plan
+from loadstone.experiment.plan import order
+from loadstone.experiment.plan.description import describe
+from loadstone.experiment.plan.forecast import estimate, space
+from loadstone.experiment.plan.plan import Plan, Variant, plan
+from loadstone.format.units import rough_span
 from loadstone.workloads.ycsb import run_spec
 
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
@@ -258,10 +259,10 @@ def test_who_writes_into_a_buffer_waits_for_no_answers(tmp_path: Path) -> None:
 
 
 def test_a_guess_is_said_in_units_of_its_size() -> None:
-    assert span(121, 124) == "about 2 min"
-    assert span(120, 300) == "2 to 5 min"
-    assert span(480, 46_800) == "8 min to 13 h"
-    assert span(0.2, 1.4) == "0.2 to 1 s"
+    assert rough_span(121, 124) == "about 2 min"
+    assert rough_span(120, 300) == "2 to 5 min"
+    assert rough_span(480, 46_800) == "8 min to 13 h"
+    assert rough_span(0.2, 1.4) == "0.2 to 1 s"
 
 
 def test_the_shipped_experiments_say_what_they_would_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,21 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from experiment_support import ROOT, WORKLOADS, loaded
+from experiment_support import EXAMPLES, PAGE, ROOT, WORKLOADS, loaded
 from loadstone.engine.describe import description
-from loadstone.experiment import known, schema
 from loadstone.experiment.file import ExperimentError, load
-from loadstone.experiment.forms import LONG
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.reference import PARTS
-from loadstone.experiment.shape import all_paths, flow
+from loadstone.experiment.model import reference, schema
+from loadstone.experiment.model import ycsb_properties as known
+from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.reference import PARTS
+from loadstone.experiment.model.values import flow
+from loadstone.experiment.reading.refusals import all_paths
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 
 EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
 # Warnings that an experiment is meant to have.
 WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
-PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
-FENCED = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
 # What must stand beside a key that is about servers.
 SERVERS: dict[str, dict[str, Any]] = {
@@ -45,17 +43,23 @@ def complaints(document: Any) -> list[str]:
 
 
 def test_generated_files_are_checked_in_as_generated() -> None:
-    for path, text in schema.files().items():
-        same = (ROOT / path).read_text() == text
-        assert same, f"{path} is not what the code says: run make docs"
+    assert reference.renewed(PAGE) == PAGE, "run make docs"
+    assert (ROOT / schema.SCHEMA).read_text() == schema.document(), "run make docs"
 
 
-def test_writing_them_needs_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_without_a_place_for_the_tables() -> None:
+    with pytest.raises(ValueError, match="no place for the keys"):
+        reference.renewed("# The experiment file\n")
+
+
+def test_writing_them_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / schema.SCHEMA).parent.mkdir(parents=True)
+    (tmp_path / schema.PAGE).write_text(PAGE.replace("`question`", ""))
     assert schema.main([str(tmp_path)]) == 0
-    for path, text in schema.files().items():
-        assert (tmp_path / path).read_text() == text
+    assert (tmp_path / schema.PAGE).read_text() == PAGE
+    assert (tmp_path / schema.SCHEMA).read_text() == schema.document()
     assert schema.main([str(tmp_path / "none")]) == 2
-    assert "is not a directory" in capsys.readouterr().err
+    assert "cannot read" in capsys.readouterr().err
 
 
 def test_the_schema_is_one_and_describes_every_key() -> None:
@@ -79,14 +83,14 @@ def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
         assert complaints(yaml.safe_load(found.resolved)) == []
 
 
-@pytest.mark.parametrize("text", FENCED)
+@pytest.mark.parametrize("text", EXAMPLES)
 def test_examples_of_the_page_are_sound(tmp_path: Path, text: str) -> None:
     assert complaints(yaml.safe_load(text)) == []
     assert loaded(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
 
 
 def test_the_page_has_examples() -> None:
-    assert len(FENCED) == 3
+    assert len(EXAMPLES) == 3
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, WORKLOADS, experiment, loaded, mistakes, warnings
-from loadstone.experiment.description import describe
 from loadstone.experiment.file import load
-from loadstone.experiment.forecast import estimate, space, starts
-from loadstone.experiment.plan import Plan, plan
-from loadstone.experiment.servers import Asked, Attached, Servers, Started
+from loadstone.experiment.plan.description import describe
+from loadstone.experiment.plan.forecast import estimate, space, starts
+from loadstone.experiment.plan.plan import Plan, plan
+from loadstone.experiment.plan.servers import Asked, Attached, Servers, Started
 from loadstone.systems import registry
 
 TAIL = "workload: WORKLOADS/workloada\n"

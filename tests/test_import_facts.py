@@ -8,7 +8,8 @@ import pytest
 
 from imports_support import FIXTURES, YCSB, one, refusal, written
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import FORMATS, detect, parse_fact, read, read_all
+from loadstone.importers.read import FORMATS, parse_fact, read, read_all, recognised
+from loadstone.importers.source import text_of
 from loadstone.results.trial_result import Scalar
 
 RUN = (YCSB / "run_a.out").read_text()
@@ -195,15 +196,12 @@ def test_equal_variants_of_several_files_are_repeats_with_ids_of_their_own(tmp_p
     ],
 )
 def test_the_format_is_found_by_content(name: str, format_: str) -> None:
-    content = (FIXTURES / name).read_bytes()
-    for found in (detect(content), detect(content.decode())):
-        assert found is not None
-        assert found.name == format_
+    path = FIXTURES / name
+    assert format_ == recognised(path, text_of(path)).NAME
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
-    assert detect("") is None
-    assert detect(Path(__file__).with_name("conftest.py").read_text()) is None
+    assert refusal(Path(__file__).with_name("conftest.py")).startswith("error: conftest.py is of no known format")
 
 
 def test_a_file_of_two_formats_is_read_by_the_one_that_is_named(tmp_path: Path) -> None:

@@ -23,11 +23,18 @@ LEVELS = (
     ("commands",),
     ("cli",),
 )
+# The rooms of `experiment`, with those that each may import.
+ROOMS: dict[str, set[str]] = {
+    "model": set(),
+    "reading": {"model"},
+    "validation": {"model", "reading"},
+    "plan": {"model"},
+}
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
-def imports(file: Path) -> Iterator[str]:
-    """The parts of this package that a module imports, anywhere in it."""
+def imports(file: Path) -> Iterator[list[str]]:
+    """What a module imports of this package, anywhere in it, as the words of its name without the package's."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names = (
@@ -41,7 +48,7 @@ def imports(file: Path) -> Iterator[str]:
             parts = name.split(".")
             # `from loadstone import __version__` is of no package.
             if parts[0] == "loadstone" and len(parts) > 1 and not parts[1].startswith("__"):
-                yield parts[1]
+                yield parts[1:]
 
 
 def part(file: Path) -> str:
@@ -59,8 +66,21 @@ def test_no_import_climbs() -> None:
         f"{file.relative_to(PACKAGE)} imports {other}"
         for file in sorted(PACKAGE.glob("**/*.py"))
         if (own := part(file)) != "__init__"
-        for other in imports(file)
+        for other, *_ in imports(file)
         if other != own and LEVEL[other] >= LEVEL[own]
+    ]
+    assert climbing == []
+
+
+def test_the_rooms_of_the_experiment_depend_in_one_direction() -> None:
+    below = PACKAGE / "experiment"
+    assert {each.name for each in below.iterdir() if (each / "__init__.py").exists()} == ROOMS.keys()
+    climbing = [
+        f"{file.relative_to(below)} imports {'.'.join(other)}"
+        for room, allowed in ROOMS.items()
+        for file in sorted((below / room).glob("*.py"))
+        for other in imports(file)
+        if other[0] == "experiment" and other[1] in ROOMS.keys() - allowed - {room}
     ]
     assert climbing == []
 

@@ -178,13 +178,14 @@ def test_what_the_work_was_is_read_by_its_kind() -> None:
         "write_all_fields": False,
         "scan_length": {"distribution": "uniform", "min": 1, "max": 100},
     }
-    spec = {"phase": "run", "work": work}
+    spec = {"phase": "run", "work": work, "store": {"name": "lmdb"}}
+    run = Phase("run", True, lambda _, __: spec)
     outcomes = [outcome("READ", "OK", [1] * 4), outcome("UPDATE", "BATCHED_OK", [1] * 2), outcome("READ", "ERROR", [1])]
-    moved = {value.metric: value.value for value in ycsb.payload("", spec, result(outcomes))}
+    moved = {value.metric: value.value for value in ycsb.figures(run, spec, result(outcomes))}
     assert moved == {"returned": 4_000, "stored": 200}
     assert ycsb.facts(spec) == {"records": 1_000, "mix": "50 % read, 50 % update"}
     series = {"phase": "run", "work": {"type": "time_series", "records": 7}}
-    assert [*ycsb.payload("", series, result(outcomes))] == []
+    assert [*ycsb.figures(run, series, result(outcomes))] == []
     assert ycsb.facts(series) == {"records": 7}
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from experiment_support import loaded, mistakes
 from lab_support import ROOT, SMALL, experiment, loadstone, only_folder, start, trials
-from loadstone.experiment.plan import plan
+from loadstone.experiment.plan.plan import plan
 from loadstone.format import units
 from loadstone.judge.judge import judge
 from loadstone.report.sections import every, gist

@@ -64,7 +64,7 @@ def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
     from loadstone.experiment.file import load
-    from loadstone.experiment.plan import plan
+    from loadstone.experiment.plan.plan import plan
     from loadstone.workloads import ycsb
 
     text = SERVED.replace(PASSWORD, "other") + "vary: {system: [redis]}"

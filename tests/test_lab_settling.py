@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from loadstone.experiment.servers import Servers, Started
+from loadstone.experiment.plan.servers import Servers, Started
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Watched, ticks

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from experiment_support import loaded
 from lab_support import SMALL
-from loadstone.experiment.plan import PlannedTrial, plan
+from loadstone.experiment.plan.plan import PlannedTrial, plan
 from loadstone.results.folder import Folder
 from loadstone.runner.progress import PlainLines
 from loadstone.runner.run import Run

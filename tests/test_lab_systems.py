@@ -20,7 +20,7 @@ import pytest
 
 from lab_support import ROOT, command, environment, experiment, only_folder, trials
 from loadstone.experiment.file import load
-from loadstone.experiment.plan import Variant, plan
+from loadstone.experiment.plan.plan import Variant, plan
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
 from loadstone.results.folder import Folder

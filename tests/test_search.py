@@ -12,7 +12,6 @@ from loadstone.search.explore import look
 from loadstone.search.objective import objective
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Sample
-from loadstone.search.request import rule as request
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import explained, sentence
 
@@ -289,9 +288,9 @@ def test_errors_just_above_their_bound_do_not_read_like_it() -> None:
 )
 def test_plain_data_that_are_no_search_are_refused(find: Mapping[str, object]) -> None:
     with pytest.raises((KeyError, ValueError)):
-        request(find, 3, 6)
+        Rule.of(find, 3, 6)
 
 
 def test_plain_data_become_a_rule() -> None:
-    found = request({"max": "throughput", "over": "rate", "from": None, "to": 4000, "such_that": "p99 < 1ms"}, 3, None)
+    found = Rule.of({"max": "throughput", "over": "rate", "from": None, "to": 4000, "such_that": "p99 < 1ms"}, 3, None)
     assert found == Rule("rate", 1000, 4000, objective("p99 < 1ms"), 3, 3)

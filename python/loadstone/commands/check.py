@@ -6,6 +6,7 @@ from rich.text import Text
 
 from loadstone.commands.opening import open_results
 from loadstone.commands.parser import Parser, guarded
+from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.report.terminal import tables
@@ -19,7 +20,7 @@ def main(arguments: list[str]) -> int:
         "Check results. Exit status 0 if they are valid, 1 if any of them is suspect or invalid.",
         "Every check has a page in docs/checks/.",
     )
-    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.results_at()
     parser.results_option()
     parser.add_argument("-v", "--verbose", action="store_true", help="every finding, not a few of each check")
     options = parser.parse_args(arguments)
@@ -30,5 +31,5 @@ def main(arguments: list[str]) -> int:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
-    console.print(f"{results.name}: {len(results.trials):,} trials, {judgement.trust}", markup=False)
+    console.print(f"{results.name}: {units.count(len(results.trials))} trials, {judgement.trust}", markup=False)
     return int(judgement.verdict != Verdict.VALID)

@@ -17,9 +17,7 @@ def main(arguments: list[str]) -> int:
         "protects the comparison; it is marked `between runs: order not randomised`.",
     )
     parser.add_argument("results_at", metavar="DIR|FILE|NAME", nargs="+", help="result folders, names, files")
-    parser.projection_options()
-    parser.results_option()
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.show_options()
     options = parser.parse_args(joined(arguments))
     if len(options.results_at) < 2:
         parser.error("two results are needed to compare")

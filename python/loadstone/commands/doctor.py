@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import NoReturn
 
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.doctor.examination import CLIENTS, document, examine, fit, report
@@ -32,9 +31,7 @@ def main(arguments: list[str]) -> int:
 
 def number(text: str) -> int:
     """A number of clients. Raises UsageError."""
-
-    def refuse() -> NoReturn:
-        raise UsageError(f'--clients must be a whole number from 1 on, got "{text}"', "write --clients 1000")
-
     plain = text.replace(",", "").replace("_", "")
-    return int(plain) if plain.isascii() and plain.isdigit() and int(plain) > 0 else refuse()
+    if not plain.isascii() or not plain.isdigit() or int(plain) == 0:
+        raise UsageError(f'--clients must be a whole number from 1 on, got "{text}"', "write --clients 1000")
+    return int(plain)

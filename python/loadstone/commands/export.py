@@ -13,7 +13,7 @@ from loadstone.results.export import write
 def main(arguments: list[str]) -> int:
     """Writes one row for each value of each trial, as CSV or Parquet."""
     parser = Parser("export", "Export the table of values: a row for each figure of each trial.")
-    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.results_at()
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="a .csv or .parquet file (default: CSV to stdout)"
     )

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from loadstone.commands.parser import Parser, guarded
+from loadstone.format import units
 from loadstone.report.terminal.tables import terminal
 from loadstone.results import lines
 from loadstone.results.folder import find
@@ -26,6 +27,6 @@ def main(arguments: list[str]) -> int:
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
     for folder in folders:
         done = {str(line.get("trial")) for line in lines.read(folder.path / "values.jsonl").documents}
-        table.add_row(folder.name, str(folder.path), f"{len(done):,}", folder.question.text)
+        table.add_row(folder.name, str(folder.path), units.count(len(done)), folder.question.text)
     terminal().print(table)
     return 0

@@ -36,14 +36,18 @@ class Parser(argparse.ArgumentParser):
         """Raises what is wrong."""
         raise UsageError(message, f"`loadstone {self._command} --help` shows the options")
 
+    def results_at(self) -> None:
+        """Adds what names results."""
+        self.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+
     def results_option(self) -> None:
         """Adds `--results`."""
         self.add_argument(
             "--results", metavar="DIR", type=Path, default=ROOT, help="where result folders are (default: %(default)s)"
         )
 
-    def projection_options(self) -> None:
-        """Adds benchstat's ways to regroup a table."""
+    def show_options(self) -> None:
+        """Adds benchstat's ways to regroup a table, and how it is printed."""
         for name, what in (("table", "tables"), ("row", "rows"), ("col", "columns")):
             self.add_argument(
                 f"--{name}", metavar="KEYS", help=f"dimensions or facts that make the {what}, with commas between"
@@ -59,6 +63,8 @@ class Parser(argparse.ArgumentParser):
             " compare.matters=2%%, claims=device, checks.errors.share=0.01",
         )
         self.add_argument("--rank-invalid", action="store_true", help="compare trials that are invalid, too")
+        self.results_option()
+        self.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

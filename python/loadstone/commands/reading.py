@@ -14,20 +14,9 @@ from loadstone.format.suggestion import suggestion
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal import tables
-from loadstone.results.projection import Projected, Projection, project
+from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.search.probe import Probe
-
-
-def projection(options: argparse.Namespace) -> Projection:
-    """The projection that a command line asks for."""
-    return Projection(
-        table=keys(options.table),
-        row=keys(options.row),
-        col=keys(options.col),
-        filter=options.filter,
-        metrics=keys(options.metric) or (),
-    )
 
 
 def keys(text: str | None) -> tuple[str, ...] | None:
@@ -43,9 +32,11 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
             hint = suggestion(question.by, list(results.dimensions), "they are")
             raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
         results = replace(results, question=question)
-    projected = project(results, projection(options))
+    grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
+    asked = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or ())
+    projected = project(results, asked)
     judgement = judge(projected.results, rank_invalid=options.rank_invalid)
-    if getattr(options, "json", False):
+    if options.json:
         print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
     else:
         tables.show(tables.terminal(), judgement, projected)
@@ -70,15 +61,9 @@ def document(judgement: Judgement) -> dict[str, Any]:
         "cells": [
             {
                 "variant": dict(cell.variant),
-                "metric": cell.metric,
-                "unit": cell.unit,
-                "value": cell.estimate.value,
-                "low": cell.estimate.low,
-                "high": cell.estimate.high,
-                "level": cell.estimate.level,
-                "n": cell.estimate.n,
-                "withheld": cell.withheld,
-                "bound": cell.bound,
+                **parts(cell, "metric", "unit"),
+                **parts(cell.estimate, "value", "low", "high", "level", "n"),
+                **parts(cell, "withheld", "bound"),
             }
             for cell in judgement.cells.values()
             if cell.metric in judgement.results.headline_metrics
@@ -91,17 +76,10 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "baseline": dict(each.baseline.variant).get(each.by),
                 "contender": dict(each.contender.variant).get(each.by),
                 "ratio": each.ratio.value,
-                "low": each.ratio.low,
-                "high": each.ratio.high,
-                "p": each.p,
-                "p_adjusted": each.p_adjusted,
+                **parts(each.ratio, "low", "high"),
+                **parts(each, "p", "p_adjusted"),
                 "n": each.ratio.n,
-                "effect": each.effect,
-                "test": each.test,
-                "claim": each.claim,
-                "why": each.why,
-                "bound": each.bound,
-                "exploratory": each.exploratory,
+                **parts(each, "effect", "test", "claim", "why", "bound", "exploratory"),
                 "verdict": str(each.verdict),
             }
             for each in judgement.comparisons
@@ -111,11 +89,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "variant": dict(each.context),
                 "over": each.rule.over,
                 "such_that": each.rule.objective and each.rule.objective.text,
-                "kind": each.outcome and each.outcome.kind,
-                "load": each.outcome and each.outcome.load,
-                "low": each.outcome and each.outcome.low,
-                "high": each.outcome and each.outcome.high,
-                "stopped": each.outcome and each.outcome.stopped,
+                **parts(each.outcome, "kind", "load", "low", "high", "stopped"),
                 "notes": list(each.outcome.notes) if each.outcome else [],
                 "probes": [
                     {"load": load, "throughput": Probe(load, samples).throughput, "trials": len(samples)}
@@ -128,8 +102,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
             {
                 "check": finding.check,
                 "severity": finding.severity.name.lower(),
-                "message": finding.message,
-                "hint": finding.hint,
+                **parts(finding, "message", "hint"),
                 "trials": list(finding.trials),
                 "metric": finding.metric,
             }
@@ -138,6 +111,6 @@ def document(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def projected_of(results: ResultSet) -> Projected:
-    """Results as they are, regrouped by nothing but their question."""
-    return project(results, Projection())
+def parts(of: object, *names: str) -> dict[str, Any]:
+    """Some attributes by their names; None for each where there is nothing that has them."""
+    return {name: None if of is None else getattr(of, name) for name in names}

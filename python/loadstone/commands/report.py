@@ -15,7 +15,7 @@ from loadstone.report.write import write
 def main(arguments: list[str]) -> int:
     """Writes the report and prints where it is."""
     parser = Parser("report", "Write report.html and report.md for results.")
-    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
+    parser.results_at()
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to (default: the result folder)")
     parser.results_option()
     options = parser.parse_args(arguments)

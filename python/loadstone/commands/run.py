@@ -6,9 +6,9 @@ import os
 import shlex
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from loadstone.experiment.file import Loaded
-    from loadstone.experiment.plan import Plan
+    from loadstone.experiment.plan.plan import Plan
     from loadstone.results.folder import Folder
 
 # In the environment the same as --share-host, for scripts and tests.
@@ -59,71 +59,48 @@ def main(arguments: list[str]) -> int:
 
     workloads.register()
     loaded = load(options.file, options.scale, options.set)
-    wishes = Wishes(
-        options.file.stem,
-        options.results,
-        resume=options.resume,
-        dry_run=options.dry_run,
-        report=not options.no_report,
-        retry_failed=options.retry_failed,
-        share_host=options.share_host,
-    )
-    return carry_out(loaded, wishes)
+    return carry_out(loaded, options.file.stem, options)
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What a command line says beside the experiment."""
-
-    # What its results are called, and where they are.
-    name: str
-    results: Path
-    resume: bool = False
-    dry_run: bool = False
-    report: bool = True
-    retry_failed: bool = False
-    share_host: bool = False
-
-
-def carry_out(loaded: Loaded, wishes: Wishes) -> int:
-    """Runs an experiment from its plan to its report; returns the exit status."""
+def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
+    """Runs an experiment from its plan to its report, by this name; returns the exit status."""
     from rich.console import Console
 
-    from loadstone.experiment.plan import plan
+    from loadstone.experiment.plan.plan import plan
 
     planned = plan(loaded.experiment)
-    if wishes.dry_run:
-        from loadstone.experiment.description import describe
+    if options.dry_run:
+        from loadstone.experiment.plan.description import describe
 
         print(describe(planned, loaded.warnings))
         return 0
     provide.for_stores(variant.store for variant in planned.variants)
-    talk = Console(stderr=True, emoji=False)
+    talk = Console(stderr=True, emoji=False, markup=False, highlight=False)
     for warning in loaded.warnings:
-        talk.print(str(warning), markup=False, highlight=False, soft_wrap=True)
-    with alone(wishes) as note:
-        folder = resumed(loaded, planned, wishes.name, wishes.results) if wishes.resume else None
+        talk.print(str(warning), soft_wrap=True)
+    with alone(name, options) as note:
+        folder = resumed(loaded, planned, name, options.results) if options.resume else None
         if folder is None:
             from loadstone.runner.run import preflight
 
             preflight(planned)
-            folder = created(loaded, planned, wishes.name, wishes.results)
+            folder = created(loaded, planned, name, options.results)
         note(folder.path)
-        talk.print(f"{folder.path}", style="bold", highlight=False, markup=False)
+        talk.print(f"{folder.path}", style="bold")
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, leave)
-        failed = conduct(loaded, planned, folder, talk, wishes)
-    return int(finish(folder, talk, report=wishes.report) or failed)
+        failed = conduct(loaded, planned, folder, talk, options.retry_failed)
+    return int(finish(folder, talk, report=not options.no_report) or failed)
 
 
-def alone(wishes: Wishes) -> AbstractContextManager[Callable[[Path], None]]:
+def alone(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
     """Keeps other runs off this host while this one measures; what it gives is told the folder of the results."""
     from loadstone.runner.host_lock import host_locked
 
-    if wishes.share_host or os.environ.get(SHARED):
+    if options.share_host or os.environ.get(SHARED):
         return nullcontext(lambda _: None)
-    return host_locked(wishes.results / wishes.name)
+    return host_locked(options.results / name)
 
 
 def leave(number: int, _: FrameType | None) -> NoReturn:
@@ -156,7 +133,7 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
 
 def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """The folder of the latest run. Raises LoadstoneError when there is none, or it asked something else."""
-    from loadstone.experiment.resolved import same
+    from loadstone.experiment.reading.resolved import same
     from loadstone.results.folder import latest
 
     folder = latest(root, name)
@@ -184,16 +161,16 @@ def digests(planned: Plan) -> dict[str, str]:
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, wishes: Wishes) -> bool:
+def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, retry_failed: bool) -> bool:
     """Runs what is missing; returns whether any trial failed. What is done is kept, however this ends."""
-    from loadstone.experiment.forecast import estimate, rule_of
+    from loadstone.experiment.plan.forecast import estimate, rule_of
     from loadstone.runner.progress import display
     from loadstone.runner.run import Run
     from loadstone.runner.saturation import Find
 
     with folder.locked():
         for said in folder.repair():
-            talk.print(said, markup=False, highlight=False)
+            talk.print(said)
         rule = rule_of(planned)
         each = rule.probes_most * rule.at_most if rule else loaded.experiment.repeats.at_least
         trials = len(planned.variants) * each
@@ -201,18 +178,14 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, wishes
             with display(talk) as shown:
                 kind = Run if loaded.experiment.find is None else Find
                 seconds = estimate(planned)[1] / max(trials, 1)
-                run = kind(loaded.experiment, planned, folder, shown, seconds, wishes.retry_failed)
+                run = kind(loaded.experiment, planned, folder, shown, seconds, retry_failed)
                 reason = run.go()
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
-                talk.print(
-                    "what was measured is kept; continue with `loadstone run --resume` and the same arguments",
-                    markup=False,
-                    highlight=False,
-                    soft_wrap=True,
-                )
+                hint = "continue with `loadstone run --resume` and the same arguments"
+                talk.print(f"what was measured is kept; {hint}", soft_wrap=True)
             raise
-    talk.print(reason, markup=False, highlight=False)
+    talk.print(reason)
     if loaded.experiment.find is not None:
         # A load that a system cannot bear is an answer; that there is none is judged where the answer is.
         return False
@@ -221,21 +194,20 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, wishes
 
 def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
     """Judges the folder, prints the tables and writes the report; returns whether something was left undone."""
-    from loadstone.commands.reading import projected_of
     from loadstone.judge.judge import judge
     from loadstone.report.terminal import tables
+    from loadstone.results.projection import Projection, project
 
     results = folder.load()
     if not results.trials:
         talk.print("no trial came to an end")
         return True
-    projected = projected_of(results)
     judgement = judge(results)
-    tables.show(tables.terminal(), judgement, projected)
+    tables.show(tables.terminal(), judgement, project(results, Projection()))
     if report:
         from loadstone.report.write import write
 
         for path in write(judgement, folder.path):
             if path.suffix == ".html":
-                talk.print(f"report: {path}", style="bold", highlight=False, markup=False, soft_wrap=True)
+                talk.print(f"report: {path}", style="bold", soft_wrap=True)
     return any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)

@@ -9,20 +9,30 @@ import json
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import UsageError, guarded
+from loadstone.engine import program
+from loadstone.engine.describe import description
+from loadstone.engine.trial import Spec, failure
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.file import ExperimentError, Loaded
+from loadstone.experiment.mistake import Mistake, Place
+from loadstone.experiment.model.template import escape
+from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
+from loadstone.experiment.reading import resolved
+from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.tree import Table, read_value
+from loadstone.experiment.validation.examination import examine
 from loadstone.results.folder import ROOT
-
-if TYPE_CHECKING:
-    from loadstone.engine.trial import Spec
-    from loadstone.experiment.file import Loaded
-    from loadstone.experiment.mistake import Mistake, Place
+from loadstone.workloads.properties import read
 
 SECONDS, WARMUP_SECONDS = "5", 1.0
 # The search's own options, with what stands for their values in the help.
@@ -67,30 +77,18 @@ def main(arguments: list[str]) -> int:
     if "--help" in line.words or "-h" in line.words:
         print(usage())
         return 0
-    from loadstone import workloads
-
     workloads.register()
     made = spec(line)
     loaded = experiment(line, made)
-    chosen = {flag: flag in line.options for flag in FLAGS}
-    if not chosen["--dry-run"]:
+    chosen = {flag[2:].replace("-", "_"): flag in line.options for flag in FLAGS}
+    options = Namespace(results=Path(line.options.get("--results", ROOT)), retry_failed=False, **chosen)
+    if not options.dry_run:
         make_table(made)
-    return run.carry_out(
-        loaded,
-        run.Wishes(
-            name(line),
-            Path(line.options.get("--results", ROOT)),
-            chosen["--resume"],
-            chosen["--dry-run"],
-            not chosen["--no-report"],
-            share_host=chosen["--share-host"],
-        ),
-    )
+    return run.carry_out(loaded, name(line), options)
 
 
 def make_table(spec: Spec) -> None:
     """Makes the table on servers of ours where it is missing; each trial says how to make it elsewhere."""
-    from loadstone.errors import LoadstoneError
     from loadstone.systems import provide
 
     try:
@@ -145,9 +143,6 @@ def following(word: str, rest: list[str]) -> str:
 
 def spec(line: Line) -> Spec:
     """What the engine makes of YCSB's arguments. Raises LoadstoneError with its own words about them."""
-    from loadstone.engine import program
-    from loadstone.engine.trial import failure
-
     over = line.options.get("--search")
     if over not in ("clients", "rate"):
         raise UsageError(f'--search must be clients or rate, got "{over}"', HINT)
@@ -167,13 +162,6 @@ def spec(line: Line) -> Spec:
 
 def experiment(line: Line, spec: Spec) -> Loaded:
     """The experiment of a command line. Raises ExperimentError with what is wrong with it."""
-    from loadstone.experiment import resolved
-    from loadstone.experiment.examination import examine
-    from loadstone.experiment.file import ExperimentError, Loaded
-    from loadstone.experiment.forms import write_out
-    from loadstone.experiment.mistake import Place
-    from loadstone.experiment.tree import Table, read_value
-
     place = Place(0, "ycsb --search")
     tree, mistakes = read_value(json.dumps(document(line, spec)), place)
     assert isinstance(tree, Table), "a document is a mapping"
@@ -186,9 +174,6 @@ def experiment(line: Line, spec: Spec) -> Loaded:
 
 def changes(store: str, place: Place) -> Iterator[Mistake]:
     """What a search does to servers, which no copy spares it."""
-    from loadstone.engine.describe import description
-    from loadstone.experiment.mistake import Mistake
-
     if description().networked(store):
         message = f"the search loads its records into the table that {store} has there, and every trial changes it"
         yield Mistake(place, message, "name servers and a table that you can lose, and empty the table first")
@@ -196,14 +181,9 @@ def changes(store: str, place: Place) -> Iterator[Mistake]:
 
 def document(line: Line, spec: Spec) -> dict[str, Any]:
     """The experiment as a file would have it."""
-    from loadstone.engine.describe import description
-    from loadstone.experiment.known import KEYS, OF_A_COMMAND
-    from loadstone.experiment.template import escape
-    from loadstone.workloads.properties import read
-
     store, over = spec["store"]["name"], line.options["--search"]
     first, *others = line.files
-    above = {**merged(others), **line.properties}
+    above = {key: text for file in others for key, text in read(Path(file)).items()} | line.properties
     every = {**read(Path(first)), **above}
     if over == "clients" and every.get("target", "0") != "0":
         raise UsageError("--search clients is a closed loop, and there is a target", "leave it out, or --search rate")
@@ -250,22 +230,11 @@ def window(seconds: str) -> str:
 
 def belongs(key: str, theirs: Set[str]) -> bool:
     """Whether a property is a store's own; a binding (`*`) gets all that the workload does not know."""
-    from loadstone.engine.describe import description
-
     return key in theirs or (key not in description().properties and any(fnmatchcase(key, each) for each in theirs))
-
-
-def merged(files: Sequence[str]) -> dict[str, str]:
-    """The properties of some files; later ones win."""
-    from loadstone.workloads.properties import read
-
-    return {key: text for file in files for key, text in read(Path(file)).items()}
 
 
 def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:
     """Where the servers are: what the store's own properties say, which then need not say it."""
-    from loadstone.engine.describe import description
-
     host, port = description().address(store) or ("", "")
     found: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if given := properties.pop(port, ""):

@@ -11,10 +11,8 @@ from loadstone.commands.reading import show
 def main(arguments: list[str]) -> int:
     """Prints the tables of one result folder or file."""
     parser = Parser("show", "Show the results of an experiment, or of another tool's file.")
-    parser.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
-    parser.projection_options()
-    parser.results_option()
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.results_at()
+    parser.show_options()
     options = parser.parse_args(joined(arguments))
     show(open_results(options.results_at, options.results), options)
     return 0

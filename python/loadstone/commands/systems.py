@@ -80,21 +80,9 @@ def logs(options: Namespace) -> int:
     return 0
 
 
-def kill(options: Namespace) -> int:
-    """Kills servers."""
-    named(options).kill(server(options))
-    return 0
-
-
-def pause(options: Namespace) -> int:
-    """Pauses servers."""
-    named(options).pause(server(options))
-    return 0
-
-
-def resume(options: Namespace) -> int:
-    """Lets paused servers go on."""
-    named(options).resume(server(options))
+def signalled(options: Namespace) -> int:
+    """Kills servers, pauses them, or lets paused ones go on."""
+    getattr(named(options), options.verb)(server(options))
     return 0
 
 
@@ -123,9 +111,9 @@ VERBS: dict[str, tuple[str, Callable[[Namespace], int]]] = {
     "down": ("end it and remove its data; its logs are kept", down),
     "status": ("print `NAME state HOST:PORT pid` for each server, of all systems if none is named", status),
     "logs": ("print where its logs are, and their last lines", logs),
-    "kill": ("kill a server as a crash would (SIGKILL), or all of them", kill),
-    "pause": ("stop a server's clock (SIGSTOP): it keeps its connections and answers nothing", pause),
-    "resume": ("let paused servers go on", resume),
+    "kill": ("kill a server as a crash would (SIGKILL), or all of them", signalled),
+    "pause": ("stop a server's clock (SIGSTOP): it keeps its connections and answers nothing", signalled),
+    "resume": ("let paused servers go on", signalled),
     "restart": ("end a server and start it again over its data, or all of them", restart),
     "properties": ("print what a store needs to reach it, as lines of name=value", properties),
     "fresh": ("drop a store's table and make it anew", fresh),
@@ -139,6 +127,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> Parser:
     asked = verb == "up" and not {"-h", "--help"}.isdisjoint(arguments)
     epilog = settings_text([name for name in registry.SYSTEMS if name in arguments]) if asked else ""
     parser = Parser(f"systems {verb}", f"{what[0].upper()}{what[1:]}.", epilog)
+    parser.set_defaults(verb=verb)
     many = "?" if verb == "status" else None
     parser.add_argument("name", metavar="NAME", nargs=many, help=", ".join(registry.SYSTEMS))
     if verb in ("logs", "kill", "pause", "resume", "restart"):

@@ -25,7 +25,6 @@ verbs:
   drop-table    drop one
   regions       print `TABLE SERVER regions` for each table and region server
   class-path    print the site files' directory and a client's jars, as `java -cp` takes them"""
-VERBS = ("create-table", "drop-table", "regions", "class-path")
 
 
 def main(arguments: list[str]) -> int:
@@ -36,14 +35,8 @@ def main(arguments: list[str]) -> int:
     if verb in ("-h", "--help"):
         print(USAGE)
         return 0
-    if verb == "create-table":
-        return create_table(rest)
-    if verb == "drop-table":
-        return drop_table(rest)
-    if verb == "regions":
-        return regions(rest)
-    if verb == "class-path":
-        return class_path(rest)
+    if verb in VERBS:
+        return VERBS[verb](rest)
     raise UsageError(
         f'hbase has no verb "{verb}"',
         f"{did_you_mean(verb, VERBS)}`loadstone systems hbase --help` lists what there is",
@@ -109,6 +102,9 @@ def class_path(arguments: list[str]) -> int:
     found = tables(parsed(Parser("systems hbase class-path", "Print a client's class path."), arguments))
     print(os.pathsep.join(map(str, [found.conf, *client_class_path(found.version)])))
     return 0
+
+
+VERBS = {"create-table": create_table, "drop-table": drop_table, "regions": regions, "class-path": class_path}
 
 
 def parsed(parser: Parser, arguments: list[str]) -> Namespace:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadstone.doctor.check import Limit, Machine, Place, Program
-from loadstone.experiment.directory import default_directory
+from loadstone.experiment.model.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import mount_of
 from loadstone.observe.hardware import chosen

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from loadstone.experiment import resolved
-from loadstone.experiment.examination import examine
-from loadstone.experiment.forms import SET_RANK, lay_over, lay_settings, write_out
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.resolved import same
-from loadstone.experiment.shape import shape
-from loadstone.experiment.tree import Scalar, Table, read, read_value, walk
-from loadstone.experiment.values import shown
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.values import shown
+from loadstone.experiment.reading import resolved
+from loadstone.experiment.reading.layers import SET_RANK, lay_over, lay_settings
+from loadstone.experiment.reading.resolved import same
+from loadstone.experiment.reading.shape import shape
+from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.tree import Scalar, Table, places, read, read_value
+from loadstone.experiment.validation.examination import examine
 from loadstone.format.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from loadstone.results.result_set import Question
+from loadstone.results.result_set import Question
 
 __all__ = ["ExperimentError", "Loaded", "asked_again", "load", "same"]
 
@@ -60,8 +59,8 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
     for name, each in scales.items():
         if name != scale:
             # Only what the scale itself says: the rest has been looked at without it.
-            places = set(places_of(each))
-            mistakes += [mistake for mistake in examine(over(tree, each), bases).mistakes if mistake.place in places]
+            said = set(places(each))
+            mistakes += [mistake for mistake in examine(over(tree, each), bases).mistakes if mistake.place in said]
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.place))
@@ -118,13 +117,3 @@ def over(tree: Table, scale: Table | None) -> Table:
     merged = tree if scale is None else lay_over(tree, scale)
     assert isinstance(merged, Table), "a mapping over a mapping is one"
     return merged
-
-
-def places_of(tree: Table) -> list[Place]:
-    """Every place in a tree, of keys and of values."""
-    found = []
-    for _, node in walk(tree):
-        found.append(node.place)
-        if isinstance(node, Table):
-            found += node.keys.values()
-    return found

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from loadstone.engine.events import Result
     from loadstone.engine.trial import Spec
-    from loadstone.experiment.context import Context
-    from loadstone.experiment.model import Experiment
-    from loadstone.experiment.plan import Variant
-    from loadstone.experiment.points import Point
+    from loadstone.experiment.model.experiment import Experiment
+    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.plan.plan import Variant
+    from loadstone.experiment.validation.context import Context
     from loadstone.results.trial_result import Scalar
     from loadstone.results.value import Value
 

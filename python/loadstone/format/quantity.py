@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TypeGuard
 
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms|s|m|h|d)\s*")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
+
+
+def is_finite(given: object) -> TypeGuard[int | float]:
+    """Whether it is a number that is one."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
 def seconds(given: object) -> float:
@@ -18,7 +24,7 @@ def seconds(given: object) -> float:
             raise ValueError(given)
         # 100 ms are 0.1 s, which 100 × 0.001 is not quite.
         return sum(float(number) / 1e3 if unit == "ms" else float(number) * UNITS[unit] for number, unit in parts)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+    if not is_finite(given):
         raise ValueError(given)
     return float(given)
 
@@ -32,6 +38,11 @@ def written(length: float) -> str:
     return f"{milliseconds}ms" if milliseconds / 1e3 == length else f"{length!r}s"
 
 
+def share_written(number: float) -> str:
+    """A share with at most three digits as `share` reads it: `5%`."""
+    return f"{number * 100:.3g}%"
+
+
 def share(given: object) -> float:
     """The number of `5%` or of 0.05. Raises ValueError."""
     if isinstance(given, str):
@@ -39,6 +50,6 @@ def share(given: object) -> float:
         if match is None:
             raise ValueError(given)
         return float(match[1]) / 100
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+    if not is_finite(given):
         raise ValueError(given)
     return float(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 # Below this likeness (difflib's ratio) a guess helps nobody.
 LIKENESS = 0.6
@@ -21,16 +21,21 @@ def near(name: str, known: Iterable[str]) -> str | None:
     return next(iter(nearest(name, known, 1)), None)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the start of a hint; empty where nothing is near."""
+def guessed(name: str, known: Iterable[str], written: Callable[[str], object] = str) -> str:
+    """What was probably meant, `written` so, as a hint; empty where nothing is near."""
     guess = near(name, known)
-    return f'did you mean "{guess}"? ' if guess else ""
+    return f'did you mean "{written(guess)}"?' if guess else ""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The same as the start of a hint."""
+    hint = guessed(name, known)
+    return f"{hint} " if hint else ""
 
 
 def suggestion(name: str, known: Sequence[str], what: str) -> str:
     """A hint: the name that was probably meant, then all there are. `what` is like "the keys are"."""
-    guess = near(name, known)
     listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
-    if guess is None:
-        return f"{what} {listed}" if listed else "there are none"
-    return f'did you mean "{guess}"?' + (f" {what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else "")
+    if hint := did_you_mean(name, known):
+        return f"{hint}{what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else hint.strip()
+    return f"{what} {listed}" if listed else "there are none"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
 # Fewer bytes an operation are a file system's own now and then, and none of the operation's.
@@ -154,9 +155,9 @@ def times(ratio: float) -> str:
     return f"{ratio:,.{digits}f}×"
 
 
-def many(number: int, noun: str) -> str:
+def many(number: int, noun: str, plural: str = "") -> str:
     """A count with its noun: 1 trial, 36 trials."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def listed(items: Sequence[str], most: int = 3) -> str:
@@ -203,6 +204,20 @@ def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
     value = number / factor
     digits = 0 if value >= 99.95 or factor == 1 else 1 if value >= 9.995 else 2
     return f"{value:,.{digits}f} {unit}"
+
+
+def rough_span(low: float, high: float) -> str:
+    """A guess in seconds in words: `about 2 min`, `2 to 5 min`, `8 min to 13 h`."""
+    (first, unit), (last, last_unit) = (roughly(seconds) for seconds in (low, high))
+    if unit != last_unit:
+        return f"{first} {unit} to {last} {last_unit}"
+    return f"about {last} {unit}" if first == last else f"{first} to {last} {unit}"
+
+
+def roughly(seconds: float) -> tuple[str, str]:
+    """A length of time in the unit of which there are at least two."""
+    length, unit = next((each for each in LENGTHS if seconds >= 2 * each[0]), LENGTHS[-1])
+    return f"{seconds / length:.0f}" if seconds >= 2 * length else f"{seconds / length:.1g}", unit
 
 
 def clock(seconds: float) -> str:

@@ -53,7 +53,11 @@ def figure(estimate: Interval, unit: str, bound: str | None = None) -> str:
 
 def span(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
     """An interval; a unit that both ends share is written once."""
-    left, right = units.figure(low, unit, last), units.figure(high, unit, last)
+    return joined(units.figure(low, unit, last), units.figure(high, unit, last), dash)
+
+
+def joined(left: str, right: str, dash: str) -> str:
+    """Two figures as an interval; a unit that both share is written once."""
     number, _, mark = left.rpartition(" ")
     if mark and right.endswith(f" {mark}"):
         left = number

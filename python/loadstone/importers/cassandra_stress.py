@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.engine.events import Note
 from loadstone.importers.number import grouped, plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, errors
+from loadstone.importers.run import ALL, Run, series
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Series
 
@@ -129,7 +128,7 @@ def run(log: Log, source: Source) -> Run:
         raise source.error(f"the cassandra-stress log is damaged: {error}", CUT, log.begun) from None
     found.series = course(log)
     if log.unread:
-        found.notes.append(Note("rows-left-out", f"{log.unread} rows could not be read", "check the log"))
+        found.note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
     return found
 
 
@@ -160,16 +159,13 @@ def figures(log: Log, found: Run) -> None:
     names = log.summary["op rate"][1]
     n = int(done)
     rate, rates = log.summary["op rate"]
-    found.add("throughput", grouped(number(rate), 0), "op/s", n)
     seconds = rows.get("time") or clock(log.summary["total operation time"][0])
-    found.add("runtime", seconds * 1e9, "ns", 1)
-    found.add("operations", done, OPERATIONS, n)
     failures, failed = log.summary["total errors"]
     for name in names:
         found.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(whole(failed.get(name, "0")))}
     if not names:
         found.statuses["ALL"] = {"OK": n, "ERROR": int(whole(number(failures)))}
-    found.add("errors", errors(found.statuses), OPERATIONS, n)
+    found.add_totals(grouped(number(rate), 0), seconds * 1e9, done)
     if len(names) > 1:
         for name, text in rates.items():
             found.add(f"{name.lower()}.throughput", grouped(text, 0), "op/s", int(counts.get(name, 0)))
@@ -209,18 +205,10 @@ def course(log: Log) -> Series | None:
     if not all(name in log.columns for name in wanted):
         return None
     places = [log.columns.index(name) - 1 for name in wanted]
-    starts, lengths, rates, p50s, p99s = [], [], [], [], []
-    at = 0.0
+    rows, at = [], 0.0
     for row in log.rows:
         rate, p50, p99, until = (row[place] for place in places)
-        if rate is None or until is None or until <= at:
-            continue
-        starts.append(at)
-        lengths.append(until - at)
-        rates.append(rate)
-        p50s.append(None if p50 is None else p50 * MS)
-        p99s.append(None if p99 is None else p99 * MS)
-        at = until
-    if len(starts) < 2:
-        return None
-    return Series(tuple(starts), tuple(lengths), tuple(rates), tuple(p50s), tuple(p99s))
+        if rate is not None and until is not None and until > at:
+            rows.append((at, until - at, rate, None if p50 is None else p50 * MS, None if p99 is None else p99 * MS))
+            at = until
+    return series(rows)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loadstone.engine.events import Note
 from loadstone.importers import unit
 from loadstone.importers.number import comma, plain
 from loadstone.importers.run import Run
@@ -86,10 +85,8 @@ def runs(source: Source) -> list[Run]:
         if repeat is None:
             # Without the column, the k-th figure of a metric is that of the k-th repeat.
             repeat = seen[(*key, value.metric)] = seen.get((*key, value.metric), 0) + 1
-        each = found.setdefault(
-            (*key, repeat),
-            Run(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients),
-        )
+        run = Run(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients)
+        each = found.setdefault((*key, repeat), run)
         if any(value.metric == other.metric for other in each.values):
             raise source.error(
                 f"{value.metric} of one variant and repeat is there twice", "number repeats in `repeat`", row.line
@@ -97,7 +94,7 @@ def runs(source: Source) -> list[Run]:
         if row.cells["value"] and plain_or_none(row, top) is not None:
             each.values.append(value)
         else:
-            each.notes.append(Note("not-a-number", f"{value.metric} has no value", "it is left out"))
+            each.note("not-a-number", f"{value.metric} has no value", "it is left out")
     if not found:
         raise source.error("the table has no rows", "a row a figure below the columns' names", top.line)
     return list(found.values())

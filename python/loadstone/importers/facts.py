@@ -19,7 +19,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 QUANTITY = re.compile(rf"({PLAIN.pattern})\s*([^\d\s].*)")
 # What a fact's value may be given in, by the end of its name: `network_bps=10 Gbit/s`.
 QUANTITIES = {"_bps": "B/s", "_bytes": "B", "_ns": "ns"}
-EXAMPLE = "--fact clients=4"
+SPELLED = {"B/s": "MB/s, MiB/s, Gbit/s", "B": "MB, GiB", "ns": "us, ms"}
+EXAMPLE = "for example --fact clients=4"
 SUFFIX = ".facts.yaml"
 
 
@@ -37,14 +38,12 @@ def parse_fact(text: str) -> tuple[str, Scalar]:
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:
-        raise LoadstoneError(f'a fact is name=value, got "{text}"', f"for example {EXAMPLE}")
+        raise LoadstoneError(f'a fact is name=value, got "{text}"', EXAMPLE)
     if not NAME.fullmatch(name):
-        raise LoadstoneError(
-            f'a fact\'s name starts with a letter and has letters, digits and _ . - only, got "{name}"',
-            f"for example {EXAMPLE}",
-        )
+        rule = "a fact's name starts with a letter and has letters, digits and _ . - only"
+        raise LoadstoneError(f'{rule}, got "{name}"', EXAMPLE)
     if not value.strip():
-        raise LoadstoneError(f'the fact "{name}" has no value', f"for example {EXAMPLE}")
+        raise LoadstoneError(f'the fact "{name}" has no value', EXAMPLE)
     return name, scalar(name, value.strip())
 
 
@@ -67,14 +66,9 @@ def scalar(name: str, text: str) -> Scalar:
     if match is None or found != wanted:
         raise LoadstoneError(
             f'the fact "{name}" is a number of {wanted}, got "{text}"',
-            f"write it in {wanted}, or with a unit of it: {', '.join(spelled(wanted))}",
+            f"write it in {wanted}, or with a unit of it: {SPELLED[wanted]}",
         )
     return float(match[1]) * factor
-
-
-def spelled(base: str) -> list[str]:
-    """Units of a base unit, for a hint."""
-    return {"B/s": ["MB/s", "MiB/s", "Gbit/s"], "B": ["MB", "GiB"], "ns": ["us", "ms"]}[base]
 
 
 def beside(path: Path) -> Facts:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from loadstone.engine.events import Note
 from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies
 from loadstone.importers.source import Source
 from loadstone.results.value import PERCENTILES, Value
@@ -81,21 +80,15 @@ def run(name: str | None, jobs: Sequence[dict[str, Any]], options: Mapping[str, 
     syncs = [job["sync"] for job in jobs if int(job.get("sync", {}).get("total_ios", 0))]
     if syncs:
         timed("sync", [lat for each in syncs if (lat := each.get("lat_ns"))], 1.0, found)
-    counts = {
-        direction: sum(int(job.get(direction, {}).get("total_ios", 0)) for job in jobs) for direction in DIRECTIONS
-    }
-    done = sum(counts.values())
-    found.add(
-        "throughput", sum(float(job[way]["iops"]) for job in jobs for way in DIRECTIONS if way in job), "op/s", done
-    )
+    ways = [job[way] for job in jobs for way in DIRECTIONS if way in job]
+    done = sum(int(way.get("total_ios", 0)) for way in ways)
+    found.add("throughput", sum(float(way["iops"]) for way in ways), "op/s", done)
     found.add("operations", done, OPERATIONS, done)
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
     if failed:
         found.end = "failed"
-        found.notes.append(Note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output"))
-    found.add(
-        "runtime", max(float(job[way]["runtime"]) for job in jobs for way in DIRECTIONS if way in job) * 1e6, "ns", 1
-    )
+        found.note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
+    found.add("runtime", max(float(way["runtime"]) for way in ways) * 1e6, "ns", 1)
     return found
 
 
@@ -142,13 +135,8 @@ def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -
         derived = {value.metric: value for value in latencies(name, found.histograms[name.upper()])}
         found.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
     elif any("percentile" in lat for lat in each):
-        found.notes.append(
-            Note(
-                "percentiles-left-out",
-                f"each of {len(each)} jobs has percentiles of its own, and those of several do not add up",
-                "run fio with group_reporting=1, or with --output-format=json+",
-            )
-        )
+        message = f"each of {len(each)} jobs has percentiles of its own, and those of several do not add up"
+        found.note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")
 
 
 def pairs(bins: Iterable[Mapping[str, Any]], ns: float) -> Iterable[tuple[int, int]]:

@@ -9,9 +9,8 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from loadstone.engine.events import Note
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors
+from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors, series
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import command, whole
 from loadstone.results.trial_result import Series
@@ -140,9 +139,7 @@ def run(report: Report) -> Run:
         found.add("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
     elif takes:
         found.add("throughput", done / takes, "op/s", done)
-        found.notes.append(
-            Note("derived", "this go-ycsb prints no TOTAL: throughput is operations ÷ seconds of its rows", "")
-        )
+        found.note("derived", "this go-ycsb prints no TOTAL: throughput is operations ÷ seconds of its rows", "")
     found.add("runtime", (report.finished or takes) * 1e9, "ns", 1)
     found.add("operations", done, OPERATIONS, done)
     found.add("errors", errors(found.statuses), OPERATIONS, done)
@@ -168,15 +165,13 @@ def latencies(found: Run, name: str, each: Row) -> None:
 
 def course(intervals: list[dict[str, Row]]) -> Series | None:
     """Throughput by interval, from counts that go up from the start; None where there are fewer than two."""
-    starts, lengths, rates = [], [], []
+    rows = []
     at = count = 0.0
     for interval in intervals:
         until = max(each["TAKES(S)"] or 0.0 for each in interval.values())
         simple = (each for name, each in interval.items() if name != TOTAL and name not in COMPOSED)
         total = sum(each["COUNT"] or 0.0 for each in simple)
         if until > at and total >= count:
-            starts.append(at)
-            lengths.append(until - at)
-            rates.append((total - count) / (until - at))
+            rows.append((at, until - at, (total - count) / (until - at)))
             at, count = until, total
-    return Series(tuple(starts), tuple(lengths), tuple(rates)) if len(starts) > 1 else None
+    return series(rows)

@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone.engine.events import Note
 from loadstone.importers.number import plain
 from loadstone.importers.run import ALL, OPERATIONS, Run
 from loadstone.importers.source import Source
@@ -108,7 +107,7 @@ def latencies(log: Log, test: str, found: Run) -> None:
     found.add(f"{test}.count", n, OPERATIONS, n)
     found.add(f"{test}.mean", mean * US, "ns", n)
     # One measured call may be of several rows.
-    if not any(found_option(log, name) for name in ("multiGet", "multiPut")):
+    if not log.options.get("multiGet") and not log.options.get("multiPut"):
         found.add(f"{ALL}.mean", mean * US, "ns", n)
     for name, choose in (("min", min), ("max", max)):
         if values := [value for figures, _ in each if (value := figures.get(name)) is not None]:
@@ -118,15 +117,6 @@ def latencies(log: Log, test: str, found: Run) -> None:
             if value is not None and name.endswith("th"):
                 found.add(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
         return
-    found.notes.append(
-        Note(
-            "percentiles-left-out",
-            f"each of {len(each)} clients has percentiles of its own, and those of several do not add up",
-            "run PerformanceEvaluation with one client for its percentiles, or measure with Loadstone",
-        )
-    )
-
-
-def found_option(log: Log, name: str) -> bool:
-    """Whether an option that is a number is set."""
-    return bool(log.options.get(name))
+    message = f"each of {len(each)} clients has percentiles of its own, and those of several do not add up"
+    hint = "run PerformanceEvaluation with one client for its percentiles, or measure with Loadstone"
+    found.note("percentiles-left-out", message, hint)

@@ -18,7 +18,7 @@ from decimal import Decimal
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, OPERATIONS, WELL, Run, errors, in_ns, latencies
+from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, in_ns, latencies
 from loadstone.importers.source import Source
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
@@ -45,7 +45,7 @@ class Log:
     def merged(self, tag: str) -> Histogram:
         """A tag's histograms, added."""
         total = Histogram()
-        for _, _, histogram in self.tags.get(tag, ()):
+        for _, _, histogram in self.tags[tag]:
             total.add(histogram)
         return total
 
@@ -124,7 +124,8 @@ def run(log: Log, source: Source) -> Run:
         found.facts["tool"] = "ycsb"
     if start := START.search(source.text):
         found.start_unix_ns = int(Decimal(start[1]) * 10**9)
-    simple = [tag for tag in log.tags if is_operation(tag)]
+    # Connections' ends and checks of values are no operations.
+    simple = [tag for tag in log.tags if tag.removesuffix(RESPONSE) not in BESIDE]
     try:
         totals = {tag: log.merged(tag) for tag in simple}
         course, everything = together(log, [tag for tag in simple if counts(tag, log)])
@@ -143,13 +144,8 @@ def run(log: Log, source: Source) -> Run:
             known = found.statuses.setdefault(operation, {})
             known[status] = max(known.get(status, 0), histogram.count)
     found.series = course
-    done = everything.count
-    seconds = sum(course.length_seconds) if course else 0.0
-    if seconds > 0:
-        found.add("throughput", done / seconds, "op/s", done)
-        found.add("runtime", seconds * 1e9, "ns", 1)
-    found.add("operations", done, OPERATIONS, done)
-    found.add("errors", errors(found.statuses), OPERATIONS, done)
+    seconds = sum(course.length_seconds) if course else None
+    found.add_totals(everything.count / seconds if seconds else None, seconds and seconds * 1e9, everything.count)
     if ALL.upper() not in log.tags:
         found.values.extend(latencies(ALL, everything, log.ns, *beyond[ALL]))
     return found
@@ -174,11 +170,6 @@ def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, tuple[int, Hi
             else:
                 found[name] = (failed + histogram.count, censored)
     return found
-
-
-def is_operation(tag: str) -> bool:
-    """Whether a tag is of operations; connections' ends and checks of values are none."""
-    return tag.removesuffix(RESPONSE) not in BESIDE
 
 
 def split(tag: str) -> tuple[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
-from types import ModuleType
+from typing import Protocol
 
 from loadstone.engine.events import Note
 from loadstone.engine.histogram import Histogram
@@ -17,32 +17,28 @@ from loadstone.errors import LoadstoneError
 from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_json
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
-from loadstone.importers.source import MARKS, Source, text_of
+from loadstone.importers.source import Source, text_of
 from loadstone.results.result_set import variant as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
 
-__all__ = ["FORMATS", "Imported", "Importer", "detect", "parse_fact", "read", "read_all"]
+__all__ = ["FORMATS", "Format", "Imported", "parse_fact", "read", "read_all", "recognised"]
 
 
-@dataclass(frozen=True)
-class Importer:
-    """A format: its name for `--format`, its title, whether a text has it, and how to read it."""
+class Format(Protocol):
+    """What the module of a format has: its name for `--format`, and the rest."""
 
-    name: str
-    title: str
-    recognises: Callable[[str], bool]
-    runs: Callable[[Source], list[Run]]
+    NAME: str
+    TITLE: str
 
+    def recognises(self, text: str) -> bool:
+        """Whether a text has it."""
 
-def importer(module: ModuleType) -> Importer:
-    """The importer that a module is."""
-    return Importer(module.NAME, module.TITLE, module.recognises, module.runs)
+    def runs(self, source: Source) -> list[Run]:
+        """Every run in a file. Raises LoadstoneError when it is damaged."""
 
 
-FORMATS = {
-    each.name: each
-    for each in map(importer, (ycsb, ycsb_json, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table))
-}
+ALL: tuple[Format, ...] = (ycsb, ycsb_json, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table)
+FORMATS = {each.NAME: each for each in ALL}
 # Facts that say what a result is, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial"})
 
@@ -54,20 +50,6 @@ class Imported:
     result: TrialResult
     series: Series | None = None
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
-
-
-def detect(content: str | bytes) -> Importer | None:
-    """The format of a text; None if it is of none. Raises LoadstoneError when it is of several."""
-    if isinstance(content, bytes):
-        encoding = next((name for mark, name in MARKS if content.startswith(mark)), "utf-8")
-        content = content.decode(encoding, errors="replace")
-    found = [each for each in FORMATS.values() if each.recognises(content)]
-    if len(found) > 1:
-        raise LoadstoneError(
-            f"it holds results of several formats: {', '.join(each.title for each in found)}",
-            f"say which to read: --format {found[0].name}",
-        )
-    return found[0] if found else None
 
 
 def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
@@ -86,7 +68,7 @@ def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> 
     except MemoryError:
         raise LoadstoneError(f"{path.name} is too large for this host's memory", "import a part of it") from None
     if not found:
-        raise LoadstoneError(f"{path.name} holds no result of {chosen.title}", "import the whole output of the tool")
+        raise LoadstoneError(f"{path.name} holds no result of {chosen.TITLE}", "import the whole output of the tool")
     return named(path, found, written, facts)
 
 
@@ -98,9 +80,8 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
     given: set[Path] = set()
     for path in paths:
         if path.resolve() in given:
-            raise LoadstoneError(
-                f"{path} is named twice", "a run that is read twice is not a second repeat: name it once"
-            )
+            hint = "a run that is read twice is not a second repeat: name it once"
+            raise LoadstoneError(f"{path} is named twice", hint)
         given.add(path.resolve())
         before = dict(repeats)
         for each in read(path, facts, format):
@@ -108,28 +89,24 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
             key = key_of(result.config)
             repeat = result.repeat + before.get(key, 0)
             repeats[key] = max(repeats[key], repeat)
-            trial = next(name for name in candidates(result.trial) if name not in taken)
+            numbered = (f"{result.trial}.{number}" for number in count(2))
+            trial = next(name for name in chain([result.trial], numbered) if name not in taken)
             taken.add(trial)
             found.append(dataclasses.replace(each, result=dataclasses.replace(result, trial=trial, repeat=repeat)))
     return found
 
 
-def candidates(name: str) -> Iterator[str]:
-    """A name, and others for when it is taken."""
-    yield name
-    yield from (f"{name}.{number}" for number in count(2))
-
-
-def recognised(path: Path, text: str) -> Importer:
+def recognised(path: Path, text: str) -> Format:
     """The format of a file. Raises LoadstoneError when it is none or several."""
-    try:
-        found = detect(text)
-    except LoadstoneError as error:
-        raise LoadstoneError(f"{error.args[0]} ({path.name})", error.hint) from None
-    if found is None:
-        titles = ", ".join(each.title for each in FORMATS.values())
+    found = [each for each in FORMATS.values() if each.recognises(text)]
+    if len(found) > 1:
+        titles = ", ".join(each.TITLE for each in found)
+        hint = f"say which to read: --format {found[0].NAME}"
+        raise LoadstoneError(f"it holds results of several formats: {titles} ({path.name})", hint)
+    if not found:
+        titles = ", ".join(each.TITLE for each in FORMATS.values())
         raise LoadstoneError(f"{path.name} is of no known format", f"known are {titles}")
-    return found
+    return found[0]
 
 
 def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:

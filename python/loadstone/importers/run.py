@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, Note
@@ -13,6 +13,7 @@ from loadstone.results.trial_result import Loop, Scalar, Series
 from loadstone.results.value import PERCENTILES, Value, statistic
 from loadstone.statistics.percentile import Population
 
+Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # All operations together.
 ALL = "all"
@@ -85,27 +86,37 @@ class Run:
         if value is not None and math.isfinite(value):
             self.values.append(Value(metric, value, unit, n))
 
+    def add_totals(self, rate: float | None, runtime_ns: float | None, done: float) -> None:
+        """Keeps the figures of all operations, whose statuses are known."""
+        self.add("throughput", rate, "op/s", int(done))
+        self.add("runtime", runtime_ns, "ns", 1)
+        self.add("operations", done, OPERATIONS, int(done))
+        self.add("errors", errors(self.statuses), OPERATIONS, int(done))
 
-def failures(statuses: Mapping[str, Mapping[str, int]], operation: str) -> tuple[float, float]:
+    def note(self, name: str, message: str, hint: str) -> None:
+        """Keeps what the user may want to know of it."""
+        self.notes.append(Note(name, message, hint))
+
+
+def series(rows: Sequence[tuple[float | None, ...]]) -> Series | None:
+    """Rows of start, length and throughput, perhaps with p50 and p99; None where there are fewer than two."""
+    return Series(*zip(*rows, strict=True)) if len(rows) > 1 else None
+
+
+def failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE | COMPOSED) -> tuple[int, int]:
     """How many operations of a kind, or of all kinds, did not end well, and how many there were."""
     counts = [
         each
         for name, each in statuses.items()
-        if (name.lower() == operation or operation == ALL) and name not in BESIDE | COMPOSED
+        if (name.lower() == operation or operation == ALL) and name not in beside
     ]
     failed = sum(count for each in counts for status, count in each.items() if status not in NO_ERROR)
     return failed, sum(count for each in counts for count in each.values())
 
 
-def errors(statuses: Mapping[str, Mapping[str, int]]) -> int:
-    """How many operations did not end well."""
-    return sum(
-        count
-        for operation, counts in statuses.items()
-        if operation not in BESIDE
-        for status, count in counts.items()
-        if status not in NO_ERROR
-    )
+def errors(statuses: Statuses) -> int:
+    """How many operations did not end well, composed ones as well."""
+    return failures(statuses, beside=BESIDE)[0]
 
 
 def latencies(

@@ -18,10 +18,6 @@ NAME = "testdfsio"
 TITLE = "TestDFSIO results"
 MEGA = 1 << 20
 BEGIN = re.compile(r"----- TestDFSIO ----- : ([a-z ]+?)\s*$")
-FIELD = re.compile(
-    r"(Number of files|Total MBytes processed|(?<!Total )Throughput mb/sec|Average IO rate mb/sec|IO rate std deviation"
-    r"|Test exec time sec):\s*(\S+)\s*$"
-)
 FIELDS = (
     "Number of files",
     "Total MBytes processed",
@@ -30,6 +26,7 @@ FIELDS = (
     "IO rate std deviation",
     "Test exec time sec",
 )
+FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)\s*$")
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from loadstone.importers.number import plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source, unwrapped
-from loadstone.importers.ycsb_command import command
-from loadstone.importers.ycsb_report import CUT, OVERALL, RUNTIME, Context, Entry, run
-from loadstone.importers.ycsb_status import status
+from loadstone.importers.ycsb_report import CUT, OVERALL, Context, Entry, run
 
 NAME = "ycsb"
 TITLE = "YCSB text"
@@ -30,14 +28,12 @@ def runs(source: Source) -> list[Run]:
     around = Context()
     for index, text in logical(source):
         if entry := entry_of(text, index, source):
-            if (entry.metric, entry.measurement) == (OVERALL, RUNTIME) or not reports:
+            if entry.begins or not reports:
                 reports.append(([], around))
                 around = Context()
             reports[-1][0].append(entry)
-        elif line := status(text):
-            around.statuses.append(line)
-        elif found := command(text):
-            around.command = found
+        else:
+            around.take(text)
     whole(source, reports, around)
     return [run(entries, context, source) for entries, context in reports]
 

@@ -9,9 +9,7 @@ from typing import Any
 from loadstone.importers.number import plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import command
-from loadstone.importers.ycsb_report import CUT, OVERALL, RUNTIME, Context, Entry, run
-from loadstone.importers.ycsb_status import status
+from loadstone.importers.ycsb_report import CUT, Context, Entry, run
 
 NAME = "ycsb-json"
 TITLE = "YCSB JSON"
@@ -28,13 +26,10 @@ def runs(source: Source) -> list[Run]:
     """Every run in the file. Raises LoadstoneError when one is cut."""
     around = Context()
     for line in source.lines:
-        if found := status(line):
-            around.statuses.append(found)
-        elif given := command(line):
-            around.command = given
+        around.take(line)
     reports: list[list[Entry]] = []
     for entry in entries(source):
-        if (entry.metric, entry.measurement) == (OVERALL, RUNTIME) or not reports:
+        if entry.begins or not reports:
             reports.append([])
         reports[-1].append(entry)
     # Which of several runs a line belongs to cannot be told.

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadstone.engine.events import BESIDE, Note
+from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
+from loadstone.format import units
 from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, in_ns, latencies
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import Command
-from loadstone.importers.ycsb_status import Status, course
+from loadstone.importers.ycsb_command import Command, command
+from loadstone.importers.ycsb_status import Status, course, status
 from loadstone.results.value import Value
 
 OVERALL = "OVERALL"
@@ -40,6 +41,11 @@ class Entry:
     value: float | None
     line: int | None = None
 
+    @property
+    def begins(self) -> bool:
+        """Whether it is the first of a report."""
+        return (self.metric, self.measurement) == (OVERALL, RUNTIME)
+
 
 @dataclass
 class Context:
@@ -47,7 +53,13 @@ class Context:
 
     command: Command | None = None
     statuses: list[Status] = field(default_factory=list)
-    facts: dict[str, str | int] = field(default_factory=dict)
+
+    def take(self, line: str) -> None:
+        """Takes what a line says that is not of the report."""
+        if found := status(line):
+            self.statuses.append(found)
+        elif given := command(line):
+            self.command = given
 
 
 def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
@@ -70,17 +82,13 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     # Throughput may leave failures out (as in loads of YCSB's, and in our front end), and its product with the run time
     # is not always whole; a composed operation is seen twice.
     total = done if composed or seen < done * WHOLE else seen
-    found.add("throughput", throughput, "op/s", total)
+    found.add_totals(throughput, None if runtime is None else runtime * 1e6, total)
     if throughput is None:
-        found.notes.append(Note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run"))
-    found.add("runtime", None if runtime is None else runtime * 1e6, "ns", 1)
-    found.add("operations", total, OPERATIONS, total)
+        found.note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run")
     failed = errors(found.statuses)
-    found.add("errors", failed, OPERATIONS, total)
     if failed and well_done(found.statuses) < done * WHOLE:
-        found.notes.append(
-            Note("counts-failures", f"YCSB's throughput counts operations that failed, {failed:,} here", "see `errors`")
-        )
+        message = f"YCSB's throughput counts operations that failed, {units.count(failed)} here"
+        found.note("counts-failures", message, "see `errors`")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         beside = ".service" if INTENDED + name in responses else ""
@@ -88,29 +96,18 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         measured(name.removeprefix(INTENDED), beside, tag, block, found)
     if any(map(is_coarse, operations.values())):
         found.step_ns = 1e6
-        found.notes.append(
-            Note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
-        )
+        found.note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
     if total:
         for service in (False, True) if responses else (True,):
             beside = ".service" if responses and service else ""
-            mean(
-                {name: block for name, block in operations.items() if (name in responses) is not service},
-                f"{ALL}{beside}.mean",
-                total,
-                found,
-            )
+            blocks = {name: block for name, block in operations.items() if (name in responses) is not service}
+            mean(blocks, f"{ALL}{beside}.mean", total, found)
     verified(found)
     found.series = course(context.statuses)
     if found.loop == "open" and not responses:
         found.facts["latency"] = "service"
-        found.notes.append(
-            Note(
-                "service-time",
-                "a rate was set, and the log does not say whether its latencies include the wait for a free client",
-                "run YCSB with -p measurement.interval=both to have response times",
-            )
-        )
+        message = "a rate was set, and the log does not say whether its latencies include the wait for a free client"
+        found.note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
     return found
 
 
@@ -130,18 +127,12 @@ def by_metric(entries: Iterable[Entry], source: Source) -> dict[str, dict[str, f
 
 def taken(context: Context, found: Run) -> None:
     """Clients, rate and facts of a command line."""
-    command = context.command
-    found.facts.update(context.facts)
-    if command is None:
+    given = context.command
+    if given is None:
         return
-    found.clients = command.clients
-    if command.target:
-        found.loop = "open"
-        found.facts["target"] = command.target
-    if command.phase:
-        found.facts["phase"] = command.phase
-    if command.binding:
-        found.facts["binding"] = command.binding
+    found.clients = given.clients
+    found.loop = "open" if given.target else "closed"
+    found.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(given, name))}
 
 
 def chosen(blocks: Mapping[str, dict[str, float | None]]) -> dict[str, dict[str, float | None]]:
@@ -217,14 +208,12 @@ def check(
         if name not in BESIDE and name in found.statuses and count is not None and well != count:
             if source.torn and name == list(operations)[-1]:
                 raise source.error(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
-            found.notes.append(
-                Note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
-            )
+            found.note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
     if seen >= done * WHOLE:
         return
-    message = f"{seen:,} of {done:,} operations have lines in the report"
+    message = f"{units.count(seen)} of {units.count(done)} operations have lines in the report"
     if source.facts.get("partial") is True:
-        found.notes.append(Note("partial", message, "its latencies are those of a part"))
+        found.note("partial", message, "its latencies are those of a part")
         return
     raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; --fact partial=true imports what there is", line)
 
@@ -245,11 +234,9 @@ def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | 
             # The type `histogram` prints where the bucket of 1 ms begins, which may be below the minimum.
             value = max(value, block.get("MinLatency(us)") or 0.0)
         if match is not None:
-            percentile = match[2]
-            statistic = f"p{percentile}" if percentile else {"Average": "mean"}.get(match[1], match[1].lower())
-        values[f"{name}.{statistic}"] = Value(
-            f"{name}.{statistic}", value * (NS[match[3]] if match else NS["us"]), "ns", count
-        )
+            statistic = f"p{match[2]}" if match[2] else RAW[match[1]]
+        metric = f"{name}.{statistic}"
+        values[metric] = Value(metric, value * NS[match[3] if match else "us"], "ns", count)
     if histogram := verbose(block, count):
         found.histograms[operation + tag] = in_ns(histogram, 1000)
         for each in latencies(name, histogram, 1000):

@@ -57,10 +57,7 @@ def course(lines: Sequence[Status]) -> Series | None:
 
     Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
     """
-    starts: list[float] = []
-    lengths: list[float] = []
-    rates: list[float] = []
-    p99s: list[float | None] = []
+    rows: list[tuple[float, float, float, float | None]] = []
     at, total = 0.0, 0
     for index, line in enumerate(lines):
         if index == 0 and line.seconds == 0:
@@ -70,16 +67,14 @@ def course(lines: Sequence[Status]) -> Series | None:
         length = elapsed(lines[index - 1] if index else None, line)
         done = line.total - total
         # The last line comes when the clients have ended, and may find nothing done since the one before.
-        if length <= 0 or done < 0 or (not done and line is lines[-1] and starts and length < lengths[-1]):
+        if length <= 0 or done < 0 or (not done and line is lines[-1] and rows and length < rows[-1][1]):
             continue
-        starts.append(at)
-        lengths.append(length)
-        rates.append(done / length)
-        p99s.append(p99(line, done))
+        rows.append((at, length, done / length, p99(line, done)))
         at, total = at + length, line.total
-    if len(starts) < 2:
+    if len(rows) < 2:
         return None
-    return Series(tuple(starts), tuple(lengths), tuple(rates), p99_ns=tuple(p99s) if any(p99s) else ())
+    starts, lengths, rates, p99s = zip(*rows, strict=True)
+    return Series(starts, lengths, rates, p99_ns=p99s if any(p99s) else ())
 
 
 def elapsed(before: Status | None, line: Status) -> float:

@@ -16,7 +16,6 @@ from loadstone.judge.settings import Settings
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
-from loadstone.search import request
 from loadstone.search.explore import look
 from loadstone.search.objective import Objective, Term
 from loadstone.search.probe import INVALID_MIN, Sample
@@ -29,7 +28,7 @@ def rule(question: Question) -> Rule | None:
     if question.find is None:
         return None
     try:
-        return request.rule(question.find, question.at_least, question.at_most)
+        return Rule.of(question.find, question.at_least, question.at_most)
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment import template
-from loadstone.experiment.servers import Attached
+from loadstone.experiment.model import template
+from loadstone.experiment.plan.servers import Attached
 from loadstone.runner import hooks
 
 # How long a server may take after `restart` until its `status` is good, and how often that is asked.

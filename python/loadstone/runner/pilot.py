@@ -15,9 +15,9 @@ from statistics import median
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment import order
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.plan import order
+from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.format import units
 from loadstone.format.quantity import written
 from loadstone.judge.finding import Severity

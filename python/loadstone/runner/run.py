@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import kind_of
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.plan import Plan, PlannedTrial
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.fleet.local import Local
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loadstone.experiment import order
-from loadstone.experiment.plan import Builder, PlannedTrial, scalar_of
-from loadstone.experiment.points import dimensions
+from loadstone.experiment.model.points import dimensions
+from loadstone.experiment.plan import order
+from loadstone.experiment.plan.plan import Builder, PlannedTrial, scalar_of
 from loadstone.judge.finding import Finding
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey

@@ -12,8 +12,8 @@ from typing import Self
 from loadstone.engine import secrets
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.plan import Variant
-from loadstone.experiment.servers import Attached, Servers, Started
+from loadstone.experiment.plan.plan import Variant
+from loadstone.experiment.plan.servers import Attached, Servers, Started
 from loadstone.observe.servers import Servers as Observed
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar

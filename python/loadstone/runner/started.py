@@ -8,8 +8,8 @@ from pathlib import Path
 
 from loadstone.engine.describe import SECRET_NAME
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.forecast import shared
-from loadstone.experiment.servers import Asked, Started
+from loadstone.experiment.plan.forecast import shared
+from loadstone.experiment.plan.servers import Asked, Started
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.runner.ownership import OWNER, Mark, TakenError

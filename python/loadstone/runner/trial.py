@@ -14,8 +14,8 @@ from loadstone.engine.describe import description
 from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.experiment.kind import Phase, kind_of
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.plan import PlannedTrial
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.fleet.fleet import Fleet
 from loadstone.judge.checks import errors
 from loadstone.results.trial_result import Scalar, TrialResult, values

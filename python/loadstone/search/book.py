@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from loadstone.search.outcome import Decision
 from loadstone.search.probe import Probe, Sample
@@ -10,21 +11,19 @@ from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN
 
 
+@dataclass(eq=False)
 class WantedError(Exception):
     """Nothing can be decided before this load has one more trial."""
 
-    def __init__(self, load: float) -> None:
-        super().__init__(load)
-        self.load = load
+    load: float
 
 
+@dataclass(eq=False)
 class WallError(Exception):
     """This load cannot be judged: its trials are invalid."""
 
-    def __init__(self, load: float, reason: str) -> None:
-        super().__init__(load, reason)
-        self.load = load
-        self.reason = reason
+    load: float
+    reason: str
 
 
 class Book:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from loadstone.format import units
 from loadstone.search.book import Book, WallError
 from loadstone.search.outcome import Kind, Outcome
-from loadstone.search.rule import RATIO
 from loadstone.statistics import knee as statistics
 from loadstone.statistics.knee import RESAMPLES, Knee
 
@@ -64,9 +63,7 @@ class Climb:
             below = self.tried[self.tried.index(reached) - 1]
             middle = self.rule.middle(below, reached)
             if middle is None:
-                near = reached - below <= 1 and self.rule.over == "clients"
-                ends = f"{units.load(below)} and {units.load(reached)}"
-                return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {RATIO:g}"
+                return self.rule.closeness(below, reached)
             if sum(load not in ladder for load in self.book.probes) >= self.rule.halvings_most:
                 return f"{units.many(self.rule.halvings_most, 'load')} between the doublings are the most"
             if not self.judged(middle):
@@ -101,9 +98,6 @@ class Climb:
         """The end."""
         probes = list(self.book.probes.values())
         wall = (self.wall.load, self.wall.reason) if self.wall else None
-        if found is None:
-            return Outcome(self.rule, kind, None, None, None, (), probes, stopped, wall)
-        load = self.tried[-1] if found.upper is None else found.reached
-        return Outcome(
-            self.rule, kind, load, found.lower, found.upper, (), probes, stopped, wall, tuple(self.notes), knee=found
-        )
+        load = None if found is None else self.tried[-1] if found.upper is None else found.reached
+        low, high = (found.lower, found.upper) if found else (None, None)
+        return Outcome(self.rule, kind, load, low, high, (), probes, stopped, wall, tuple(self.notes), knee=found)

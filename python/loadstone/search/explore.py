@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from loadstone.format import units
 from loadstone.search.book import Book, WallError, WantedError
 from loadstone.search.climb import Climb
 from loadstone.search.outcome import Decision, Kind, Outcome
 from loadstone.search.probe import Sample
-from loadstone.search.rule import RATIO, Rule
+from loadstone.search.rule import Rule
 
 # So much below the best throughput is less.
 FALL = 0.05
@@ -84,28 +83,17 @@ class Way:
                 break
             low, high = (middle, high) if go else (low, middle)
         else:
-            near = high - low <= 1 and self.rule.over == "clients"
-            ends = f"{units.load(low)} and {units.load(high)}"
-            stopped = f"{ends} are neighbours" if near else f"{ends} are within a ratio of {RATIO:g}"
+            stopped = self.rule.closeness(low, high)
         return low, stopped
 
     def outcome(self, kind: Kind, load: float | None, stopped: str) -> Outcome:
         """The end, with what is sure of it."""
         decisions = [self.book.decisions[each] for each in sorted(self.book.decisions)]
         low, high = bounds(decisions, load)
-        return Outcome(
-            self.rule,
-            kind,
-            load,
-            low,
-            high,
-            decisions,
-            list(self.book.probes.values()),
-            stopped,
-            (self.wall.load, self.wall.reason) if self.wall else None,
-            (*self.notes, *self.oddities(decisions, load)),
-            self.twice,
-        )
+        probes = list(self.book.probes.values())
+        wall = (self.wall.load, self.wall.reason) if self.wall else None
+        notes = (*self.notes, *self.oddities(decisions, load))
+        return Outcome(self.rule, kind, load, low, high, decisions, probes, stopped, wall, notes, self.twice)
 
     def oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
         """What does not fit: a way that is not monotone, throughput that falls."""

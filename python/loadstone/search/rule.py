@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from loadstone.format import units
-from loadstone.search.objective import Objective
+from loadstone.search.objective import Objective, objective
 
 Over = Literal["clients", "rate"]
 
@@ -33,6 +34,17 @@ class Rule:
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
 
+    @classmethod
+    def of(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
+        """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError when it is none."""
+        such_that = find.get("such_that")
+        over: Over = "rate" if find["over"] == "rate" else "clients"
+        first, last = (find.get(key) or bound for key, bound in zip(("from", "to"), BOUNDS[over], strict=True))
+        if not isinstance(first, int | float) or not isinstance(last, int | float) or not 0 < first <= last:
+            raise ValueError(f"no search can go from {first} to {last}")
+        asked = None if such_that is None else objective(str(such_that))
+        return cls(over, float(first), float(last), asked, at_least, max(at_most or 0, at_least))
+
     def amount(self, load: float) -> str:
         """A load with its unit: 37 clients, 12,300 op/s."""
         return units.load_over(load, self.over)
@@ -55,6 +67,12 @@ class Rule:
             return float(min(max(round(found), low + 1), high - 1))
         rounded = float(f"{found:.{DIGITS}g}")
         return rounded if low < rounded < high else found
+
+    def closeness(self, low: float, high: float) -> str:
+        """Why there is no load between two."""
+        ends = f"{units.load(low)} and {units.load(high)}"
+        near = high - low <= 1 and self.over == "clients"
+        return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.plain(RATIO)}"
 
     @property
     def halvings_most(self) -> int:

@@ -136,7 +136,7 @@ def shown(term: Term, figure: float | None) -> str:
         return "unknown"
     if term.share:
         return units.short_percent(figure, term.bound)
-    return f"{figure:,.0f}" if term.metric == ERRORS else units.figure(figure, "ns")
+    return units.figure(figure, "operations" if term.metric == ERRORS else "ns")
 
 
 def at(outcome: Outcome) -> str:

@@ -1,6 +1,7 @@
 """YCSB's core workloads: data are loaded, then operations are drawn from a mix and measured.
 
 The engine's own YCSB front end translates the properties into a spec; what only the lab decides is put on top.
+The module is the kind `ycsb`; see `loadstone.experiment.kind.Kind`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from loadstone.engine.events import WELL, Result
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, Phase
-from loadstone.experiment.known import OF_A_RUN
+from loadstone.experiment.model.ycsb_properties import OF_A_RUN
+from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
-from loadstone.workloads import properties, ycsb_check
+from loadstone.workloads.properties import read as properties
+from loadstone.workloads.ycsb_check import changing, check
 
 if TYPE_CHECKING:
-    from loadstone.experiment.context import Context
-    from loadstone.experiment.model import Experiment, Measure
-    from loadstone.experiment.plan import Variant
-    from loadstone.experiment.points import Point
+    from loadstone.experiment.model.experiment import Experiment, Measure
+    from loadstone.experiment.plan.plan import Variant
+
+__all__ = ["changing", "check", "data", "facts", "figures", "of_data", "phases", "preflight", "properties"]
 
 INTERVAL_MS = 1000
 # Short windows get more intervals: the course of a window of fewer than this many says little.
@@ -42,52 +45,31 @@ DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
 ZIPFIAN_THETA = 0.99
 
 
-class Ycsb:
-    """The kind `ycsb`; see `loadstone.experiment.kind.Kind`."""
+def of_data(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """All but those that only shape the run."""
+    return {key: text for key, text in properties.items() if key not in OF_A_RUN}
 
-    def check(self, context: Context) -> None:
-        """Finds the files, and looks at what they and the properties say."""
-        ycsb_check.check(context)
 
-    def changing(self, context: Context, point: Point) -> Iterator[str]:
-        """The shares of operations that change data, where they are above 0."""
-        return ycsb_check.changing(context, point)
+def data(properties: Mapping[str, str]) -> Data:
+    """Records and their size. What is not a number is left to the engine to refuse."""
+    records = whole(properties, "insertcount", 0) or whole(properties, "recordcount", 0)
+    sizes = (whole(properties, name, default) for name, default in DEFAULTS.items())
+    return Data(records, reduce(operator.mul, sizes, 1))
 
-    def properties(self, file: Path) -> Mapping[str, str]:
-        """What a workload file says. Raises OSError."""
-        return properties.read(file)
 
-    def of_data(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """All but those that only shape the run."""
-        return {key: text for key, text in properties.items() if key not in OF_A_RUN}
+def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
+    """The front end's look at both phases."""
+    yield partial(front_end, variant, "load")
+    yield partial(front_end, variant, "run")
 
-    def data(self, properties: Mapping[str, str]) -> Data:
-        """Records and their size. What is not a number is left to the engine to refuse."""
-        records = whole(properties, "insertcount", 0) or whole(properties, "recordcount", 0)
-        sizes = (whole(properties, name, default) for name, default in DEFAULTS.items())
-        return Data(records, reduce(operator.mul, sizes, 1))
 
-    def preflight(self, variant: Variant) -> Iterator[Callable[[], object]]:
-        """The front end's look at both phases."""
-        yield partial(front_end, variant, "load")
-        yield partial(front_end, variant, "run")
-
-    def phases(self, variant: Variant, experiment: Experiment) -> Sequence[Phase]:
-        """Load, unless the store keeps nothing, and run."""
-        measure = experiment.measure
-        run = Phase("run", True, partial(run_spec, variant, measure))
-        if not description().keeps_data(variant.store):
-            return (run,)
-        return (Phase("load", False, partial(load_spec, variant, measure.settle)), run)
-
-    def facts(self, spec: Spec) -> Mapping[str, Scalar]:
-        """The records there are, and how often which operation comes."""
-        return facts(spec)
-
-    def figures(self, phase: Phase, spec: Spec, result: Result) -> Iterator[Value]:
-        """Bytes of values that the operations carried, where there are data."""
-        if description().keeps_data(spec["store"]["name"]):
-            yield from payload(phase.prefix, spec, result)
+def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
+    """Load, unless the store keeps nothing, and run."""
+    measure = experiment.measure
+    run = Phase("run", True, partial(run_spec, variant, measure))
+    if not description().keeps_data(variant.store):
+        return (run,)
+    return (Phase("load", False, partial(load_spec, variant, measure.settle)), run)
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:
@@ -190,23 +172,23 @@ def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
     return {"mode": "open", "rate": [piece], "arrival": variant.arrival}
 
 
-def facts(spec: Spec) -> dict[str, Scalar]:
+def facts(spec: Spec) -> Mapping[str, Scalar]:
     """The records there are, and how often which operation comes."""
     work = spec["work"]
     mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
-    shares = [f"{share / total * 100:.3g} % {name.replace('_', '-')}" for name, share in mix if share and total]
+    shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share and total]
     facts = {"records": work.get("records"), "mix": ", ".join(shares)}
     return {name: value for name, value in facts.items() if value}
 
 
-def payload(prefix: str, spec: Spec, result: Result) -> Iterator[Value]:
+def figures(phase: Phase, spec: Spec, result: Result) -> Iterator[Value]:
     """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
 
-    `returned` by reads and scans, `stored` by inserts and updates.
+    `returned` by reads and scans, `stored` by inserts and updates; none where no data are kept.
     """
     work = spec["work"]
-    if work.get("type") != "records":
+    if work.get("type") != "records" or not description().keeps_data(spec["store"]["name"]):
         return
     field = mean_length(work["field_length"])
     record = work["field_count"] * field
@@ -220,8 +202,8 @@ def payload(prefix: str, spec: Spec, result: Result) -> Iterator[Value]:
     # A read-modify-write counts as its read and its update as well.
     returned = counts["READ"] * read + counts["SCAN"] * scanned
     stored = counts["INSERT"] * record + counts["UPDATE"] * update
-    yield Value(f"{prefix}returned", returned, "B", counts["READ"] + counts["SCAN"])
-    yield Value(f"{prefix}stored", stored, "B", counts["INSERT"] + counts["UPDATE"])
+    yield Value(f"{phase.prefix}returned", returned, "B", counts["READ"] + counts["SCAN"])
+    yield Value(f"{phase.prefix}stored", stored, "B", counts["INSERT"] + counts["UPDATE"])
 
 
 def mean_length(length: dict[str, Any]) -> float:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone.experiment import template
-from loadstone.experiment.context import Context, Template, rendered
-from loadstone.experiment.known import SHARES, WHOLE_NUMBERS
-from loadstone.experiment.points import Point
-from loadstone.format.suggestion import near
+from loadstone.experiment.model import template
+from loadstone.experiment.model.points import Point
+from loadstone.experiment.model.ycsb_properties import SHARES, WHOLE_NUMBERS
+from loadstone.experiment.validation.context import Context, Template, rendered
+from loadstone.format.suggestion import guessed
 from loadstone.workloads import properties
 
 FILE = ("workload", "file")
@@ -41,7 +41,7 @@ def check(context: Context) -> None:
         return
     whole = os.path.normpath(base / file.text) if Path(file.text).is_absolute() else absolute(base, file.text)
     workload = context.experiment.workload.model_copy(update={"file": whole})
-    context.experiment = context.experiment.model_copy(update={"workload": workload})
+    context.complete(workload=workload)
     for name in names:
         check_content(context, base / name)
 
@@ -63,9 +63,9 @@ def check_file(context: Context, name: str) -> None:
         return
     hint = "it was looked for in " + " and ".join(dict.fromkeys(str(path.parent) for path in tried))
     for path in tried:
-        guess = near(path.name, [each.name for each in path.parent.iterdir()]) if path.parent.is_dir() else None
-        if guess:
-            hint = f'did you mean "{Path(name).parent / guess}"?'
+        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        if guess := guessed(path.name, beside, Path(name).parent.joinpath):
+            hint = guess
             break
     context.wrong(FILE, f"there is no workload file {name}", hint)
 

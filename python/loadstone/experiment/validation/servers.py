@@ -6,11 +6,10 @@ import fnmatch
 from collections.abc import Mapping
 
 from loadstone.engine.describe import description
-from loadstone.experiment import template
-from loadstone.experiment.context import Context, Template, rendered
 from loadstone.experiment.kind import kind_of
-from loadstone.experiment.known import OVER
-from loadstone.experiment.system import Over, System
+from loadstone.experiment.model import template
+from loadstone.experiment.model.system import OVER, Over, System
+from loadstone.experiment.validation.context import Context, Template, rendered
 from loadstone.format.suggestion import suggestion
 from loadstone.systems import registry
 from loadstone.systems.base.system import System as Kind
@@ -25,7 +24,7 @@ def check(context: Context) -> None:
         name: completed(context, name, each) if context.knows("systems", name) else each
         for name, each in context.experiment.systems.items()
     }
-    context.experiment = context.experiment.model_copy(update={"systems": systems})
+    context.complete(systems=systems)
     check_reuse(context)
 
 

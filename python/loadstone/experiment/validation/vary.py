@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from loadstone.engine.describe import description
-from loadstone.experiment import points, template
-from loadstone.experiment.context import ACTING, AT_RUN_TIME, Context
-from loadstone.experiment.known import KEYS
-from loadstone.experiment.model import Vary
-from loadstone.experiment.shape import Path, name
-from loadstone.experiment.values import ARRIVALS, DURABILITIES, Scalar, in_digits, shown
-from loadstone.format.suggestion import near, suggestion
+from loadstone.experiment.model import points, template
+from loadstone.experiment.model.experiment import Vary
+from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, shown
+from loadstone.experiment.model.ycsb_properties import KEYS
+from loadstone.experiment.reading.path import Path, name
+from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, Context
+from loadstone.format import units
+from loadstone.format.suggestion import guessed, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 # More variants than this are a slip: a second each would take two weeks.
 POINTS_MAX = 1_000_000
-WORDS: dict[str, Sequence[str]] = {"durability": DURABILITIES, "arrival": ARRIVALS}
+WORDS: dict[str, Sequence[str]] = {"durability": get_args(Durability), "arrival": get_args(Arrival)}
 
 
 def check(context: Context) -> None:
@@ -34,10 +36,14 @@ def check(context: Context) -> None:
         context.dimensions = points.dimensions(vary)
         return
     vary = with_system(context, vary)
-    context.experiment = context.experiment.model_copy(update={"vary": vary})
+    context.complete(vary=vary)
     context.dimensions = points.dimensions(vary)
     if points.size(vary) > POINTS_MAX:
-        context.wrong(("vary",), f"{points.size(vary):,} variants are too many", f"the most are {POINTS_MAX:,}")
+        context.wrong(
+            ("vary",),
+            f"{units.count(points.size(vary))} variants are too many",
+            f"the most are {units.count(POINTS_MAX)}",
+        )
         return
     complete = check_include(context, vary)
     check_exclude(context, vary)
@@ -170,8 +176,8 @@ def check_use(context: Context, used: set[str]) -> None:
             if dimension in ACTING or dimension in used or len(values) < 2:
                 continue
             hint = f"write {{{dimension}}} where it is to act, or leave it so to compare equals"
-            if guess := near(dimension, ACTING):
-                hint = f'did you mean "{guess}"?'
+            if guess := guessed(dimension, ACTING):
+                hint = guess
             elif dimension in KEYS and KEYS[dimension] in ACTING:
                 hint = f"vary `{KEYS[dimension]}`, which acts by itself"
             elif dimension in description().properties or "." in dimension:

@@ -8,8 +8,6 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Systems that work on another one.
-OVER = {"hbase": "hdfs"}
 # Properties that a key of the experiment stands for.
 KEYS: dict[str, str] = {
     "threadcount": "clients",

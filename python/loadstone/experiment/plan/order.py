@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.template import spoken
-from loadstone.experiment.values import Scalar
+from loadstone.experiment.model.template import spoken
+from loadstone.experiment.model.values import Scalar
 
 SLUG_MAX = 60
 UNSAFE = re.compile(r"[^a-z0-9._+]+")

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadstone.engine.describe import description
-from loadstone.experiment import template
-from loadstone.experiment.known import OVER
-from loadstone.experiment.system import Over, Start, System
-from loadstone.experiment.values import Scalar
+from loadstone.experiment.model import template
+from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, System
+from loadstone.experiment.model.values import Scalar
 
 # YCSB's own default.
 TABLE = "usertable"
@@ -97,15 +96,8 @@ def servers(
         how = Started((*below, asked(given.system, given, render)), given.keep)
     elif system.attach is not None:
         own = system.attach
-
-        def command(text: str) -> str:
-            return template.render_partly(text, names)
-
-        how = Attached(
-            tuple(render(host) for host in own.hosts),
-            own.port,
-            *(command(text) for text in (own.status, own.restart, own.kill, own.fresh)),
-        )
+        commands = (template.render_partly(getattr(own, key), names) for key in ATTACH_COMMANDS)
+        how = Attached(tuple(map(render, own.hosts)), own.port, *commands)
     else:
         return None
     options = {key: render(text) for key, text in system.table.items()}

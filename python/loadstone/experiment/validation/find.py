@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loadstone.experiment.check_names import check_metric
-from loadstone.experiment.context import Context
-from loadstone.experiment.known import MOVING_RATES
-from loadstone.experiment.model import Search
+from loadstone.experiment.model.experiment import Search
+from loadstone.experiment.model.ycsb_properties import MOVING_RATES
+from loadstone.experiment.validation.context import Context
+from loadstone.experiment.validation.figures import check_metric
 from loadstone.format import units
 from loadstone.search import rule
 from loadstone.search.objective import objective
@@ -52,8 +52,7 @@ def check_bounds(context: Context, find: Search) -> None:
         message = f"find.to is {units.load(high)}, less than twice find.from, {units.load(low)}"
         context.wrong(("find", "to"), message, f"write {units.load(low * 2)} or more: a search doubles the load")
     bounds = {key: int(value) if value == int(value) else value for key, value in (("from", low), ("to", high))}
-    update = {"find": find.model_copy(update=bounds)}
-    context.experiment = context.experiment.model_copy(update=update)
+    context.complete(find=find.model_copy(update=bounds))
 
 
 def check_contradictions(context: Context, find: Search) -> None:
@@ -79,5 +78,4 @@ def complete_repeats(context: Context) -> None:
     if repeats.until is not None and context.knows("repeats"):
         hint = "leave it out: a search repeats until each of its decisions is sure"
         context.warn(("repeats", "until"), "repeats.until has no effect beside `find`", hint)
-    update = {"repeats": repeats.model_copy(update={"at_least": at_least, "at_most": at_most, "until": None})}
-    context.experiment = context.experiment.model_copy(update=update)
+    context.complete(repeats=repeats.model_copy(update={"at_least": at_least, "at_most": at_most, "until": None}))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Annotated, Any, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
+import yaml
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from loadstone.format import quantity
-from loadstone.format.suggestion import suggestion
 
 Scalar = bool | int | float | str
 
 
 class Part(BaseModel):
-    """A part of the file: unknown keys are mistakes."""
+    """A part of the file: unknown keys are mistakes. What stands below a key is its description."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def refuse(what: str, hint: str) -> NoReturn:
@@ -36,6 +35,12 @@ def shown(value: object) -> str:
         return str(value).lower()
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
+    return text.removesuffix("\n...").strip()
 
 
 def text(value: Any) -> str:
@@ -63,14 +68,14 @@ def property_value(value: Any) -> str:
     """A property's value, which is a text in the end."""
     if isinstance(value, dict | list):
         refuse(f"must be a single value, got {shown(value)}", 'a template or list needs quotes: "{letter}", "[1, 2]"')
-    if isinstance(value, str):
-        storable(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    storable(text)
+    return text
 
 
 def scalar(value: Any) -> Scalar:
     """A dimension's value."""
-    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not quantity.is_finite(value)):
         refuse(f"must be a text, a number, true or false, got {shown(value)}", "a dimension is a list of single values")
     if isinstance(value, str):
         storable(value)
@@ -90,19 +95,16 @@ def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidato
 
 def number(value: Any) -> float:
     """A number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not quantity.is_finite(value):
         refuse(f"must be a number, got {shown(value)}", "write it with digits, like 0.85")
     return float(value)
 
 
 def rate(value: Any) -> float:
     """Operations per second."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        refuse(
-            f"must be a number of operations per second above 0, got {shown(value)}",
-            in_digits(value)
-            or "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation",
-        )
+    if not quantity.is_finite(value) or value <= 0:
+        closed = "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation"
+        refuse(f"must be a number of operations per second above 0, got {shown(value)}", in_digits(value) or closed)
     return float(value)
 
 
@@ -114,7 +116,7 @@ def in_digits(value: Any) -> str:
 
 def bound(value: Any) -> int | float:
     """A load where a search begins or ends."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if not quantity.is_finite(value) or value <= 0:
         hint = in_digits(value) or "write clients, or operations per second, as digits"
         refuse(f"must be a number above 0, got {shown(value)}", hint)
     return int(value) if value == int(value) else value
@@ -149,30 +151,6 @@ def share(value: Any) -> float:
     return found
 
 
-def truth(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        refuse(f"must be true or false, got {shown(value)}", "write true or false, without quotes")
-    return value
-
-
-def one_of(*allowed: Scalar) -> PlainValidator:
-    """One of some words."""
-    words = [str(each).lower() if isinstance(each, bool) else str(each) for each in allowed]
-
-    def check(value: Any) -> Scalar:
-        for each in allowed:
-            if value == each and isinstance(value, bool) == isinstance(each, bool):
-                return each
-        listed = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-        hint = suggestion(str(value), words, "the values are")
-        if len(words) == 1:
-            hint = f"write {words[0]}, or leave the key out"
-        refuse(f"must be {listed}, got {shown(value)}", hint)
-
-    return PlainValidator(check)
-
-
 def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     """The JSON Schema of a value."""
     return WithJsonSchema({"type": kind, **more})
@@ -191,8 +169,9 @@ Bound = Annotated[int | float, PlainValidator(bound), schema("number", exclusive
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
 )
-Length = Annotated[float, length(above=True), LENGTH_SCHEMA]
-LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA]
+WRITTEN = PlainSerializer(quantity.written, when_used="json")
+Length = Annotated[float, length(above=True), LENGTH_SCHEMA, WRITTEN]
+LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA, WRITTEN]
 SHARE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
@@ -200,31 +179,10 @@ SHARE_SCHEMA: dict[str, Any] = {
     ]
 }
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
-Truth = Annotated[bool, PlainValidator(truth), schema("boolean")]
-DURABILITIES: tuple[Literal["none"], Literal["os"], Literal["device"]] = ("none", "os", "device")
-ARRIVALS: tuple[Literal["uniform"], Literal["poisson"]] = ("uniform", "poisson")
-Durability = Annotated[
-    Literal["none", "os", "device"], one_of(*DURABILITIES), WithJsonSchema({"enum": [*DURABILITIES]})
-]
-Arrival = Annotated[Literal["uniform", "poisson"], one_of(*ARRIVALS), WithJsonSchema({"enum": [*ARRIVALS]})]
-REUSES: tuple[Literal[False], Literal["copy"], Literal["shared"]] = (False, "copy", "shared")
-Reuse = Annotated[Literal[False, "copy", "shared"], one_of(*REUSES), WithJsonSchema({"enum": [*REUSES]})]
-FRESH: tuple[Literal["system"], Literal["table"], Literal["none"]] = ("system", "table", "none")
-Fresh = Annotated[Literal["system", "table", "none"], one_of(*FRESH), WithJsonSchema({"enum": [*FRESH]})]
-RAISED: tuple[Literal["clients"], Literal["rate"]] = ("clients", "rate")
-Raised = Annotated[Literal["clients", "rate"], one_of(*RAISED), WithJsonSchema({"enum": [*RAISED]})]
-Most = Annotated[Literal["throughput"], one_of("throughput"), WithJsonSchema({"enum": ["throughput"]})]
-PROMISES: tuple[
-    Literal["durability"], Literal["replication"], Literal["replication_acknowledged"], Literal["consistency"]
-] = (
-    "durability",
-    "replication",
-    "replication_acknowledged",
-    "consistency",
-)
-Promised = Annotated[
-    Literal["durability", "replication", "replication_acknowledged", "consistency"],
-    one_of(*PROMISES),
-    WithJsonSchema({"enum": [*PROMISES]}),
-]
-Claim = Annotated[Literal["device"], one_of("device"), WithJsonSchema({"enum": ["device"]})]
+Truth = StrictBool
+Durability = Literal["none", "os", "device"]
+Arrival = Literal["uniform", "poisson"]
+Reuse = Literal[False, "copy", "shared"]
+Fresh = Literal["system", "table", "none"]
+Raised = Literal["clients", "rate"]
+Promised = Literal["durability", "replication", "replication_acknowledged", "consistency"]

@@ -1,6 +1,7 @@
-"""`python -m loadstone.experiment.schema`: writes the JSON Schema of experiment files, and their reference page.
+"""`python -m loadstone.experiment.model.schema`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are made of the model, so that they cannot drift from it; a test compares what is checked in.
+Both are made of the model, so that they cannot drift from it; a test compares what is checked in. Of the page only what
+stands between marks is made, the rest is written by people.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Any
 
 from loadstone.engine.describe import description
 from loadstone.errors import LoadstoneError
-from loadstone.experiment import reference
-from loadstone.experiment.forms import LONG
-from loadstone.experiment.model import Experiment
+from loadstone.experiment.model import reference
+from loadstone.experiment.model.experiment import LONG, Experiment
 
 Schema = dict[str, Any]
+SCHEMA, PAGE = "docs/reference/schemas/experiment.json", "docs/reference/experiment-file.md"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> Schema:
     """The JSON Schema of an experiment file, with its short forms and its scales."""
-    found = untitled(Experiment.model_json_schema())
+    found = tidied(Experiment.model_json_schema())
     parts: Schema = found["$defs"]
     for key, field in Experiment.model_fields.items():
         # Pydantic leaves it out where the part says the same; an editor shows what stands at the key.
@@ -87,32 +88,32 @@ def nullable(node: Schema) -> Schema:
     return {**shown, "anyOf": [rest, {"type": "null"}]}
 
 
-def untitled(node: Any) -> Any:
-    """Without the titles that only repeat the keys."""
+def tidied(node: Any) -> Any:
+    """Without the titles that only repeat the keys, and with each description on one line."""
     if isinstance(node, dict):
-        return {key: untitled(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
-    return [untitled(each) for each in node] if isinstance(node, list) else node
+        kept = {key: tidied(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+        if isinstance(said := kept.get("description"), str):
+            kept["description"] = " ".join(said.split())
+        return kept
+    return [tidied(each) for each in node] if isinstance(node, list) else node
 
 
-def files() -> dict[str, str]:
-    """Every generated file: its path in the repository and its text."""
-    return {
-        "docs/reference/schemas/experiment.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
-        "docs/reference/experiment-file.md": reference.page(),
-    }
+def document() -> str:
+    """The schema as it is written to its file."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the files below a directory (default: here)."""
+    """Writes both files below a repository's directory (default: here)."""
     base = Path(arguments[0] if arguments else ".")
-    if not base.is_dir():
-        hint = "python -m loadstone.experiment.schema DIRECTORY writes the generated files below it"
-        print(LoadstoneError(f"{base} is not a directory", hint), file=sys.stderr)
+    try:
+        page = (base / PAGE).read_text()
+    except OSError as error:
+        hint = "python -m loadstone.experiment.model.schema DIRECTORY renews the files below a repository"
+        print(LoadstoneError(f"cannot read {base / PAGE}: {error.strerror}", hint), file=sys.stderr)
         return 2
-    for path, text in files().items():
-        (base / path).parent.mkdir(parents=True, exist_ok=True)
-        (base / path).write_text(text)
-        print(base / path)
+    (base / PAGE).write_text(reference.renewed(page))
+    (base / SCHEMA).write_text(document())
     return 0
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import yaml
 
 from loadstone.engine.describe import description
-from loadstone.experiment.model import Experiment, Measure
-from loadstone.experiment.word import resolved as meaning
-from loadstone.experiment.word import twofold
-from loadstone.format.quantity import written
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.reading.words import resolved as meaning
+from loadstone.experiment.reading.words import twofold
 
 # Keys of a system that mean nothing where it has no servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")
@@ -18,7 +17,7 @@ HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.word` reads: a word that could be something else is quoted."""
+    """Writes what `loadstone.experiment.reading.words` reads: a word that could be something else is quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Equal parts are written twice rather than named."""
@@ -48,9 +47,6 @@ def document(experiment: Experiment) -> dict[str, Any]:
     hide(found["load"])
     # What is searched over has no value of its own.
     del found["find" if experiment.find is None else experiment.find.over]
-    found["measure"] = lengths(found["measure"], experiment.measure)
-    if experiment.timeout is not None:
-        found["timeout"] = written(experiment.timeout)
     return found
 
 
@@ -58,13 +54,6 @@ def hide(part: dict[str, Any]) -> None:
     """Passwords are not kept with results."""
     for key in {"properties", "settings"} & part.keys():
         part[key] = description().without_secrets(part[key])
-
-
-def lengths(plain: dict[str, Any], measure: Measure) -> dict[str, Any]:
-    """The lengths of time of a measurement with their units."""
-    duration = None if measure.duration is None else written(measure.duration)
-    warmup = None if measure.warmup is None else written(measure.warmup)
-    return {**plain, "warmup": warmup, "duration": duration}
 
 
 def text(experiment: Experiment) -> str:

@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.model import Vary
-from loadstone.experiment.values import Scalar
+from loadstone.experiment.model.experiment import Experiment, Vary
+from loadstone.experiment.model.values import Scalar
 
 Point = dict[str, Scalar]
 
@@ -64,4 +64,20 @@ def duplicates(values: Sequence[Scalar]) -> list[int]:
         if value in seen or str(value) in seen:
             found.append(i)
         seen |= {value, str(value)}
+    return found
+
+
+def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """What names stand for in a variant, those of the run time aside; `rate` and `operations` only where they are."""
+    system = str(point.get("system", ""))
+    found: dict[str, Scalar] = {
+        "clients": experiment.clients,
+        "durability": experiment.durability,
+        "arrival": experiment.arrival,
+        **({} if experiment.rate is None else {"rate": experiment.rate}),
+        **({} if experiment.measure.operations is None else {"operations": experiment.measure.operations}),
+        **point,
+    }
+    if system in experiment.systems:
+        found["store"] = experiment.systems[system].store
     return found

@@ -11,19 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
-from loadstone.experiment import order, template
-from loadstone.experiment.context import values
 from loadstone.experiment.kind import Data, kind_of
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.points import dimensions, points
-from loadstone.experiment.servers import Servers, servers
-from loadstone.experiment.system import Hooks
-from loadstone.experiment.values import Scalar
-
-Arrival = Literal["uniform", "poisson"]
-Durability = Literal["none", "os", "device"]
+from loadstone.experiment.model import template
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.points import dimensions, points, values
+from loadstone.experiment.model.values import Arrival, Durability, Scalar
+from loadstone.experiment.plan import order
+from loadstone.experiment.plan.servers import Servers, servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +165,12 @@ class Builder:
         def render(text: str) -> str:
             return template.render(text, names) if "{" in text or "}" in text else text
 
-        before, after = self._hooks(experiment.hooks, system.hooks, names)
+        # Like brackets: what was begun last ends first.
+        outer, inner = experiment.hooks, system.hooks
+        before, after = (
+            tuple(template.render_partly(command, names) for command in commands)
+            for commands in (outer.before + inner.before, inner.after + outer.after)
+        )
         rate = names.get("rate")
         durability = str(names["durability"])
         file = Path(render(experiment.workload.file))
@@ -211,16 +211,6 @@ class Builder:
             load_properties=self._shared(loading),
             servers=wanted,
         )
-
-    def _hooks(
-        self, outer: Hooks, inner: Hooks, names: Mapping[str, Scalar]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Commands before and after, like brackets: what was begun last ends first."""
-
-        def render(commands: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(template.render_partly(command, names) for command in commands)
-
-        return render(outer.before + inner.before), render(inner.after + outer.after)
 
     def _file(self, path: Path) -> Mapping[str, str]:
         if path not in self._files:

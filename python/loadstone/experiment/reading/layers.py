@@ -1,15 +1,15 @@
-"""Short forms of an experiment file, and what is laid over it: a scale, then each `--set`."""
+"""What is laid over an experiment file: a scale, then each `--set`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place
-from loadstone.experiment.tree import Items, Node, Scalar, Table, read_value
+from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.tree import Node, Scalar, Table, read_value
 
 Path = tuple[str, ...]
-# The keys of the long form of `vary`.
-LONG = ("matrix", "zip", "include", "exclude")
 # What replaces each other: the layer above decides.
 ALTERNATIVES: dict[Path, tuple[str, ...]] = {("measure",): ("duration", "operations")}
 # Mappings with names of the user's, or names with points in them, which `--set` takes as a whole.
@@ -17,73 +17,10 @@ OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
 
 
-def write_out(tree: Table) -> Table:
-    """The document with its short forms written out."""
-    return Table({key: write_out_key(key, value) for key, value in tree.entries.items()}, tree.keys, tree.place)
-
-
-def write_out_key(key: str, value: Node) -> Node:
-    """One key's value in its long form."""
-    if key == "systems":
-        return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
-    if key == "vary" and isinstance(value, Table):
-        if not any(name in LONG for name in value.entries):
-            value = Table({"matrix": value}, {"matrix": value.place}, value.place)
-        return Table(
-            {name: dimensions(each) if name in ("matrix", "zip") else each for name, each in value.entries.items()},
-            value.keys,
-            value.place,
-        )
-    if key == "workload" and isinstance(value, Scalar) and isinstance(value.value, str):
-        return Table({"file": value}, {"file": value.place}, value.place)
-    return value
-
-
-def listed_systems(value: Items) -> Node:
-    """A list of names as a mapping; anything else is left for the model to refuse."""
-    found = Table({}, {}, value.place)
-    for each in value.items:
-        if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in found.entries:
-            return value
-        found.entries[each.value] = Table({}, {}, each.place)
-        found.keys[each.value] = each.place
-    return found
-
-
-def started_by_name(value: Node) -> Node:
-    """Systems whose servers are named by a text alone: `start: redis`."""
-    if not isinstance(value, Table):
-        return value
-    found: dict[str, Node] = {}
-    for name, each in value.entries.items():
-        found[name] = each
-        start = each.entries.get("start") if isinstance(each, Table) else None
-        if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
-            long = Table({"system": start}, {"system": start.place}, start.place)
-            found[name] = Table({**each.entries, "start": long}, each.keys, each.place)
-    return Table(found, value.keys, value.place)
-
-
-def dimensions(value: Node) -> Node:
-    """Dimensions in which a single value stands for a list of it."""
-    if not isinstance(value, Table):
-        return value
-    lists: dict[str, Node] = {
-        name: Items([each], each.place) if isinstance(each, Scalar) and each.value is not None else each
-        for name, each in value.entries.items()
-    }
-    return Table(lists, value.keys, value.place)
-
-
-def repeats_in_full(value: Scalar) -> Table:
-    """`repeats: 6` as a mapping; at most as many is then the default."""
-    return Table({"at_least": value}, {"at_least": value.place}, value.place)
-
-
 def lay_over(base: Node | None, over: Node, path: Path = ()) -> Node:
     """A tree of both: mappings are merged, everything else is replaced, null removes (as in RFC 7396)."""
     if isinstance(base, Scalar) and base.value is not None and path == ("repeats",) and isinstance(over, Table):
-        base = repeats_in_full(base)
+        base = Table.of("at_least", base)
     if not isinstance(over, Table):
         return over
     found = Table({}, {}, over.place)
@@ -101,13 +38,8 @@ def lay_over(base: Node | None, over: Node, path: Path = ()) -> Node:
 def superseded(path: Path, over: Table) -> set[str]:
     """The keys below that a layer replaces without naming them."""
     pair = set(ALTERNATIVES.get(path, ()))
-    given = {key for key in pair & over.entries.keys() if not is_null(over.entries[key])}
+    given = {key for key in pair & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}
     return pair - given if given else set()
-
-
-def is_null(node: Node) -> bool:
-    """Whether nothing is given."""
-    return isinstance(node, Scalar) and node.value is None
 
 
 def lay_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mistake]]:

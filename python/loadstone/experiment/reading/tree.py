@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place, refuse
-from loadstone.experiment.word import resolved, twofold
+from loadstone.experiment.reading.words import resolved, twofold
+from loadstone.format import units
 from loadstone.format.suggestion import near
 
 # An alias that repeats an alias that repeats an alias… is a bomb, not an experiment.
@@ -48,6 +49,11 @@ class Table:
     entries: dict[str, Node]
     keys: dict[str, Place]
     place: Place
+
+    @classmethod
+    def of(cls, key: str, value: Node) -> Table:
+        """A mapping with a single key, where its value stands."""
+        return cls({key: value}, {key: value.place}, value.place)
 
 
 Node = Scalar | Items | Table
@@ -98,7 +104,9 @@ class Reader:
         place = self.place(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
-            refuse(place, f"the file has more than {NODES_MAX:,} values", "aliases that hold aliases multiply")
+            refuse(
+                place, f"the file has more than {units.count(NODES_MAX)} values", "aliases that hold aliases multiply"
+            )
         if any(node is each for each in self._open):
             refuse(place, "an alias holds itself", "an anchor cannot be used inside of what it names")
         if not node.tag.startswith("tag:yaml.org,2002:"):
@@ -249,12 +257,11 @@ def neighbour(path: Path) -> str:
     return f"; did you mean {path.parent / guess}?" if guess else ""
 
 
-def walk(node: Node, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Node]]:
-    """Every node with the path to it."""
-    yield path, node
+def places(node: Node) -> Iterator[Place]:
+    """Every place in a tree, of keys and of values."""
+    yield node.place
     if isinstance(node, Table):
-        for key, value in node.entries.items():
-            yield from walk(value, (*path, key))
-    elif isinstance(node, Items):
-        for i, value in enumerate(node.items):
-            yield from walk(value, (*path, i))
+        yield from node.keys.values()
+    if not isinstance(node, Scalar):
+        for each in node.entries.values() if isinstance(node, Table) else node.items:
+            yield from places(each)

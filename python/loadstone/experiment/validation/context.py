@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadstone.experiment import points, template
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model import Experiment
-from loadstone.experiment.shape import Path as Keys
-from loadstone.experiment.shape import Shaped
-from loadstone.experiment.system import ATTACH_COMMANDS, System
-from loadstone.experiment.values import Scalar
+from loadstone.experiment.model import points, template
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
+from loadstone.experiment.model.values import Scalar
+from loadstone.experiment.reading.path import Path as Keys
+from loadstone.experiment.reading.shape import Shaped
+from loadstone.experiment.reading.tree import Node
 
 # Dimensions that act by themselves: the key that they stand in for.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
@@ -37,33 +38,30 @@ class Template:
 
 
 @dataclass
-class Context:
-    """One experiment under examination. Checks complete it: what they leave is resolved."""
+class Context(Shaped):
+    """One experiment under examination. Checks complete it: what they leave is resolved, and sound without mistakes."""
 
-    shaped: Shaped
-    experiment: Experiment
     # Where relative paths may start: the file's directory, the current one.
-    bases: tuple[Path, ...]
-    mistakes: list[Mistake] = field(default_factory=list)
+    bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     points: list[points.Point] = field(default_factory=list)
 
     def wrong(self, path: Keys, message: str, hint: str) -> None:
         """Adds a mistake."""
-        self.mistakes.append(Mistake(self.shaped.place(path), message, hint))
+        self.mistakes.append(Mistake(self.place(path), message, hint))
 
     def warn(self, path: Keys, message: str, hint: str) -> None:
         """Adds a warning."""
-        self.warnings.append(Mistake(self.shaped.place(path), message, hint))
+        self.warnings.append(Mistake(self.place(path), message, hint))
 
-    def knows(self, *path: str | int) -> bool:
-        """Whether this part was understood."""
-        return self.shaped.knows(*path)
+    def complete(self, **keys: object) -> None:
+        """Fills in keys of the experiment."""
+        self.experiment = self.experiment.model_copy(update=keys)
 
     def given(self, *path: str) -> bool:
         """Whether the file itself says this."""
-        node = self.shaped.tree
+        node: Node = self.tree
         for part in path:
             below = getattr(node, "entries", {}).get(part)
             if below is None or getattr(below, "value", below) is None:
@@ -79,62 +77,49 @@ class Context:
 
     def values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """What names stand for in a variant."""
-        return values(self.experiment, point)
+        return points.values(self.experiment, point)
 
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
     """Every text in which names may stand."""
-    workload = experiment.workload
-    yield Template(("workload", "file"), workload.file)
-    for name, text in workload.properties.items():
-        yield Template(("workload", "properties", name), text)
-    for name, text in experiment.load.properties.items():
-        yield Template(("load", "properties", name), text)
-    for system, each in experiment.systems.items():
-        for name, text in each.properties.items():
-            yield Template(("systems", system, "properties", name), text, system)
-        yield from server_templates(system, each)
-        for when in ("before", "after"):
-            for i, text in enumerate(getattr(each.hooks, when)):
-                yield Template(("systems", system, "hooks", when, i), text, system, command=True)
-    for when in ("before", "after"):
-        for i, text in enumerate(getattr(experiment.hooks, when)):
-            yield Template(("hooks", when, i), text, command=True)
+    yield Template(("workload", "file"), experiment.workload.file)
+    yield from below(("workload", "properties"), experiment.workload.properties)
+    yield from below(("load", "properties"), experiment.load.properties)
+    for name, system in experiment.systems.items():
+        yield from below(("systems", name, "properties"), system.properties, name)
+        yield from server_templates(("systems", name), system, name)
+        yield from hook_templates(("systems", name), system.hooks, name)
+    yield from hook_templates((), experiment.hooks)
     if experiment.directory is not None:
         yield Template(("directory",), experiment.directory)
 
 
-def server_templates(name: str, system: System) -> Iterator[Template]:
+def below(path: Keys, texts: Mapping[str, str], system: str | None = None) -> Iterator[Template]:
+    """Texts by their keys."""
+    for key, text in texts.items():
+        yield Template((*path, key), text, system)
+
+
+def hook_templates(path: Keys, hooks: Hooks, system: str | None = None) -> Iterator[Template]:
+    """The commands of hooks."""
+    for when in ("before", "after"):
+        for i, text in enumerate(getattr(hooks, when)):
+            yield Template((*path, "hooks", when, i), text, system, command=True)
+
+
+def server_templates(path: Keys, system: System, name: str) -> Iterator[Template]:
     """Those of a system's servers."""
-    path = ("systems", name)
     for at, each in ((("start",), system.start), (("start", "over"), system.start and system.start.over)):
-        if each is not None and each.nodes is not None:
-            yield Template((*path, *at, "nodes"), each.nodes, name)
-        for key, text in each.settings.items() if each is not None else ():
-            yield Template((*path, *at, "settings", key), text, name)
+        if each is not None:
+            nodes = {} if each.nodes is None else {"nodes": each.nodes}
+            yield from below((*path, *at), nodes, name)
+            yield from below((*path, *at, "settings"), each.settings, name)
     if system.attach is not None:
         for i, text in enumerate(system.attach.hosts):
             yield Template((*path, "attach", "hosts", i), text, name)
         for key in ATTACH_COMMANDS:
             yield Template((*path, "attach", key), getattr(system.attach, key), name, later=OF_SERVERS)
-    for key, text in system.table.items():
-        yield Template((*path, "table", key), text, name)
-
-
-def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """What names stand for in a variant, those of the run time aside; `rate` and `operations` only where they are."""
-    system = str(point.get("system", ""))
-    found: dict[str, Scalar] = {
-        "clients": experiment.clients,
-        "durability": experiment.durability,
-        "arrival": experiment.arrival,
-        **({} if experiment.rate is None else {"rate": experiment.rate}),
-        **({} if experiment.measure.operations is None else {"operations": experiment.measure.operations}),
-        **point,
-    }
-    if system in experiment.systems:
-        found["store"] = experiment.systems[system].store
-    return found
+    yield from below((*path, "table"), system.table, name)
 
 
 def rendered(context: Context, each: Template) -> set[str]:

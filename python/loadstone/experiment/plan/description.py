@@ -7,34 +7,35 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
-from loadstone.experiment.forecast import assumptions, estimate, rule_of, space, span, starts
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.servers import Asked, Attached
-from loadstone.experiment.template import spoken
-from loadstone.format import units
-from loadstone.format.quantity import written
+from loadstone.experiment.model.template import spoken
+from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
+from loadstone.experiment.plan.servers import Asked, Attached
+from loadstone.format import quantity, units
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.search.sentence import asked
 
 if TYPE_CHECKING:
-    from loadstone.experiment.plan import Plan
+    from loadstone.experiment.plan.plan import Plan
 
 ROWS_MAX = 40
-SHOWN_TRIALS = 6
+SHOWN = 6
 
 
 def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     """The plan as plain text, without its last line end."""
     experiment = plan.experiment
+    first = [trial.trial for trial in next(plan.blocks())]
+    places = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
     lines = [f"question   {experiment.question}"] if experiment.question else []
     lines += [
         f"trials     {trials(plan)}",
         f"each       {each(plan)}",
         *(f"servers    {each}" for each in servers(plan)),
         f"compared   {compared(plan)}",
-        f"order      random within each repeat, seed {experiment.seed}; first {first(plan)}",
-        f"time       {span(*estimate(plan))}, if a system {assumptions(plan)}",
-        f"space      up to {units.size(space(plan))} in {places(plan)}",
+        f"order      random within each repeat, seed {experiment.seed}; first {begun(first)}",
+        f"time       {units.rough_span(*estimate(plan))}, if a system {assumptions(plan)}",
+        f"space      up to {units.size(space(plan))} in {begun(places)}",
         "",
         *table(plan),
     ]
@@ -47,15 +48,15 @@ def trials(plan: Plan) -> str:
     """How many there are."""
     repeats = plan.experiment.repeats
     if (rule := rule_of(plan)) is not None:
-        count = f"{len(plan.variants):,} search{'es' if len(plan.variants) != 1 else ''} for {asked(rule)}"
-        return f"{count}: at most {rule.probes_most} probes of {rule.at_least} to {rule.at_most} trials each"
-    count = f"{len(plan.variants):,} variant{'s' if len(plan.variants) != 1 else ''}"
+        count = units.many(len(plan.variants), "search", "searches")
+        most = f"at most {rule.probes_most} probes of {rule.at_least} to {rule.at_most} trials each"
+        return f"{count} for {asked(rule)}: {most}"
+    count = units.many(len(plan.variants), "variant")
     if repeats.until is None or plan.trials_most == plan.trials_least:
-        return f"{count} × {repeats.at_least} repeats = {plan.trials_least:,} trials"
-    return (
-        f"{count} × {repeats.at_least} to {repeats.at_most} repeats, until the interval of {deciding(plan)} is"
-        f" {repeats.until * 100:.3g}% of the figure wide = {plan.trials_least:,} to {plan.trials_most:,} trials"
-    )
+        return f"{count} × {repeats.at_least} repeats = {units.count(plan.trials_least)} trials"
+    until = f"until the interval of {deciding(plan)} is {quantity.share_written(repeats.until)} of the figure wide"
+    most = f"{units.count(plan.trials_least)} to {units.count(plan.trials_most)} trials"
+    return f"{count} × {repeats.at_least} to {repeats.at_most} repeats, {until} = {most}"
 
 
 def deciding(plan: Plan) -> str:
@@ -77,7 +78,7 @@ def each(plan: Plan) -> str:
     if measure.warmup is None:
         steps.append("warm up as long as a pilot block finds")
     elif measure.warmup:
-        steps.append(f"warm up {written(measure.warmup)}")
+        steps.append(f"warm up {quantity.written(measure.warmup)}")
     steps.append(f"measure {amount(plan)}")
     if measure.verify:
         steps[-1] += ", verifying every read"
@@ -88,30 +89,32 @@ def amount(plan: Plan) -> str:
     """How long a window is."""
     duration = plan.experiment.measure.duration
     if duration is not None:
-        return written(duration)
+        return quantity.written(duration)
     counts = sorted({variant.operations for variant in plan.variants if variant.operations is not None})
-    return " or ".join(f"{count:,}" for count in counts) + " operations"
+    return " or ".join(map(units.count, counts)) + " operations"
 
 
 def servers(plan: Plan) -> list[str]:
     """Which servers there are, a line each, and how often those of ours are started."""
     least = Counter(map(words, starts(plan, plan.experiment.repeats.at_least)))
-    found = [f"{name}, started {times(count)}" for name, count in least.items()]
+    times = {name: "once" if count == 1 else units.many(count, "time") for name, count in least.items()}
+    found = [f"{name}, started {often}" for name, often in times.items()]
     own = dict.fromkeys(
         each.servers.how for each in plan.variants if each.servers and isinstance(each.servers.how, Attached)
     )
     return [*found, *(f"your own at {', '.join(each.hosts)}" for each in own)]
 
 
+def begun(names: Sequence[str]) -> str:
+    """The first few of a list."""
+    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+
+
 def words(start: Asked) -> str:
     """Servers in words: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
-    nodes = f"{start.nodes} node{'s' if start.nodes != 1 else ''}"
-    return ", ".join([start.system, nodes, *(f"{key}={value}" for key, value in start.settings.items())])
-
-
-def times(count: int) -> str:
-    """How often."""
-    return "once" if count == 1 else f"{count:,} times"
+    return ", ".join(
+        [start.system, units.many(start.nodes, "node"), *(f"{key}={value}" for key, value in start.settings.items())]
+    )
 
 
 def compared(plan: Plan) -> str:
@@ -123,18 +126,6 @@ def compared(plan: Plan) -> str:
     return f"{compare.by}, with {spoken(compare.baseline if compare.baseline is not None else '')}: {figures}"
 
 
-def first(plan: Plan) -> str:
-    """The first trials."""
-    names = [each.trial for each in next(plan.blocks())]
-    return ", ".join(names[:SHOWN_TRIALS]) + (" …" if len(names) > SHOWN_TRIALS else "")
-
-
-def places(plan: Plan) -> str:
-    """Where the data are."""
-    found = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
-    return ", ".join(found[:SHOWN_TRIALS]) + (" …" if len(found) > SHOWN_TRIALS else "")
-
-
 def table(plan: Plan) -> list[str]:
     """The variants: their dimensions, and what those leave open."""
     rows = [
@@ -142,7 +133,7 @@ def table(plan: Plan) -> list[str]:
             **{name: spoken(value) for name, value in variant.config.items()},
             "store": variant.store,
             "durability": variant.durability,
-            "clients": f"{variant.clients:,}",
+            "clients": units.count(variant.clients),
             "rate": "closed loop" if variant.rate is None else f"{variant.rate:,.10g} op/s {variant.arrival}",
             "workload": variant.workload_file.name,
         }

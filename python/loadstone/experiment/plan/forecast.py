@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
-from loadstone.experiment.servers import Asked, Started
-from loadstone.search import request
+from loadstone.experiment.plan.servers import Asked, Started
+from loadstone.format import units, wording
+from loadstone.search.rule import Rule
 
 if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
-    from loadstone.experiment.plan import Plan, Variant
-    from loadstone.search.rule import Rule
+    from loadstone.experiment.plan.plan import Plan, Variant
 
 # Each the fast and the slow guess.
 LOAD_BYTES_PER_SECOND = (200e6, 50e6)
@@ -35,7 +35,6 @@ SPACE_FACTOR, SPACE_BESIDE_BYTES = 4, 200_000_000
 KEPT_FACTOR = 2
 # A search sees at least this many loads.
 PROBES_LEAST = 3
-LENGTHS = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 def estimate(plan: Plan) -> tuple[float, float]:
@@ -50,22 +49,18 @@ def estimate(plan: Plan) -> tuple[float, float]:
 def rule_of(plan: Plan) -> Rule | None:
     """What is searched for."""
     find, repeats = plan.experiment.find, plan.experiment.repeats
-    return None if find is None else request.rule(find.model_dump(), repeats.at_least, repeats.at_most)
+    return None if find is None else Rule.of(find.model_dump(), repeats.at_least, repeats.at_most)
 
 
 def assumptions(plan: Plan) -> str:
     """What the guess rests on, in words that follow "if a system"."""
-    fast, slow = LOAD_BYTES_PER_SECOND
-    said = [f"loads at {slow / 1e6:.0f} to {fast / 1e6:.0f} MB/s"]
+    said = [f"loads at {between(LOAD_BYTES_PER_SECOND, units.bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
-        fast, slow = DEVICE_WRITES_PER_SECOND
-        said.append(f"writes {slow:,.0f} to {fast:,.0f} records/s to the device")
+        said.append(f"writes {between(DEVICE_WRITES_PER_SECOND, units.count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
-        fast, slow = COPY_BYTES_PER_SECOND
-        said.append(f"is copied at {slow / 1e6:.0f} to {fast / 1e6:,.0f} MB/s")
+        said.append(f"is copied at {between(COPY_BYTES_PER_SECOND, units.bandwidth)}")
     if any(variant.operations is not None for variant in plan.variants):
-        fast, slow = OPERATIONS_PER_SECOND
-        said.append(f"does {slow:,.0f} to {fast:,.0f} op/s unless a rate is set")
+        said.append(f"does {between(OPERATIONS_PER_SECOND, units.rate)} unless a rate is set")
     if any(description().networked(variant.store) for variant in plan.variants):
         fast, slow = ANSWER_SECONDS
         said.append(f"answers a client across a network in {fast * 1e3:g} to {slow * 1e3:g} ms")
@@ -74,6 +69,12 @@ def assumptions(plan: Plan) -> str:
         said.append(f"starts in {fast:g} to {slow:g} s")
     fast, slow = BESIDE_SECONDS
     return ", ".join([*said, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
+
+
+def between(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
+    """The slow guess and the fast one: `50 to 200 MB/s`."""
+    fast, slow = guesses
+    return wording.joined(write(slow), write(fast), " to ")
 
 
 def seconds(plan: Plan, repeats: int, slow: int) -> float:
@@ -166,17 +167,3 @@ def space(plan: Plan) -> int:
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     kept = {variant.load_key: variant.data.size for variant in copied}
     return largest * SPACE_FACTOR + SPACE_BESIDE_BYTES + KEPT_FACTOR * sum(kept.values())
-
-
-def span(low: float, high: float) -> str:
-    """A guess in words: `about 2 min`, `2 to 5 min`, `8 min to 13 h`."""
-    (first, unit), (last, last_unit) = (amount(value) for value in (low, high))
-    if unit != last_unit:
-        return f"{first} {unit} to {last} {last_unit}"
-    return f"about {last} {unit}" if first == last else f"{first} to {last} {unit}"
-
-
-def amount(value: float) -> tuple[str, str]:
-    """Seconds in the unit of which there are at least two."""
-    length, unit = next((each for each in LENGTHS if value >= 2 * each[0]), LENGTHS[-1])
-    return f"{value / length:.0f}" if value >= 2 * length else f"{value / length:.1g}", unit

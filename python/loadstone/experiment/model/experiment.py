@@ -1,0 +1,272 @@
+"""What an experiment file may hold: its keys, their types, defaults and meanings.
+
+This is the source of the reference page and of the JSON Schema. Here each value is looked at alone; what must fit
+together is looked at in `loadstone.experiment.validation`. Short forms (`repeats: 6`) have been written out by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, create_model
+
+from loadstone.experiment.model.system import Hooks, System
+from loadstone.experiment.model.values import (
+    Arrival,
+    Bound,
+    Count,
+    Durability,
+    Length,
+    LengthOrNone,
+    Natural,
+    Number,
+    Part,
+    Promised,
+    Property,
+    Raised,
+    Rate,
+    Reuse,
+    Share,
+    Text,
+    Truth,
+    Value,
+    schema,
+    whole,
+)
+from loadstone.results.result_set import Question
+
+# A spread takes two.
+REPEATS_LEAST = 2
+AT_LEAST_HINT = "one trial shows no spread, and a claim takes 6"
+DURATION_SECONDS = 10.0
+WARMUP_SECONDS = 2.0
+AT_MOST_FACTOR = 3
+
+
+class Workload(Part):
+    """What is done. A string is the `file`."""
+
+    file: Text = Field(examples=["../workloads/workload{letter}"])
+    """A YCSB workload file."""
+
+    properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
+    """YCSB's properties; they override the file's."""
+
+
+class Vary(Part):
+    """What differs between variants: these keys, or the `matrix` itself."""
+
+    matrix: dict[str, tuple[Value, ...]] = Field(
+        default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
+    )
+    """Dimensions with their values; the variants are all combinations."""
+
+    zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
+    """Dimensions whose values are paired: first with first, and so on."""
+
+    include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
+    """Further variants; each names every dimension."""
+
+    exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
+    """Leaves out all variants with these values."""
+
+
+# The keys of the long form of `vary`.
+LONG = tuple(Vary.model_fields)
+
+
+class Measure(Part):
+    """How long each trial is measured."""
+
+    warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
+    """Time under load before the window. Default: what the pilot block finds, `2s` without."""
+
+    duration: Length | None = Field(default=None, examples=["5s"])
+    """Length of the window. Default: `10s`, unless `operations` is given."""
+
+    operations: Count | None = Field(default=None, examples=[1000000])
+    """Operations of the window, instead of a duration."""
+
+    settle: Truth = True
+    """Wait after the load until the store is idle and its files are on the device, or until servers that the lab
+    started use less than a quarter of a processor for 1 s; at most 5 minutes."""
+
+    verify: Truth = False
+    """Check every value read (YCSB's `dataintegrity`)."""
+
+
+class Load(Part):
+    """How the data of a trial are loaded."""
+
+    reuse: Reuse = Field(default=False, examples=["copy"])
+    """false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy; on servers on
+    the table itself, which the workload must not change. shared: trials use the servers' data as earlier trials have
+    left them."""
+
+    clients: Count | None = Field(default=None, examples=[32])
+    """Clients of the load. Default: those of the trial."""
+
+    properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
+    """Store properties of the load; they override the system's."""
+
+
+class Fleet(Part):
+    """How many engines run, on this machine."""
+
+    engines: Count = Field(default=1, examples=[4])
+    """Engine processes that share the clients, rate and operations of a trial. For networked stores."""
+
+
+class Repeats(Part):
+    """How often each variant is tried. A number is both bounds."""
+
+    at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
+        default=6, examples=[6]
+    )
+    """Repeats of each variant; below 6 there is no claim."""
+
+    at_most: Count | None = Field(default=None, examples=[10])
+    """Limit for `until`. Default: `at_least`, or three times that with `until`."""
+
+    until: Share | None = Field(default=None, examples=["5%"])
+    """Stop when the interval of the first compared metric is this narrow, as a share of the figure. At a rate that is a
+    latency, unless `compare.metrics` begins with throughput."""
+
+
+class Compare(Part):
+    """What the report compares."""
+
+    by: Text | None = Field(default=None, examples=["system"])
+    """The dimension. Default: `system` if it varies, else the first."""
+
+    baseline: Value | None = Field(default=None, examples=["lmdb"])
+    """The value that others are compared with. Default: the first."""
+
+    promises: tuple[Promised, ...] = Field(default=(), examples=[["durability"]])
+    """Guarantees that differ on purpose: their cost is what is compared."""
+
+    metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
+    """The figures. Default: throughput and p99 of reads, updates and inserts."""
+
+    matters: Share = Field(default=0.01, examples=["2%"])
+    """The least difference that matters: smaller ones are not claimed."""
+
+
+class Search(Part):
+    """A search for the load at which the systems saturate."""
+
+    max: Literal["throughput"] = Field(default="throughput", examples=["throughput"])
+    """What is maximised."""
+
+    such_that: Text | None = Field(default=None, examples=["p99 < 10ms"])
+    """The objective, such as `read.p99.9 < 5ms and errors == 0`: the highest load that meets it is searched for.
+    Without it: the knee."""
+
+    over: Raised = Field(default="clients", examples=["rate"])
+    """What is raised: clients of a closed loop, or the rate."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Where the search begins, and how far it goes; those of an experiment that was examined."""
+        first, last = (float(getattr(self, key)) for key in ("from", "to"))
+        return first, last
+
+
+if TYPE_CHECKING:
+    Find = Search
+else:
+    # Python keeps the word `from` to itself.
+    Find = create_model(
+        "Find",
+        __base__=Search,
+        __doc__=Search.__doc__,
+        **{
+            "from": (
+                Bound | None,
+                Field(default=None, description="The first load. Default: 1 client, or 1000 a second.", examples=[4]),
+            ),
+            "to": (
+                Bound | None,
+                Field(default=None, description="The last. Default: 1024 clients, or 1000000 a second.", examples=[64]),
+            ),
+        },
+    )
+
+
+class Experiment(Part):
+    """An experiment: a question, and how to answer it."""
+
+    question: Text = Field(default="", examples=["Which store is faster?"])
+    """What you want to know."""
+
+    systems: dict[str, System] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
+    """The systems, by names of your own; or a list of stores."""
+
+    workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
+    durability: Durability = Field(default="os", examples=["device"])
+    """What an acknowledged write survives: nothing, the end of the process (os), or the end of the machine (device)."""
+
+    clients: Count = Field(default=1, examples=[8])
+    """Clients, each with at most one operation in flight."""
+
+    rate: Rate | None = Field(default=None, examples=[10000])
+    """Operations per second over all clients; else a closed loop."""
+
+    arrival: Arrival = Field(default="uniform", examples=["poisson"])
+    """Spacing of due times at a rate."""
+
+    vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
+    find: Find | None = Field(default=None, description=str(Search.__doc__), examples=[{"such_that": "p99 < 10ms"}])
+    measure: Measure = Field(
+        default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
+    )
+    load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
+    fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
+    repeats: Repeats = Field(
+        default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
+    )
+    pilot: Truth | None = Field(default=None, examples=[False])
+    """Find the warm-up in a first block that does not count. Default: true without `measure.warmup`,
+    `measure.operations` and `find`."""
+
+    hooks: Hooks = Field(default=Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
+    compare: Compare = Field(
+        default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
+    )
+    claims: Literal["device"] | None = Field(default=None, examples=["device"])
+    """device: results from the page cache are invalid."""
+
+    checks: dict[str, dict[str, Number]] = Field(default={}, examples=[{"littles-law": {"low": 0.9}}])
+    """Thresholds of the judge's checks."""
+
+    directory: Text | None = Field(default=None, examples=["/mnt/nvme"])
+    """Where the data of trials are. Default: `$TMPDIR`, else `/var/tmp`."""
+
+    seed: Natural = 1
+    """Seed of the order of trials and of everything random in them."""
+
+    timeout: Length | None = Field(default=None, examples=["10m"])
+    """Limit for one phase of a trial."""
+
+    @property
+    def warmup_seconds(self) -> float:
+        """How long trials warm up; 0 as long as the pilot has not found it."""
+        return self.measure.warmup or 0.0
+
+    def question_for_judge(self) -> Question:
+        """What the judge and the report need to know of this."""
+        return Question(
+            text=self.question,
+            by=self.compare.by,
+            baseline=self.compare.baseline,
+            metrics=self.compare.metrics,
+            promises=self.compare.promises,
+            matters=self.compare.matters,
+            at_least=self.repeats.at_least,
+            at_most=self.repeats.at_most,
+            until=self.repeats.until,
+            claims=self.claims,
+            verify=self.measure.verify,
+            checks=self.checks,
+            find=self.find.model_dump(mode="json") if self.find else None,
+        )

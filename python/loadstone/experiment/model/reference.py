@@ -1,0 +1,118 @@
+"""The parts of the reference page of experiment files that are made of the model; people write what stands around."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from loadstone.experiment.model.experiment import (
+    Compare,
+    Experiment,
+    Find,
+    Fleet,
+    Load,
+    Measure,
+    Repeats,
+    Vary,
+    Workload,
+)
+from loadstone.experiment.model.system import Attach, Hooks, Over, Start, System
+from loadstone.experiment.model.values import flow
+from loadstone.experiment.model.ycsb_properties import KEYS
+
+PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("systems.NAME", System),
+    ("systems.NAME.start", Start),
+    ("systems.NAME.start.over", Over),
+    ("systems.NAME.attach", Attach),
+    ("workload", Workload),
+    ("vary", Vary),
+    ("find", Find),
+    ("measure", Measure),
+    ("load", Load),
+    ("fleet", Fleet),
+    ("repeats", Repeats),
+    ("hooks", Hooks),
+    ("compare", Compare),
+)
+
+SCALES = (
+    "| `scales` | mapping |  | Parts of a file that `--scale NAME` merges into it. "
+    "Example: `scales: {small: {measure: {duration: 2s}}}` |"
+)
+
+
+def renewed(page: str) -> str:
+    """A page with its generated parts made anew. Raises ValueError when it has no place for one."""
+    parts = {
+        "keys": f"\n\n{keys()}\n\n",
+        "own keys": ", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items()),
+    }
+    for name, text in parts.items():
+        head, begin, rest = page.partition(f"<!-- generated: {name} -->")
+        _, end, tail = rest.partition("<!-- end of generated -->")
+        if not end:
+            raise ValueError(f"the page has no place for the {name}")
+        page = f"{head}{begin}{text}{end}{tail}"
+    return page
+
+
+def keys() -> str:
+    """Every key of the file: a table for each part."""
+    root = Experiment.model_json_schema()
+    lines = [*table(Experiment, root, root), SCALES]
+    for title, model in PARTS:
+        lines += [f"\n### {title}\n", *table(model, root["$defs"][model.__name__], root)]
+    return "\n".join(lines)
+
+
+def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
+    """The keys of one part."""
+    lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for key, field in model.model_fields.items():
+        schema = part["properties"][key]
+        meaning, _, worked_out = " ".join((field.description or "").split()).partition(" Default: ")
+        default = worked_out.rstrip(".") or ("**required**" if field.is_required() else default_of(schema))
+        if field.examples and not plain(schema):
+            meaning += f" Example: `{key}: {flow(field.examples[0])}`"
+        cells = (f"`{key}`", kind(schema), default, meaning)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return lines
+
+
+def default_of(schema: dict[str, Any]) -> str:
+    """A default in a cell."""
+    default = schema.get("default")
+    if default is None or default in ("", [], {}) or "$ref" in schema:
+        return ""
+    return f"`{flow(default)}`"
+
+
+def plain(schema: dict[str, Any]) -> bool:
+    """Whether a key needs no example: a single value, or keys of its own, which have examples."""
+    return "enum" in schema or "const" in schema or kind(schema) in (LENGTH, SHARE, PART, *WORDS.values())
+
+
+LENGTH, SHARE, PART = "duration", "share", "keys below"
+WORDS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
+
+
+def kind(schema: dict[str, Any], *, many: bool = False) -> str:
+    """What a value is, in words; `many` in the plural."""
+    ending = "s" if many else ""
+    if "$ref" in schema:
+        return PART
+    if words := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        return " or ".join(f"`{flow(word)}`" for word in words)
+    if "anyOf" in schema:
+        kinds = [kind(other) for other in schema["anyOf"] if other.get("type") != "null"]
+        if kinds == ["number", "string"]:
+            return SHARE if "%" in schema["anyOf"][1]["pattern"] else LENGTH
+        return " or ".join(kinds)
+    if schema["type"] == "array":
+        return f"list{ending} of {kind(schema['items'], many=True)}"
+    if schema["type"] == "object":
+        values = schema["additionalProperties"]
+        return f"mapping{ending}" + ("" if isinstance(values.get("type"), list) else f" of {kind(values, many=True)}")
+    return ("value" if isinstance(schema["type"], list) else WORDS[schema["type"]]) + ending

@@ -1,0 +1,35 @@
+"""Paths of an experiment file: where they lead, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from loadstone.experiment.mistake import Place
+from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
+
+Path = tuple[str | int, ...]
+
+
+def locate(tree: Node, path: Path) -> Place:
+    """The place of a path, or of the nearest above it."""
+    place = tree.place
+    for part in path:
+        if isinstance(tree, Table) and isinstance(part, str) and part in tree.entries:
+            place, tree = tree.keys[part], tree.entries[part]
+        elif isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
+            tree = tree.items[part]
+            place = tree.place
+        else:
+            return place
+    return tree.place if isinstance(tree, Scalar) else place
+
+
+def name(path: Iterable[str | int]) -> str:
+    """A path as it is written: `vary.letter`, `hooks.before[1]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        elif text != "vary" or part != "matrix":
+            text += f".{part}" if text else part
+    return text

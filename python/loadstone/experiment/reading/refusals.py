@@ -1,0 +1,123 @@
+"""What the model refuses, told in the terms of the file: what is wrong, in which line, and what to write."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from loadstone.engine.describe import description
+from loadstone.experiment.mistake import Mistake, Place
+from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.values import flow, shown
+from loadstone.experiment.model.ycsb_properties import KEYS
+from loadstone.experiment.reading.path import Path, locate, name
+from loadstone.experiment.reading.tree import Table
+from loadstone.format.suggestion import guessed, near, suggestion
+
+
+def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
+    """A mistake in the file's terms."""
+    kind, value = error["type"], error["input"]
+    place = locate(tree, path)
+    context = error.get("ctx", {})
+    if kind == "mistake":
+        return Mistake(place, f"{name(path)} {context['what']}", context["hint"])
+    if kind == "extra_forbidden":
+        return unknown_key(place, path)
+    if kind == "missing":
+        return Mistake(place, f"`{name(path)}` is missing", example(path))
+    if kind in ("model_type", "dict_type"):
+        return Mistake(place, f"{name(path)} must be a mapping, got {shown(value)}", example(path))
+    if kind in ("tuple_type", "list_type"):
+        hint = guessed(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
+        return Mistake(place, f"{name(path)} must be a list, got {shown(value)}", hint or example(path))
+    if kind == "literal_error":
+        # "'none', 'os' or 'device'"
+        listed = context["expected"].replace("'", "").lower()
+        words = re.split(", | or ", listed)
+        hint = suggestion(str(value), words, "the values are") if words[1:] else f"write {listed}, or leave the key out"
+        return Mistake(place, f"{name(path)} must be {listed}, got {shown(value)}", hint)
+    if kind == "bool_type":
+        hint = "write true or false, without quotes"
+        return Mistake(place, f"{name(path)} must be true or false, got {shown(value)}", hint)
+    if kind == "too_short":
+        return Mistake(place, f"{name(path)} is empty", example(path))
+    return Mistake(place, f"{name(path)}: {error['msg'].lower()}", example(path))
+
+
+def unknown_key(place: Place, path: Path) -> Mistake:
+    """What is said of a key that there is not."""
+    key, above = str(path[-1]), path[:-1]
+    message = f'there is no key "{key}"' + (f" in {name(above)}" if above else "")
+    if above == ("vary",):
+        return Mistake(place, message, f"beside {', '.join(LONG)} nothing may stand; put dimensions into `matrix`")
+    model = model_at(above)
+    keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
+    elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
+    if elsewhere:
+        return Mistake(place, message, f"did you mean `{elsewhere[0]}`?")
+    if near(key, keys) is None:
+        if key in KEYS:
+            return Mistake(place, message, f"YCSB's {key} is `{KEYS[key]}` here")
+        if key in description().properties:
+            return Mistake(
+                place, message, f"it is a property of the workload: `workload: {{properties: {{{key}: …}}}}`"
+            )
+        if above[:1] == ("systems",) and "." in key:
+            return Mistake(place, message, f"it is a property of the store: `properties: {{{key}: …}}`")
+    return Mistake(place, message, suggestion(key, keys, "the keys are"))
+
+
+def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
+    """The model of what stands at a path, if it is one."""
+    at: Any = Experiment
+    for part in path:
+        if isinstance(at, type) and issubclass(at, BaseModel):
+            found = at.model_fields.get(str(part))
+            at = present(found.annotation) if found else None
+        elif typing.get_origin(at) is dict:
+            at = typing.get_args(at)[1]
+        else:
+            return None
+    return at if isinstance(at, type) and issubclass(at, BaseModel) else None
+
+
+def present(annotation: Any) -> Any:
+    """What a key that need not be there holds when it is."""
+    kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
+    return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
+
+
+def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
+    """Every key of a model that does not depend on names of the user's, as a dotted path."""
+    found = []
+    for key, each in model.model_fields.items():
+        path = f"{above}{key}"
+        found.append(path)
+        if isinstance(each.annotation, type) and issubclass(each.annotation, BaseModel):
+            found += all_paths(each.annotation, f"{path}.")
+    return found
+
+
+def example(path: Path) -> str:
+    """A hint that shows how it is written."""
+    if path[:1] == ("systems",) and len(path) <= 2:
+        return "write `systems: {rocksdb: {}, lmdb: {}}`"
+    if path[:2] in (("vary", "matrix"), ("vary", "zip")) and len(path) == 3:
+        return f"write `{path[2]}: [a, b]`"
+    while len(path) > 1:
+        model = model_at(path[:-1])
+        if model is not None and path[-1] in model.model_fields:
+            break
+        path = path[:-1]
+    model = model_at(path[:-1])
+    assert model is not None, "the first key is the experiment's"
+    examples = model.model_fields[str(path[-1])].examples
+    assert examples, "what can have a wrong type has an example"
+    return f"write `{path[-1]}: {flow(examples[0])}`"

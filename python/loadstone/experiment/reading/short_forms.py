@@ -1,0 +1,61 @@
+"""Short forms of an experiment file, and the long ones that they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
+
+
+def write_out(tree: Table) -> Table:
+    """The document with its short forms written out."""
+    return replace(tree, entries={key: write_out_key(key, value) for key, value in tree.entries.items()})
+
+
+def write_out_key(key: str, value: Node) -> Node:
+    """One key's value in its long form."""
+    if key == "systems":
+        return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
+    if key == "vary" and isinstance(value, Table):
+        if not any(name in LONG for name in value.entries):
+            value = Table.of("matrix", value)
+        both = {name: dimensions(each) for name, each in value.entries.items() if name in ("matrix", "zip")}
+        return replace(value, entries={**value.entries, **both})
+    if key == "workload" and isinstance(value, Scalar) and isinstance(value.value, str):
+        return Table.of("file", value)
+    return value
+
+
+def listed_systems(value: Items) -> Node:
+    """A list of names as a mapping; anything else is left for the model to refuse."""
+    found = Table({}, {}, value.place)
+    for each in value.items:
+        if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in found.entries:
+            return value
+        found.entries[each.value] = Table({}, {}, each.place)
+        found.keys[each.value] = each.place
+    return found
+
+
+def started_by_name(value: Node) -> Node:
+    """Systems whose servers are named by a text alone: `start: redis`."""
+    if not isinstance(value, Table):
+        return value
+    found = dict(value.entries)
+    for name, each in found.items():
+        start = each.entries.get("start") if isinstance(each, Table) else None
+        if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
+            found[name] = replace(each, entries={**each.entries, "start": Table.of("system", start)})
+    return replace(value, entries=found)
+
+
+def dimensions(value: Node) -> Node:
+    """Dimensions in which a single value stands for a list of it."""
+    if not isinstance(value, Table):
+        return value
+    lists: dict[str, Node] = {
+        name: Items([each], each.place) if isinstance(each, Scalar) and each.value is not None else each
+        for name, each in value.entries.items()
+    }
+    return replace(value, entries=lists)

@@ -1,0 +1,106 @@
+"""What is compared, and which guarantees may differ; the thresholds of the checks."""
+
+from __future__ import annotations
+
+from loadstone.experiment.model import template
+from loadstone.experiment.model.values import shown
+from loadstone.experiment.validation.context import Context
+from loadstone.format.suggestion import suggestion
+from loadstone.judge.settings import DEFAULTS, RENAMED
+from loadstone.systems.base.plan import TRUTHS
+
+# The guarantee that a property, a setting or a table's option of this name sets.
+GUARANTEES = {
+    "durability": "durability",
+    "durable_writes": "durability",
+    "appendonly": "durability",
+    "appendfsync": "durability",
+    "fsync": "durability",
+    "synchronous_commit": "durability",
+    "commitlog_sync": "durability",
+    "replication": "replication",
+    "replication_factor": "replication",
+    "dfs.replication": "replication",
+    "cassandra.readconsistencylevel": "consistency",
+    "cassandra.writeconsistencylevel": "consistency",
+}
+
+
+def check(context: Context) -> None:
+    """What is compared is a dimension and one of its values; defaults are filled in."""
+    compare, dimensions = context.experiment.compare, context.dimensions
+    by, baseline = compare.by, compare.baseline
+    varied = [key for key, values in dimensions.items() if len(values) > 1]
+    if not context.knows("vary") or not context.knows("systems"):
+        return
+    if by is None:
+        by = "system" if "system" in varied else next(iter(varied), None)
+    elif by not in dimensions:
+        context.wrong(("compare", "by"), f'there is no dimension "{by}"', suggestion(by, list(dimensions), "they are"))
+        return
+    elif by not in varied:
+        context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
+    if by is None:
+        if baseline is not None:
+            context.wrong(("compare", "baseline"), "a baseline is given, but nothing is compared", "vary something")
+        return
+    values = dimensions[by]
+    if baseline is None:
+        baseline = values[0]
+    elif baseline not in values:
+        same = [value for value in values if str(value) == str(baseline)]
+        if not same:
+            hint = suggestion(str(baseline), [str(value) for value in values], f"the values of {by} are")
+            context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
+            return
+        baseline = same[0]
+    update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
+    compare = compare.model_copy(update=update)
+    context.complete(compare=compare)
+    if by == "system":
+        warn_of_guarantees(context)
+
+
+def differing(context: Context, by: str) -> tuple[str, ...]:
+    """The guarantees that the compared values are to differ in: those named, and those that the dimension sets."""
+    fed = [
+        GUARANTEES[key]
+        for each in context.templates()
+        if (key := str(each.path[-1])) in GUARANTEES and by in template.names(each.text)
+    ]
+    return tuple(dict.fromkeys((*context.experiment.compare.promises, *fed)))
+
+
+def warn_of_guarantees(context: Context) -> None:
+    """Systems whose settings may guarantee different things: hours later the judge would refuse to rank them.
+
+    What they do guarantee, the servers say when they run; one word written otherwise is no difference.
+    """
+    said: dict[str, dict[str, str | bool]] = {}
+    for each in context.templates():
+        if each.system is not None and (key := str(each.path[-1])) in GUARANTEES:
+            said.setdefault(key, {})[each.system] = TRUTHS.get(each.text, each.text)
+    settings: dict[str, list[str]] = {}
+    for key, texts in said.items():
+        if len(set(texts.values())) > 1:
+            settings.setdefault(GUARANTEES[key], []).append(key)
+    for guarantee, keys in settings.items():
+        if guarantee not in context.experiment.compare.promises:
+            message = f"the systems differ in {' and '.join(keys)}, so they may guarantee different {guarantee}"
+            hint = f"give all the same, or ask what it costs: `compare: {{promises: [{guarantee}]}}`"
+            context.warn(("compare",), f"{message}: if the servers say so, the judge will refuse to rank them", hint)
+
+
+def check_thresholds(context: Context) -> None:
+    """Checks and their thresholds are the judge's."""
+    for given, thresholds in context.experiment.checks.items():
+        check = RENAMED.get(given, given)
+        if check not in DEFAULTS:
+            hint = suggestion(check, list(DEFAULTS), "the checks are")
+            context.wrong(("checks", given), f'there is no check "{check}"', hint)
+            continue
+        for key in thresholds:
+            if key not in DEFAULTS[check]:
+                known = list(DEFAULTS[check])
+                hint = suggestion(key, known, "it has") if known else "it has no thresholds"
+                context.wrong(("checks", given, key), f'{check} has no threshold "{key}"', hint)

@@ -1,0 +1,61 @@
+"""An experiment under examination: a tree in, the experiment with its defaults filled in and all its mistakes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.engine.describe import description
+from loadstone.experiment.kind import kind_of
+from loadstone.experiment.model.directory import default_directory
+from loadstone.experiment.model.template import escape
+from loadstone.experiment.reading.shape import shape
+from loadstone.experiment.reading.tree import Table
+from loadstone.experiment.validation import compare, figures, find, measure, properties, servers, templates, vary
+from loadstone.experiment.validation.context import Context
+
+
+def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
+    """Looks at everything. `bases` are where relative paths may start."""
+    context = Context(**vars(shape(tree)), bases=bases)
+    properties.check_systems(context)
+    properties.check_workload_properties(context)
+    vary.check(context)
+    used = templates.check(context)
+    if context.knows("vary"):
+        vary.check_use(context, used)
+    kind_of(context.experiment).check(context)
+    servers.check(context)
+    compare.check(context)
+    figures.check(context)
+    compare.check_thresholds(context)
+    measure.check(context)
+    check_fleet(context)
+    find.check(context)
+    measure.check_repeats(context)
+    measure.check_pace(context)
+    check_directory(context)
+    return context
+
+
+def check_fleet(context: Context) -> None:
+    """Each engine has a client, and no files that another one has open."""
+    experiment = context.experiment
+    engines = experiment.fleet.engines
+    if engines == 1 or not context.knows("fleet"):
+        return
+    clients = [point.get("clients", experiment.clients) for point in context.points]
+    fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
+    if fewest < engines:
+        message = f"fleet.engines is {engines}, but there are trials with fewer clients: {fewest}"
+        context.wrong(("fleet", "engines"), message, "each engine needs at least one client")
+    for name, system in experiment.systems.items():
+        if context.knows("systems", name) and description().keeps_files(system.store):
+            message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
+            context.wrong(("systems", name), message, "leave `fleet.engines` out, or name a store reached by network")
+
+
+def check_directory(context: Context) -> None:
+    """An absolute path, so that the experiment means the same elsewhere."""
+    given = context.experiment.directory
+    here = Path(escape(str(Path.cwd())))
+    context.complete(directory=escape(default_directory()) if given is None else str(here / given))

@@ -1,0 +1,50 @@
+"""The names of figures: their shape, their operations, and the percentiles that are kept."""
+
+from __future__ import annotations
+
+import re
+
+from loadstone.experiment.validation.context import Context
+from loadstone.format.suggestion import guessed, suggestion
+from loadstone.results.value import PERCENTILES, statistic
+
+METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
+OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
+# Figures without an operation.
+SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime")
+STATISTICS = ("mean", "min", "max", "count")
+
+
+def check(context: Context) -> None:
+    """The figures' names have the right shape, and their percentile is kept."""
+    for i, metric in enumerate(context.experiment.compare.metrics):
+        if context.knows("compare", "metrics", i):
+            check_metric(context, ("compare", "metrics", i), metric)
+
+
+def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
+    """A figure's name has the right shape, and its percentile is kept."""
+    last = statistic(metric)
+    bare = metric.removeprefix("load.")
+    operation = bare.removesuffix(f".{last}").partition(".")[0]
+    if not METRIC.fullmatch(metric):
+        context.wrong(path, f'"{metric}" is not the name of a figure', "write throughput, read.p99 or load.insert.mean")
+    elif re.fullmatch(r"p[0-9.]+", last):
+        if last not in PERCENTILES:
+            hint = suggestion(last, list(PERCENTILES), "those kept are")
+            context.wrong(path, f"the percentile {last} is not kept", hint)
+        elif bare == last:
+            context.wrong(path, f'"{metric}" does not name an operation', f"write read.{last} or all.{last}")
+        else:
+            check_operation(context, path, metric, operation)
+    elif last in STATISTICS and bare != last:
+        check_operation(context, path, metric, operation)
+    elif "." not in bare and bare not in SINGLE and (hint := guessed(bare, SINGLE)):
+        context.wrong(path, f'there is no figure "{bare}"', hint)
+
+
+def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
+    """An operation that is a slip away from one of YCSB's; a binding may have others."""
+    hint = guessed(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
+    if operation not in OPERATIONS and hint:
+        context.wrong(path, f'there is no operation "{operation}"', hint)

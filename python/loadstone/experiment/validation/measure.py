@@ -1,0 +1,70 @@
+"""How trials are measured: windows, the pilot block, repeats and the pace."""
+
+from __future__ import annotations
+
+from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
+from loadstone.experiment.validation.context import Context
+from loadstone.format.quantity import written
+from loadstone.statistics.estimate import REPEATS_MIN
+
+
+def check(context: Context) -> None:
+    """A window has one length, and a phase has the time for it."""
+    measure, timeout = context.experiment.measure, context.experiment.timeout
+    if measure.duration is not None and measure.operations is not None:
+        hint = "give a duration or a number of operations"
+        context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
+    if measure.duration is not None and "operations" in context.dimensions:
+        hint = "leave the duration out: each variant ends after its operations"
+        context.wrong(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
+    if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
+        measure = measure.model_copy(update={"duration": DURATION_SECONDS})
+        context.complete(measure=measure)
+    check_pilot(context, measure)
+    needed = context.experiment.warmup_seconds + (measure.duration or 0) * (3 if context.experiment.pilot else 1)
+    if timeout is not None and timeout <= needed and context.knows("measure"):
+        message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
+        context.warn(("timeout",), message, "give it more, with time for loading")
+
+
+def check_pilot(context: Context, measure: Measure) -> None:
+    """Whether there is a pilot block; without, the warm-up has a default."""
+    experiment = context.experiment
+    can = experiment.find is None and measure.duration is not None
+    if experiment.pilot and (measure.warmup is not None or not can):
+        reason = "a search has none" if experiment.find else "it needs `measure.duration`" if not can else ""
+        message = reason or "the warm-up is given, so there is nothing to find"
+        context.wrong(("pilot",), f"there can be no pilot block: {message}", "leave `pilot` out")
+    pilot = can and measure.warmup is None and experiment.pilot is not False
+    if measure.warmup is None and not pilot:
+        measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
+    context.complete(measure=measure, pilot=pilot)
+
+
+def check_repeats(context: Context) -> None:
+    """Bounds in their order; what has no effect is said."""
+    repeats = context.experiment.repeats
+    # Not the default of a search.
+    is_own = context.knows("repeats") and context.experiment.find is None
+    if repeats.at_most is None:
+        at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
+        context.complete(repeats=repeats.model_copy(update={"at_most": at_most}))
+    elif repeats.at_most < repeats.at_least:
+        message = f"repeats.at_most is {repeats.at_most}, fewer than at_least, {repeats.at_least}"
+        context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
+    elif repeats.at_most > repeats.at_least and repeats.until is None and is_own:
+        message = "repeats.at_most has no effect without `until`"
+        context.warn(("repeats", "at_most"), message, "say how narrow the interval must be: `until: 5%`")
+    if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
+        message = f"{repeats.at_least} repeats allow no claim, whatever they show"
+        context.warn(("repeats",), message, f"the least for a claim is {REPEATS_MIN}")
+
+
+def check_pace(context: Context) -> None:
+    """Due times need a rate."""
+    experiment = context.experiment
+    searched = experiment.find is not None and experiment.find.over == "rate"
+    has_rate = experiment.rate is not None or "rate" in context.dimensions or searched
+    moves = {"rate.ramp", "rate.steps"} & experiment.workload.properties.keys()
+    if not has_rate and not moves and (experiment.arrival != "uniform" or "arrival" in context.dimensions):
+        context.warn(("arrival",), "arrival has no effect in a closed loop", "give a `rate`")

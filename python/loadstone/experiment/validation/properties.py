@@ -1,0 +1,96 @@
+"""Systems by their stores, and the properties of stores and of the workload."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+from loadstone.engine.describe import description
+from loadstone.experiment.model.ycsb_properties import KEYS, MOVING_RATES, OF_A_COMMAND
+from loadstone.experiment.reading.path import Path as Keys
+from loadstone.experiment.validation.context import Context
+from loadstone.format.suggestion import did_you_mean, suggestion
+
+SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+
+
+def check_systems(context: Context) -> None:
+    """Every system's store and its properties; a store that is not given is the system's name."""
+    systems = dict(context.experiment.systems)
+    for system, each in systems.items():
+        path = ("systems", system)
+        store = each.store or system
+        systems[system] = each.model_copy(update={"store": store})
+        if not SYSTEM.fullmatch(system):
+            hint = "use letters, digits and . _ + -"
+            context.wrong(path, f'"{system}" is not a valid name for a system', hint)
+        if not context.knows(*path, "store") or not context.knows("systems"):
+            continue
+        if store not in description().stores:
+            hint = suggestion(store, tuple(description().stores), "the stores are")
+            if not each.store:
+                hint += f"; a system by another name says which: `{system}: {{store: …}}`"
+            context.wrong((*path, "store"), f'there is no store "{store}"', hint)
+            continue
+        for key in each.properties:
+            check_store_property(context, (*path, "properties", key), store, key)
+    if context.knows("systems"):
+        context.complete(systems=systems)
+        check_load_properties(context)
+
+
+def check_load_properties(context: Context) -> None:
+    """Properties that hold while data are loaded: those of any of the stores. What is loaded, the run must know too."""
+    stores = [each.store for each in context.experiment.systems.values() if each.store in description().stores]
+    for key in context.experiment.load.properties:
+        path = ("load", "properties", key)
+        if any(has_property(store, key) for store in stores):
+            continue
+        if key == "threadcount":
+            context.wrong(path, "threadcount is not a property of a store", "write `load: {clients: 32}`")
+        elif key in description().properties and key not in KEYS and key not in OF_A_COMMAND:
+            context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
+        elif stores:
+            check_store_property(context, path, stores[0], key)
+
+
+def has_property(store: str, key: str) -> bool:
+    """Whether it is one that an experiment may set."""
+    return key not in description().directories and any(fnmatchcase(key, each) for each in description().own(store))
+
+
+def check_store_property(context: Context, path: Keys, store: str, key: str) -> None:
+    """A property of a store."""
+    own = [each for each in description().own(store) if each not in description().directories]
+    if key in description().directories:
+        context.wrong(path, f"{key} is the lab's to set", "each trial gets a directory of its own, below `directory`")
+    elif has_property(store, key):
+        return
+    elif key in KEYS:
+        context.wrong(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
+    elif key in description().properties and key not in OF_A_COMMAND:
+        return
+    elif key.partition(".")[0] in description().stores:
+        context.wrong(path, f"{store} has no property {key}", suggestion(key, own, f"those of {store} are"))
+    else:
+        hint = suggestion(key, own, f"those of {store} are") if own else f"{store} has none"
+        context.warn(path, f"unknown property {key}", hint)
+
+
+def check_workload_properties(context: Context) -> None:
+    """Properties of the workload: YCSB's, or a binding's."""
+    for key in context.experiment.workload.properties:
+        path = ("workload", "properties", key)
+        store = key.partition(".")[0]
+        if key in KEYS:
+            context.wrong(path, f"{key} is not set as a property here", f"write `{KEYS[key]}`")
+        elif key in OF_A_COMMAND:
+            context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab keeps everything")
+        elif store in description().stores and "." in key:
+            hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
+            context.wrong(path, f"{key} is a property of a store", hint)
+        elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
+            context.wrong(path, f"{key} and `rate` cannot be combined", "keep one of them")
+        elif key not in description().properties:
+            hint = f"{did_you_mean(key, description().properties)}A binding may know it"
+            context.warn(path, f"YCSB has no property {key}", hint)
