@@ -16,7 +16,7 @@ from pathlib import Path
 from measure import ENGINE, ROOT, Used, ratio_of, run, verdict
 
 from loadstone.systems.base.files.debian import libraries, unpacked
-from loadstone.systems.base.files.maven import artifact, class_path
+from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.running import Running
 from loadstone.systems.cassandra import files
 from loadstone.systems.hbase import jars, system
@@ -71,8 +71,11 @@ def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int
 
 def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
     """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as each goes."""
-    tarball = artifact("org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin")
+    artifact = "-Dartifact=org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
+    run(["mvn", "-B", "-q", "dependency:copy", artifact, f"-DoutputDirectory={work}"])
+    (tarball,) = work.glob("apache-cassandra-*.tar.gz")
     run(["tar", "xzf", str(tarball), "-C", str(work)])
+    tarball.unlink()
     home = next(work.glob("apache-cassandra-*"))
     jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
     java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.modules()]
