@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -244,6 +245,77 @@ def test_drops_that_last_for_more_than_half_of_the_time_are_drops() -> None:
     rates = tuple(40.0 if at % 10 < 6 else 100.0 for at in range(60))
     found, _ = look(sound(), course(rates), Settings())
     assert any("is below 50 % of its upper quartile 6 times" in each.message for each in found)
+
+
+def drops(rates: Iterable[float]) -> list[str]:
+    """What is said of drops."""
+    found, _ = look(sound(), course(tuple(rates)), Settings())
+    return [each.message for each in found if "upper quartile" in each.message]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.6, 0.74])
+def test_drops_are_found_whatever_share_of_the_window_they_fill(share: float) -> None:
+    assert drops((30.0 if at % 50 < 50 * share else 100.0) + at % 3 for at in range(200))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda source: source.lognormvariate(0, 0.3),
+        lambda source: source.lognormvariate(0, 0.5),
+        lambda source: source.gammavariate(4, 1),
+        # A slow system: eight operations in an interval, on average.
+        lambda source: sum(source.random() < 0.08 for _ in range(100)),
+    ],
+    ids=["lognormal 0.3", "lognormal 0.5", "gamma", "counts"],
+)
+@pytest.mark.parametrize("points", [12, 60, 300])
+def test_the_tail_of_steady_noise_is_not_a_row_of_drops(draw: Callable[[Random], float], points: int) -> None:
+    source = Random(points)
+    fired = [bool(drops(draw(source) for _ in range(points))) for _ in range(100)]
+    # 5 % of the shortest windows and 3 % of slow systems, at most.
+    assert sum(fired) <= 10
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.1, 0.15])
+def test_drops_are_found_in_noise(noise: float) -> None:
+    source = Random(1)
+    fired = [
+        bool(drops((1.0 if at % 10 > 1 else 0.4) * source.lognormvariate(0, noise) for at in range(60)))
+        for _ in range(100)
+    ]
+    assert sum(fired) >= 95
+
+
+def test_a_window_of_so_many_drops_that_one_does_not_matter_is_steady() -> None:
+    assert drops(40.0 if at % 10 < 2 else 100.0 for at in range(60))
+    assert not drops(40.0 if at % 10 < 2 else 100.0 for at in range(600))
+
+
+def test_three_short_drops_of_an_hour_do_not_matter() -> None:
+    assert not drops(40.0 if at in (500, 1500, 2500) else 100.0 for at in range(3600))
+
+
+def test_a_long_drop_is_one() -> None:
+    assert not drops(10.0 if 20 <= at < 25 else 100.0 for at in range(60))
+
+
+def test_levels_that_alternate_are_drops_from_five_intervals_on() -> None:
+    for points in range(13):
+        assert bool(drops(100.0 if at % 2 else 40.0 for at in range(points))) == (points >= 5)
+
+
+@pytest.mark.parametrize(("share", "steady"), [(0.1, True), (0.2, True), (0.3, False), (0.5, False)])
+def test_bursts_are_a_level_of_their_own_where_they_reach_the_upper_quartile(share: float, steady: bool) -> None:
+    assert bool(drops(300.0 if at % 20 < 20 * share else 100.0 for at in range(80))) != steady
+
+
+def test_what_servers_did_before_the_window_is_not_said_twice() -> None:
+    periods: dict[str, Any] = {f"server.{when}postgres.checkpoint_period_seconds": 300.0 for when in ("", "before.")}
+    found, _ = look(given(**periods)(sound()), course(STEADY), Settings())
+    assert [each.message for each in found] == [
+        "postgres begins a checkpoint every 300 s (median), and the window is 100 s long"
+    ]
 
 
 def test_what_servers_do_less_than_once_in_a_window_stands_beside_it() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from loadstone.systems.base.activity import figures
+from loadstone.systems.base.activity import READ_BYTES, figures
 from loadstone.systems.registry import system as named
 
 LINES = {
@@ -61,3 +62,84 @@ def test_gaps_are_those_of_one_server(tmp_path: Path) -> None:
 
 def test_a_log_that_is_not_there_has_none(tmp_path: Path) -> None:
     assert figures([(tmp_path / "none", 0.0)], {"checkpoint": "checkpoint starting"}) == {"checkpoints": 0}
+
+
+CHECKPOINT = "%Y-%m-%d %H:%M:%S.044 UTC [71] LOG:  checkpoint starting: time"
+START = datetime(2026, 11, 24, 2, 0)
+
+
+def counted(path: Path, content: bytes, since: datetime = START) -> dict[str, float]:
+    """What a log of PostgreSQL says since a start."""
+    path.write_bytes(content)
+    return figures([(path, since.timestamp())], named("postgres").activities)
+
+
+def at(*minutes: float) -> bytes:
+    """Lines of checkpoints so many minutes after the start."""
+    return b"".join(f"{(START + timedelta(minutes=each)).strftime(CHECKPOINT)}\n".encode() for each in minutes)
+
+
+def test_a_clock_that_is_set_back_undoes_no_checkpoint_and_shortens_no_period(tmp_path: Path) -> None:
+    assert counted(tmp_path / "log", at(1, 6, 11, -30, -25)) == {"checkpoints": 5, "checkpoint_period_seconds": 300}
+    assert counted(tmp_path / "log", at(1, 6, 3)) == {"checkpoints": 3}
+
+
+def test_a_clock_that_is_set_forth_by_a_day_leaves_the_period(tmp_path: Path) -> None:
+    day = 24 * 60
+    found = counted(tmp_path / "log", at(1, 6, day + 11, day + 16))
+    assert found == {"checkpoints": 4, "checkpoint_period_seconds": 300}
+
+
+def test_a_checkpoint_each_second_is_counted(tmp_path: Path) -> None:
+    found = counted(tmp_path / "log", at(*(second / 60 for second in range(600))))
+    assert found == {"checkpoints": 600, "checkpoint_period_seconds": 1}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(b'2026-11-24 02:07:01.044 UTC [71] ERROR:  no "checkpoint starting"\n', id="another message"),
+        pytest.param(b"2026-13-45 02:07:01.044 UTC [71] LOG:  checkpoint starting: time\n", id="no day"),
+        pytest.param(b"2026-11-24 25:07:01.044 UTC [71] LOG:  checkpoint starting: time\n", id="no hour"),
+        pytest.param(b"71:M 24 Xyz 2026 02:07:01.044 LOG:  checkpoint starting\n", id="no month"),
+        pytest.param(b"\xff\xfe\x00\xe9\n\x00\x00\x00", id="not UTF-8"),
+        pytest.param(b"LOG:  checkpoint starting\n", id="no time"),
+    ],
+)
+def test_lines_that_are_not_beginnings_do_not_count(tmp_path: Path, other: bytes) -> None:
+    found = counted(tmp_path / "log", at(1, 6) + other + at(11))
+    assert found == {"checkpoints": 3, "checkpoint_period_seconds": 300}
+
+
+def test_a_line_half_written_counts_once_it_says_what_it_is(tmp_path: Path) -> None:
+    assert counted(tmp_path / "log", at(1, 6)[:-40]) == {"checkpoints": 1}
+    assert counted(tmp_path / "log", at(1, 6)[:-7]) == {"checkpoints": 2}
+
+
+def test_a_log_whose_beginning_is_not_read_has_a_period_and_no_count(tmp_path: Path) -> None:
+    other = b"2026-11-24 02:08:30.044 UTC [71] LOG:  something else\n"
+    much = other * (READ_BYTES // len(other) + 1)
+    assert counted(tmp_path / "log", at(1, 5) + much + at(10, 15, 20)) == {"checkpoint_period_seconds": 300}
+    # The lines of an earlier start may be missing.
+    started = START + timedelta(minutes=9)
+    found = counted(tmp_path / "log", at(1, 5) + much + at(10, 15, 20), started)
+    assert found == {"checkpoints": 3, "checkpoint_period_seconds": 300}
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize("change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)])
+@pytest.mark.parametrize("started", [-23, 2])
+def test_a_change_to_or_from_summer_time_loses_nothing(tmp_path: Path, change: datetime, started: int) -> None:
+    minutes = range(started + 3, started + 83, 10)
+    lines = [(change + timedelta(minutes=each)).astimezone().strftime(CHECKPOINT) for each in minutes]
+    found = counted(tmp_path / "log", "\n".join(lines).encode(), change + timedelta(minutes=started))
+    assert found == {"checkpoints": 8, "checkpoint_period_seconds": 600}

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from statistics import median
 
 # Time of a line: as log4j, logback and PostgreSQL write it, and as Redis does. All in this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
+ANY = re.compile(b"")
 # Of a longer log only the end is read.
 READ_BYTES = 16 << 20
 # As many gaps are a period; fewer may be anything.
@@ -26,14 +27,18 @@ def figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dic
 
     `logs` are the servers' logs and when each server was started, s since the epoch. `marks` are regular expressions
     for the lines with which an activity begins, by its name. Names are `checkpoints`, `checkpoint_period_seconds`.
+    Without the beginning of a log there is no count, only a period.
     """
     found: dict[str, float] = {}
-    kept = [(lines_of(log), since) for log, since in logs]
+    kept = [(*lines_of(log), since) for log, since in logs]
+    known = all(whole or next(times(lines, ANY, since), since) < since for lines, whole, since in kept)
     for name, mark in marks.items():
         pattern = re.compile(mark.encode())
-        each = [[at for at in times(lines, pattern) if at >= since] for lines, since in kept]
-        found[plural(name)] = sum(map(len, each))
-        gaps = [after - before for one in each for before, after in pairwise(one)]
+        # From the first line on: a clock that is set back later does not undo what was written.
+        each = [list(dropwhile(since.__gt__, times(lines, pattern, since))) for lines, _, since in kept]
+        if known:
+            found[plural(name)] = sum(map(len, each))
+        gaps = [after - before for one in each for before, after in pairwise(one) if after >= before]
         if len(gaps) >= GAPS_MIN:
             found[name + PERIOD] = median(gaps)
     return found
@@ -44,23 +49,33 @@ def plural(name: str) -> str:
     return name + ("es" if name.endswith("sh") else "s")
 
 
-def lines_of(log: Path) -> list[bytes]:
-    """The lines of a log; none where it cannot be read."""
+def lines_of(log: Path) -> tuple[list[bytes], bool]:
+    """The lines of a log, and whether these are all; none where it cannot be read."""
     try:
         with log.open("rb") as file:
-            file.seek(max(log.stat().st_size - READ_BYTES, 0))
-            return file.read().splitlines()
+            skipped = max(log.stat().st_size - READ_BYTES, 0)
+            file.seek(skipped)
+            return file.read().splitlines(), not skipped
     except OSError:
-        return []
+        return [], True
 
 
-def times(lines: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[float]:
-    """When the lines that match were written, s since the epoch."""
+def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
+    """When the lines that match were written, s since the epoch; of the two readings of an hour that a clock goes
+    through twice, the one that is not before `since`.
+    """
     for line in lines:
-        if pattern.search(line) and (at := TIME.search(line)):
-            day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in at.groups())
-            if day:
-                yield datetime.fromisoformat(f"{day} {clock}.{ms}").timestamp()
-            else:
-                text = f"{redis_day} {redis_clock}.{redis_ms}"
-                yield datetime.strptime(text, "%d %b %Y %H:%M:%S.%f").timestamp()
+        if pattern.search(line) and (found := TIME.search(line)) and (at := time_of(found)):
+            early = at.timestamp()
+            yield early if early >= since else at.replace(fold=1).timestamp()
+
+
+def time_of(found: re.Match[bytes]) -> datetime | None:
+    """The time of a line; None where it is not one."""
+    day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in found.groups())
+    try:
+        if day:
+            return datetime.fromisoformat(f"{day} {clock}.{ms}")
+        return datetime.strptime(f"{redis_day} {redis_clock}.{redis_ms}", "%d %b %Y %H:%M:%S.%f")
+    except ValueError:
+        return None
