@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -218,7 +219,8 @@ def gist(view: View) -> list[str]:
 def discovered(view: View) -> str:
     """How many checks found something, by how bad it is."""
     counts = Counter(each.label for each in warnings(view.judgement))
-    return ", ".join(f"{number} {label}" for label, number in counts.items()) or "nothing found by any check"
+    found = ", ".join(f"{number} {label}" for label, number in counts.items())
+    return f"warnings: {found}" if found else "nothing found by any check"
 
 
 def meaning(view: View) -> str:
@@ -230,13 +232,15 @@ def meaning(view: View) -> str:
 
 
 def reason(view: View) -> str:
-    """The first thing that a check says of those that made the verdict; empty where nothing did."""
+    """What the check says that concerns most trials, of those that made the verdict; empty where nothing did."""
     level = {Verdict.SUSPECT: Severity.SUSPECT, Verdict.INVALID: Severity.INVALID}.get(view.verdict)
     found = [each for each in warnings(view.judgement) if each.severity == level]
     if not found:
         return ""
     others = f", and {units.many(len(found) - 1, 'other check')}" if len(found) > 1 else ""
-    return f"{found[0].messages[0]} ({found[0].check}{others}); "
+    # One that concerns the whole concerns no trial in particular.
+    most = max(found, key=lambda each: each.trials or math.inf)
+    return f"{most.messages[0]} ({most.check}{others}); "
 
 
 MEANING = {

@@ -70,12 +70,12 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 
 
 def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgement: Judgement) -> Iterator[str]:
-    """Messages that differ in their numbers alone as one, with the ranges and the number of trials."""
+    """Messages that differ in their numbers alone as one, with the ranges and the number of trials; the most first."""
     alike: dict[str, list[Finding]] = {}
     for finding in findings:
         alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)
     every = len(judgement.results.trials)
-    for same in alike.values():
+    for same in sorted(alike.values(), key=lambda each: -len({trial for finding in each for trial in finding.trials})):
         trials = {trial for finding in same for trial in finding.trials}
         if len(same) == 1:
             yield named(same[0], whose.get(same[0], ""))
