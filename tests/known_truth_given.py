@@ -214,6 +214,21 @@ GIVEN = [
         (wins("lmdb", 4 / 3), verdict("valid"), silent("page-cache")),
     ),
     Case(
+        "the same setting, which older results call none and newer ones interval",
+        lambda: world(
+            spoil=both(
+                facts(durability="interval", how="synchronous_commit=off, fsync=on"),
+                on("rocksdb", facts(durability="none")),
+            )
+        ),
+        (wins("lmdb", 4 / 3), verdict("valid"), fires("guarantees-differ", "note")),
+    ),
+    Case(
+        "a store asked for none that keeps interval, against one asked for it",
+        lambda: world(spoil=both(facts(durability="interval"), named("durability", rocksdb="none", lmdb="interval"))),
+        (wins("interval", 4 / 3), verdict("valid"), silent("guarantees-differ")),
+    ),
+    Case(
         "the price of durability, which is what is compared",
         lambda: world(
             {"rocksdb": 100.0, "lmdb": 3000.0},

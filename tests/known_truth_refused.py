@@ -251,6 +251,41 @@ REFUSED = [
         (refused("guarantees-differ"),),
     ),
     Case(
+        "a log that is synced each second against none",
+        lambda: world(
+            TWICE, spoil=both(on("rocksdb", facts(durability="interval")), on("lmdb", facts(durability="none")))
+        ),
+        (refused("guarantees-differ"), says("rocksdb keeps durability interval, lmdb none")),
+    ),
+    Case(
+        "commits that are not waited for against synced ones",
+        lambda: world(
+            TWICE, spoil=both(on("lmdb", facts(durability="interval")), on("rocksdb", facts(durability="device")))
+        ),
+        (refused("guarantees-differ"), says("rocksdb keeps durability device, lmdb interval")),
+    ),
+    Case(
+        "a log that is synced each second, and in older results one of another kind that is called none",
+        lambda: world(
+            TWICE,
+            spoil=both(
+                on("rocksdb", facts(durability="none", how="no append-only log")),
+                on("lmdb", facts(durability="interval", how="append-only log, synced each second")),
+            ),
+        ),
+        (refused("guarantees-differ"),),
+    ),
+    Case(
+        "one side does not know what a write survives",
+        lambda: world(TWICE, spoil=on("lmdb", facts(durability="unknown"))),
+        (favours("lmdb"), verdict("suspect"), fires("guarantees-differ", "suspect")),
+    ),
+    Case(
+        "no side knows what a write survives",
+        lambda: world(TWICE, spoil=facts(durability="unknown")),
+        (favours("lmdb"), verdict("suspect"), fires("guarantees-differ", "suspect")),
+    ),
+    Case(
         "quorum against one replica",
         lambda: world(
             TWICE, spoil=both(on("rocksdb", facts(consistency="QUORUM")), on("lmdb", facts(consistency="ONE")))

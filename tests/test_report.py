@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,10 +17,12 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report import html, markdown, trials
-from loadstone.report.sections import sections
+from loadstone.report.charts.figure import Figure
+from loadstone.report.sections import OPENING_PANELS, opening, sections
 from loadstone.report.view import View
 from loadstone.report.write import write
-from loadstone.results.result_set import variant
+from loadstone.results.result_set import Question, ResultSet, variant
+from loadstone.results.trial_result import values
 
 SNAPSHOTS = Path(__file__).parent / "fixtures/report"
 
@@ -181,6 +184,82 @@ def test_the_command_the_seed_and_the_file_are_there_to_measure_again() -> None:
     assert "loadstone run experiments/quickstart.yaml --scale small" in text
     assert "Seed of keys, values and order: 20240611" in text
     assert " ".join(report_support.EXPERIMENT.split()) in text
+
+
+def asked(
+    *metrics: str, sizes: int = 1, without: str = "", findings: Mapping[str, Sequence[Finding]] | None = None
+) -> Judgement:
+    """Two stores on workload a, in so many contexts; the first metric decides."""
+    trials = [
+        replace(
+            each, trial=f"{each.trial}-{size}", values=values(*(v for v in each.values.values() if v.metric != without))
+        )
+        for repeat in range(1, 7)
+        for size in range(sizes)
+        for each in (report_support.trial(system, "a", repeat, size=size) for system in ("rocksdb", "lmdb"))
+    ]
+    question = Question("Which?", "system", "rocksdb", metrics)
+    found = {each.trial: [*(findings or {}).get("all", ())] for each in trials}
+    return report_support.judged(ResultSet("asked", trials, question, interleaved=True), found)
+
+
+def opened(judgement: Judgement) -> tuple[Figure, set[str], set[str]]:
+    """The chart beside the answer; titles of all panels there are, and of those on the page."""
+    view = View(judgement)
+    every = sections(view)
+    first, rest = opening(view, list(every))
+    assert first is not None
+    there = {panel.title for section in every for figure in section.figures for panel in figure.panels}
+    left = {
+        panel.title
+        for figure in [first, *(each for section in rest for each in section.figures)]
+        for panel in figure.panels
+    }
+    return first, there, left
+
+
+@pytest.mark.parametrize(
+    ("metrics", "title"),
+    [
+        (("throughput", "read.p99"), ""),
+        (("read.p99", "throughput"), "read p99"),
+        (("device.written_per_operation", "throughput", "read.p99"), "written per operation"),
+        (("write_amplification", "throughput"), "write amplification"),
+    ],
+)
+@pytest.mark.parametrize("sizes", [1, 2, 3, 13])
+def test_the_chart_beside_the_answer_is_of_the_metric_that_decides(
+    metrics: tuple[str, ...], title: str, sizes: int
+) -> None:
+    first, there, left = opened(asked(*metrics, sizes=sizes))
+    assert first.panels[0].title == " · ".join(part for part in (title, "size 0" if sizes > 1 else "") if part)
+    assert len(first.panels) <= OPENING_PANELS
+    assert left == there
+
+
+def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
+    results = report_support.scaling().results
+    by_latency = replace(results, question=replace(results.question, metrics=("read.p99", "throughput")))
+    judgement = judge(by_latency)
+    assert judgement.answer.startswith("read.p99")
+    assert opened(judgement)[0].panels[0].title == "read p99 · clients 1"
+    assert opened(judge(results))[0].name == "scaling"
+
+
+def test_the_first_caption_of_a_page_explains_itself_and_says_how_much_is_drawn() -> None:
+    assert opened(asked("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
+    caption = opened(asked("throughput", sizes=13))[0].caption
+    assert "These are the first 2 of 12 panels, which are below." in caption
+
+
+def test_a_page_without_throughput_or_valid_variants_has_its_chart() -> None:
+    assert opened(asked("read.p99", without="throughput"))[0].panels[0].title == "read p99"
+    wrong = Finding("errors", Severity.INVALID, "all failed", "mend it")
+    judgement = asked("throughput", findings={"all": [wrong]})
+    first, there, left = opened(judgement)
+    assert first.name == "throughput"
+    assert left == there
+    assert outline(html.page(judgement)).text.count("all failed") == 1
 
 
 def test_names_from_outside_are_escaped() -> None:

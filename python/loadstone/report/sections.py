@@ -72,17 +72,27 @@ def sections(view: View) -> list[Section]:
 def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Section]]:
     """The chart that stands beside the answer, and the sections without it: the curve, or the metric that decides."""
     figures = {section.name: section.figures[0] for section in found if section.figures}
-    decides = "throughput" if THROUGHPUT in view.headline[:1] else "headline"
-    names = [name for name in ("scaling", decides, "throughput", "headline") if name in figures]
+    metric = next(iter(view.headline), THROUGHPUT)
+    decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
+    # As in the answer, which is of throughput by clients unless another metric of other variants is compared.
+    judged = view.judgement
+    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == "clients"
+    order = ("scaling", decides) if curved else (decides, "scaling")
+    names = [name for name in (*order, "throughput", "headline") if name in figures]
     if not names:
         return None, found
-    # Panels of other figures name their metrics themselves.
-    figure = replace(figures[names[0]], title="Throughput" if names[0] == "throughput" else "")
-    if len(figure.panels) > OPENING_PANELS:
+    # Panels of other figures name their metrics themselves; what others refer to may be below.
+    first = figures[names[0]]
+    title = "Throughput" if names[0] == "throughput" else ""
+    first = replace(first, title=title, caption=first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ))
+    if len(first.panels) > OPENING_PANELS:
         # The whole of it stays where it is.
-        return replace(figure, name="opening", panels=figure.panels[:OPENING_PANELS]), found
+        caption = (
+            f"{first.caption} These are the first {OPENING_PANELS} of {len(first.panels)} panels, which are below."
+        )
+        return replace(first, name="opening", panels=first.panels[:OPENING_PANELS], caption=caption), found
     rest = [replace(each, figures=each.figures[1:]) if each.name == names[0] else each for each in found]
-    return figure, [section for section in rest if section]
+    return first, [section for section in rest if section]
 
 
 def searched(view: View) -> Section:

@@ -16,6 +16,10 @@ FACTS = {
     "replication_acknowledged": "replicas acknowledged",
     "consistency": "consistency",
 }
+# Said where nobody knows, which is as if nothing were said.
+UNKNOWN = "unknown"
+# Results from before there was `interval` have `none` for it, and the same `how`.
+RENAMED = {"none", "interval"}
 # What follows from another guarantee is asked with it: QUORUM of 3 copies acknowledges 2.
 FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 
@@ -23,7 +27,7 @@ FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
     """Each guarantee that differs, as kept; a note where that is what is compared, or where one side says nothing."""
     for fact, name in FACTS.items():
-        theirs, ours = pair.facts(fact)
+        theirs, ours = ([each for each in side if each != UNKNOWN] for side in pair.facts(fact))
         if not theirs and not ours and fact == DURABILITY:
             yield from silent_on_both(pair)
         if set(map(str, theirs)) == set(map(str, ours)):
@@ -38,7 +42,10 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             yield Finding(NAME, severity, message, hint, pair.trials)
             continue
         message = f"{pair.baseline} keeps {name} {said(theirs)}, {pair.contender} {said(ours)}"
-        if pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
+        if fact == DURABILITY and {*theirs, *ours} == RENAMED and (how := alike(pair)):
+            message += f", both by {how}"
+            yield Finding(NAME, Severity.NOTE, message, "older versions call `interval` `none`", pair.trials)
+        elif pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
             hint = "that is what is compared: read the difference as its price"
             yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
         else:
@@ -53,6 +60,12 @@ def silent_on_both(pair: Pair) -> Iterator[Finding | NotLooked]:
         yield Finding(NAME, Severity.SUSPECT, message, f"state it: --fact {DURABILITY}=…", pair.trials)
     else:
         yield NotLooked(NAME, "neither side says what durability it keeps")
+
+
+def alike(pair: Pair) -> str:
+    """How both sides keep what they keep, where that is the same and all that they say; else empty."""
+    theirs, ours = pair.facts("how")
+    return str(ours[0]) if theirs == ours and len(ours) == 1 else ""
 
 
 def asked_and_differs(pair: Pair, fact: str) -> bool:

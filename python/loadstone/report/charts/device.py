@@ -12,10 +12,11 @@ from loadstone.report.view import View, spread
 
 
 def metrics(view: View) -> list[str]:
-    """The devices' metrics of the measured window that compare: per operation, or a factor."""
+    """The devices' metrics of the measured window that compare: per operation, or a factor. What decides is first."""
     known = view.metrics
     per = [name for name in known if name.startswith("device.") and name.endswith("_per_operation")]
-    return [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
+    found = [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
+    return sorted(found, key=lambda name: name not in view.headline[:1])
 
 
 def bars(view: View) -> Figure:

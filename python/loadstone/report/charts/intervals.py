@@ -20,6 +20,8 @@ from loadstone.results.value import THROUGHPUT
 DOTS_MAX = 60
 # An experiment may ask for many metrics, each of which is a panel for each context.
 HEADLINES_MAX = 36
+TO_READ = "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
+AS_THROUGHPUT = "To be read like throughput."
 
 
 def throughput(view: View) -> Figure:
@@ -43,12 +45,8 @@ def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
         for context in contexts
         if (drawing := panel(view, metric, context, name == "headline"))
     ]
-    caption = (
-        "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
-        + limits(view, len(contexts), len(view.contexts))
-    )
-    if name != "throughput" and THROUGHPUT in view.metrics:
-        caption = "To be read like throughput." + limits(view, len(contexts), len(view.contexts))
+    caption = AS_THROUGHPUT if name != "throughput" and THROUGHPUT in view.metrics else TO_READ
+    caption += limits(view, len(contexts), len(view.contexts))
     named = ", ".join(wording.metric(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
 
