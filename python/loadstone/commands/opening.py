@@ -11,7 +11,7 @@ from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar
 
 
-def open_results(name: str, root: Path, facts: Mapping[str, Scalar] | None = None) -> ResultSet:
+def open_results(name: str, root: Path) -> ResultSet:
     """Reads results by path, or by an experiment's name. Raises LoadstoneError when there are none."""
     path = Path(name)
     if path.is_dir():
@@ -19,7 +19,7 @@ def open_results(name: str, root: Path, facts: Mapping[str, Scalar] | None = Non
     if path.suffix in (".yaml", ".yml"):
         raise LoadstoneError(f"{name} is an experiment, not results", f"`loadstone run {name} --dry-run` looks at it")
     if path.is_file():
-        return from_file(path, facts or {})
+        return from_file(path, {})
     named = [folder for folder in find(root) if name in (folder.path.parent.name, folder.name)]
     if named:
         return named[-1].load()
