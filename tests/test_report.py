@@ -92,7 +92,9 @@ def test_the_page_says_what_was_asked_what_is_so_and_how_sure_it_is() -> None:
     assert report_support.QUESTION in text
     assert report_support.usual().answer in text
     assert "more than the 0.1 % that are tolerated (errors); part of it must not be relied on" in text
-    assert "36 trials 6 variants 6 repeats each interleaved in random order warnings: 1 invalid, 1 suspect, 1 note" in text
+    assert (
+        "36 trials 6 variants 6 repeats each interleaved in random order warnings: 1 invalid, 1 suspect, 1 note" in text
+    )
 
 
 def test_throughput_is_unscaled_and_latency_is_scaled() -> None:
