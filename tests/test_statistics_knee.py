@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from loadstone.format import units
+from loadstone.search.rule import Over
+from loadstone.search.sentence import reached
 from loadstone.statistics.knee import TOLERANCE, Knee, knee
 from statistics_support import Floats, Generator
 from test_statistics_usl import HBASE
@@ -296,3 +300,30 @@ def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> No
     assert np.mean(brackets) >= 0.9
     for shape in ("linear-then-flat", "collapse", "step"):
         assert np.mean(claimed[shape]) >= 0.6
+
+
+@pytest.mark.parametrize("saturation", [1, 3, 20])
+def test_where_repeats_scatter_a_lower_end_is_as_sure_as_that_of_a_bracket(saturation: float) -> None:
+    least = min(load for load in TRIED if load >= 0.95 * saturation)
+    found = [knee(sweep(flat_from(saturation), variation=0.2, seed=seed, blocks=4)) for seed in range(100)]
+    scattered = [each for each in found if each.unclaimed == "scatter"]
+    assert scattered
+    # 2.5 % of all sweeps, and what chance makes of them.
+    assert sum(each.lower is not None and each.lower >= least for each in scattered) <= 5
+    assert all(each.reached is not None and each.reached > (each.lower or 0) for each in scattered)
+
+
+@pytest.mark.parametrize(("over", "unit"), [("clients", "clients"), ("rate", "op/s")])
+def test_where_repeats_scatter_the_sentence_has_the_lower_end_alone(over: Over, unit: str) -> None:
+    found = knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
+    said = reached(found, over, "redis")
+    least = units.load_over(found.lower or 0, over)
+    assert said.startswith(
+        f"95 % of the highest throughput of redis takes more than {least}; no upper end is named: the repeats"
+        f" differ too much to tell whether throughput still rises at 128 {unit} ("
+    )
+    assert "between" not in said
+    bare = reached(replace(found, lower=None), over)
+    assert bare.startswith(
+        f"no knee is named: the repeats differ too much to tell whether throughput still rises at 128 {unit} ("
+    )
