@@ -193,8 +193,20 @@ def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:
     assert said in only_answer(only_folder(tmp_path))
 
 
-def test_our_own_limit_ends_the_search_by_its_name(tmp_path: Path) -> None:
-    file = searching(tmp_path, "{to: 64}", ("store: lmdb", "store: 'null'"), ("driver: 1,", "driver: 0.000001,"))
+def test_our_own_limit_ends_the_search_by_its_name(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An engine that finds its own loop slow: 1 ms an operation.
+    slow = tmp_path / "slow"
+    slow.write_text(
+        f"""#!/bin/sh
+[ "$1" = trial ] || exec {program} "$@"
+{program} trial | sed -u 's/"driver_ns":[0-9.]*/"driver_ns":1000000/'
+"""
+    )
+    slow.chmod(0o755)
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(slow))
+    file = searching(tmp_path, "{to: 64}", ("driver: 1,", "driver: 0.1,"))
     said = loadstone(tmp_path, "run", file, "--no-report", code=1).stdout
     assert "no knee was found: at 1 client the probe is invalid: generator-limited: " in said
     assert len(trials(only_folder(tmp_path))) == 2

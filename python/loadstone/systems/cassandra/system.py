@@ -29,8 +29,8 @@ class Cassandra(System):
     title = "Apache Cassandra, 1 or 3 nodes"
     # Of the user's tables; the node's own are small.
     activities: ClassVar = {
-        "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system)",
-        "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system)",
+        "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system(_\w+)?\.)",
+        "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
     }
     nodes = (1, 3)
     # Three at once take half a minute of two idle processors.
