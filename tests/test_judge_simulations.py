@@ -5,23 +5,47 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from judge_support import FACTS, asking, value
+from judge_support import FACTS, asking, course, value
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Claim
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
+from loadstone.runner.pilot import CAP_WINDOWS, STEP_SECONDS, WINDOWS, group
 from loadstone.statistics.stopping import enough
 
 EXPERIMENTS = 2_000
 OPERATIONS = 100_000
 # So many trials each have failed operations, a first attempt that failed, a clock that jumped.
 FAULTS = 0.01
+# The window of those that warm up, s; the share of its speed that a cold system lacks, and how much it scatters from
+# second to second.
+WINDOW = 10
+COLD, SCATTER = 0.4, 0.05
+# Of what varies by 5 %, the part that is not scatter within the window.
+VARIATION_BETWEEN = math.sqrt(0.05**2 - SCATTER**2 / WINDOW)
+
+
+def warming(seconds: int, warm_up: float, random: np.random.Generator) -> list[float]:
+    """The course of a system that becomes warm within some seconds, as shares of its steady throughput."""
+    scatter = random.lognormal(0, SCATTER, seconds)
+    return [float((1 - COLD * math.exp(-at / warm_up)) * scatter[at]) for at in range(seconds)]
+
+
+def piloted(warm_ups: tuple[float, float], random: np.random.Generator) -> int:
+    """The warm-up that a pilot block finds for two systems, s."""
+    long = round((CAP_WINDOWS + WINDOWS) * WINDOW)
+    pools = [
+        [(system, course(tuple(warming(long, each, random))))] for system, each in zip("ab", warm_ups, strict=True)
+    ]
+    wanted = max(group(pool, None).throughput_seconds for pool in pools)
+    return min(math.ceil(max(wanted, STEP_SECONDS)), WINDOW)
 
 
 def trial(system: str, repeat: int, rate: float, faults: float, random: np.random.Generator) -> TrialResult:
@@ -48,16 +72,23 @@ def claim(
     until: float | None,
     matters: float,
     faults: float,
+    warms: bool = False,
 ) -> tuple[Claim, int]:
-    """What is claimed of two systems in blocks that drift together, and after how many repeats."""
+    """What is claimed of two systems in blocks that drift together, and after how many repeats.
+
+    With `warms` each takes a time of its own to become warm, and a pilot block finds the warm-up.
+    """
+    warm_ups = tuple(float(each) for each in random.uniform(0.3, 4, 2))
+    skip = piloted((warm_ups[0], warm_ups[1]), random) if warms else 0
     trials: list[TrialResult] = []
     rates: dict[str, list[float]] = {"a": [], "b": []}
     repeat = 0
     while enough(rates.values(), at_least, 3 * at_least, until) is None:
         repeat += 1
         drift = 1 + 0.1 * repeat / at_least
-        for system, level in (("a", 1000.0), ("b", 1000.0 * ratio)):
-            rates[system].append(level * drift * float(random.lognormal(0, variation)))
+        for system, level, warm_up in zip("ab", (1000.0, 1000.0 * ratio), warm_ups, strict=True):
+            window = float(np.mean(warming(skip + WINDOW, warm_up, random)[skip:])) if warms else 1.0
+            rates[system].append(level * drift * window * float(random.lognormal(0, variation)))
             trials.append(trial(system, repeat, rates[system][-1], faults, random))
     question = replace(asking(metrics=("throughput",)), at_least=at_least, until=until, matters=matters)
     (found,) = judge(ResultSet("simulated", trials, question, interleaved=True)).comparisons
@@ -71,14 +102,16 @@ def claims(
     until: float | None = None,
     matters: float = 0.01,
     faults: float = 0.0,
+    warms: bool = False,
 ) -> Counter[Claim]:
     """What is claimed of so many experiments."""
     random = np.random.default_rng([17, int(ratio * 1000), at_least])
-    found = [claim(random, ratio, variation, at_least, until, matters, faults) for _ in range(EXPERIMENTS)]
+    found = [claim(random, ratio, variation, at_least, until, matters, faults, warms) for _ in range(EXPERIMENTS)]
     counts = Counter(each for each, _ in found)
     repeats = sum(n for _, n in found) / EXPERIMENTS
     print(
-        f"ratio {ratio}, variation {variation:.0%}, n≥{at_least}, until {until}: {dict(counts)}, {repeats:.1f} repeats"
+        f"ratio {ratio}, variation {variation:.0%}, n≥{at_least}, until {until}, with pilot {warms}:"
+        f" {dict(counts)}, {repeats:.1f} repeats"
     )
     return counts
 
@@ -94,6 +127,18 @@ def test_a_tenth_more_is_found(until: float | None) -> None:
     counts = claims(1.1, 0.05, until=until)
     assert counts["worse"] == 0
     assert counts["better"] / EXPERIMENTS >= 0.75
+
+
+def test_systems_that_warm_up_unlike_are_seldom_told_apart_after_a_pilot() -> None:
+    counts = claims(1.0, VARIATION_BETWEEN, faults=FAULTS, warms=True)
+    assert (counts["better"] + counts["worse"]) / EXPERIMENTS <= 0.065
+
+
+def test_a_tenth_more_is_found_after_a_pilot() -> None:
+    counts = claims(1.1, VARIATION_BETWEEN, warms=True)
+    assert counts["worse"] == 0
+    # Less than without: what is left of a long warm-up makes the slower one of two look slower still, or less slow.
+    assert counts["better"] / EXPERIMENTS >= 0.72
 
 
 def test_single_faults_do_not_hide_a_tenth_more() -> None:

@@ -131,7 +131,8 @@ def test_the_lab_is_interrupted(tmp_path: Path, undisturbed: Outline, round_: in
     time.sleep(instant(4000 + round_) + 0.3)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode in (0, 130), said
+    # By the signal itself where Python was ending already.
+    assert process.returncode in (0, 130, -signal.SIGINT), said
     assert "Traceback" not in said
     assert engines(tmp_path) == []
     resume(tmp_path, undisturbed)
