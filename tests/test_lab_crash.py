@@ -81,7 +81,7 @@ def complete(folder: Folder, names: set[str]) -> None:
     attempts = [line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in lines]
     assert len(attempts) == len(set(attempts)), "an attempt has two lines"
     assert {each.name for each in (folder.path / "trials").iterdir()} == set(attempts)
-    failed = {line["trial"] for line in lines if line["end"] == "failed"}
+    failed = {line["trial"] for line in lines if line["end"] in ("failed", "lost")}
     findings = judge(folder.load()).trials
     assert {name for name, found in findings.items() if any(each.check == "retried" for each in found)} == failed
 
