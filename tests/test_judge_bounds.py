@@ -186,7 +186,7 @@ def test_a_bound_is_kept_and_what_is_none_is_refused() -> None:
     ]
     for wrong in ("at_most", 7, ["failed"]):
         written["values"][0]["bound"] = wrong
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="bound"):
             TrialResult.from_json(written)
 
 
