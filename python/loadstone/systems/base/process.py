@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from loadstone.observe import process as observed
+from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.kernel_file import PROC, pids
 from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Process, Server, SystemsError
@@ -49,7 +50,7 @@ def alive(process: Process) -> bool:
 
 def started_at(process: Process) -> float:
     """When it was started, s since the epoch."""
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / TICKS_PER_SECOND
 
 
 def paused(process: Process) -> bool:
