@@ -50,6 +50,9 @@ class Finding:
     about: About = "all"
     # How many times faster than measured the system may be; infinite where nobody knows. Its figures are bounds then.
     understates: float = 1.0
+    # Whether it may be chance. In random order such repeats scatter, and the interval holds that: it counts against a
+    # variant where more than a third of its repeats have it.
+    chance: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
-from loadstone.judge.checks import incomplete
+from loadstone.judge.checks import incomplete, not_steady
 from loadstone.judge.compare import compare
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
@@ -19,9 +20,13 @@ from loadstone.judge.settings import Own
 from loadstone.results.result_set import ResultSet, first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
-from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 __all__ = ["judge", "judge_trial"]
+
+# So much of a variant's repeats may have what may be chance.
+CHANCE_SHARE = 1 / 3
+CHANCE_HINT = "no more than a third of the repeats have it: the interval contains what it does"
 
 
 def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
@@ -37,6 +42,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     trials: dict[str, tuple[Finding, ...]] = {}
     lacking: Counter[NotLooked] = Counter()
     runs: dict[str, Estimate] = {}
+    courses: dict[str, dict[str, not_steady.Halves]] = {}
     for trial in results.trials:
         # Read once, and not kept: ten thousand courses are more than all figures.
         series = results.series(trial.trial)
@@ -45,6 +51,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         # How well one run knows its own throughput, autocorrelation respected: for a single run that is all there is.
         if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
+        if series is not None:
+            courses[trial.trial] = not_steady.halves(series, own.of(trial.trial))
     missing = missing_trials(results)
     wanted = results.question.metrics
     main = first_metric(results.trials, wanted)
@@ -53,9 +61,15 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     # As the run decides when it has repeated a variant often enough: by a figure that the variant has.
     deciding = {key: cells.get((key, first_metric(each, wanted))) for key, each in variants.items()}
     of_variants = {
-        key: judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial))
+        key: (
+            *judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial)),
+            *not_steady.together(each, courses, own.of(each[0].trial)),
+        )
         for key, each in variants.items()
     }
+    if results.interleaved:
+        for each in variants.values():
+            trials |= by_chance(each, trials)
     found = matches(results, variants, settings)
     lacking.update(each for match in found for each in match.not_looked)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
@@ -88,6 +102,27 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         answer=searched(found_loads) or answer(comparisons, by_clients, cells, main, worst, settings.matters),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
+
+
+def by_chance(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> dict[str, tuple[Finding, ...]]:
+    """A variant's findings by trial; those that may be chance are notes where few of its repeats have them.
+
+    Variants take turns in random order, so what befalls some of the repeats widens the interval, and is no bias.
+    """
+    ended = [trial for trial in trials if trial.values]
+    had = Counter(
+        each for trial in ended for each in {(one.check, one.about) for one in found[trial.trial] if one.chance}
+    )
+    few = {each for each, count in had.items() if len(ended) >= REPEATS_MIN and CHANCE_SHARE * len(ended) >= count}
+    return {
+        trial.trial: tuple(
+            replace(each, severity=Severity.NOTE, hint=CHANCE_HINT)
+            if each.chance and (each.check, each.about) in few
+            else each
+            for each in found[trial.trial]
+        )
+        for trial in trials
+    }
 
 
 def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:

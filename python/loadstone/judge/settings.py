@@ -37,7 +37,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "carried-over": {"share": 0.1},
     "clock": {},
     "page-cache": {"share": 0.1, "claimed_share": 0.5},
-    "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05, "dip": 0.5},
+    "not-steady": {"effect": 0.05, "alpha": 0.025, "together": 0.005, "compiling": 0.05, "dip": 0.5},
     "noisy": {},
     "too-few-samples": {"beyond": 10},
     "errors": {"share": 0.001},

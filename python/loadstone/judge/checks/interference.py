@@ -25,4 +25,5 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)
         if share is not None and share > limit:
-            yield Finding(NAME, Severity.SUSPECT, message.format(share=units.percent(share)), hint, (trial.trial,))
+            text = message.format(share=units.percent(share))
+            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), chance=True)
