@@ -20,6 +20,7 @@ from loadstone.report import html, markdown, trials
 from loadstone.report.charts.figure import Figure
 from loadstone.report.sections import OPENING_PANELS, opening, sections
 from loadstone.report.view import View
+from loadstone.report.warnings import spanned
 from loadstone.report.write import write
 from loadstone.results.result_set import Question, ResultSet, variant
 from loadstone.results.trial_result import values
@@ -346,3 +347,10 @@ def test_a_withheld_figure_is_not_shown_of_a_single_trial_either() -> None:
     column = [head.title for head in found.columns].index("read p99")
     shown = {row[0].text: row[column].text for row in found.groups[0].rows}
     assert {name for name, text in shown.items() if text == "withheld"} == {f"fjall-a-{each}" for each in range(1, 7)}
+
+
+def test_figures_of_one_message_in_several_units_are_one_range() -> None:
+    messages = ["reads returned 5.19 kB in 0.4 s", "reads returned 2.10 MB in 0.4 s", "reads returned 0 B in 0.4 s"]
+    assert spanned(messages) == "reads returned 0–2.10 MB in 0.4 s"
+    assert spanned(messages[:2]) == "reads returned 5.19 kB–2.10 MB in 0.4 s"
+    assert spanned(["the p99 is 12 of 100", "the p99 is 9 of 100"]) == "the p99 is 9–12 of 100"

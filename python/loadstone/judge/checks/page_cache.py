@@ -13,6 +13,9 @@ from loadstone.results.trial_result import TrialResult
 NAME = "page-cache"
 HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
 
+# Smaller shares are printed as this, which is true of them as well.
+LEAST = 0.001
+
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Bytes that the device gave for the bytes that reads returned."""
@@ -44,7 +47,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         share = read / returned
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
         message = f"reads returned {units.size(returned)}, of which the device gave {units.size(read)}"
-        message += f"; at most {units.percent(share)} of it was not cached"
+        message += f"; at most {units.percent(max(share, LEAST))} of it was not cached"
         yield Finding(NAME, severity, message, HINT, here)
 
 
