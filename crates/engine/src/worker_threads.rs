@@ -208,11 +208,12 @@ impl WorkerThreads {
         self.working.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until all have ended; `false` if one still works when `grace` is over.
-    pub fn join(&mut self, borders: &Borders, grace: Duration) -> bool {
+    /// Waits until all have ended; `false` if one still works when `grace` is over, or once the clients of a store that is
+    /// `lost` will not end.
+    pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.finished() {
-            if start.elapsed() > grace {
+            if lost() || start.elapsed() > grace {
                 return false;
             }
             let due = Monotonic.now_ns() + JOIN_NS;
