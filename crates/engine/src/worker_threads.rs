@@ -12,7 +12,7 @@ use loadstone_stores::{Drive, Session, Store, StoreError};
 use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
-use crate::client::{ClientContext, drive};
+use crate::client::{ClientContext, drive, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
@@ -265,7 +265,7 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
             let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
-            block_on(drive(task, &borders, &timer, &mut session, context));
+            drive_thread(task, &borders, &timer, &mut session, context);
         }
         drop(session);
         drop(job);
