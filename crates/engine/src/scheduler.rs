@@ -36,8 +36,10 @@ pub struct Scheduler {
 /// The operations that a client has taken and not yet begun.
 #[derive(Debug, Default)]
 pub struct Taken {
-    next: u64,
-    end: u64,
+    /// The index of the next one.
+    index: u64,
+    /// How many they are.
+    left: u64,
 }
 
 impl Scheduler {
@@ -63,20 +65,26 @@ impl Scheduler {
         if self.halted() {
             return None;
         }
-        if taken.next == taken.end {
-            // Clients that find the end leave the counter where it is.
-            if self.next.0.load(Ordering::Relaxed) >= self.steps {
-                return None;
-            }
-            taken.next = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
-            taken.end = taken.next.saturating_add(self.stripe).min(self.steps);
-            if taken.next >= self.steps {
-                taken.end = taken.next;
-                return None;
-            }
+        if taken.left == 0 {
+            self.take(taken)?;
         }
-        taken.next += 1;
-        Some(self.segment.index(taken.next - 1))
+        taken.left -= 1;
+        let index = taken.index;
+        taken.index = index.saturating_add(self.segment.n);
+        Some(index)
+    }
+
+    /// Takes the next operations; `None` at the end.
+    #[inline]
+    fn take(&self, taken: &mut Taken) -> Option<()> {
+        // Clients that find the end leave the counter where it is.
+        if self.next.0.load(Ordering::Relaxed) >= self.steps {
+            return None;
+        }
+        let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
+        taken.left = self.stripe.min(self.steps.saturating_sub(first));
+        taken.index = self.segment.index(first);
+        (taken.left > 0).then_some(())
     }
 
     /// Whether one more operation may be counted. Asked for every operation that would be, just before it is sent.

@@ -94,7 +94,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
         connect: connecting.elapsed(),
     });
     let mut conductor = Conductor::new(spec, operations, &task, workers, driver_ns);
-    let (end, all_ended) = conductor.conduct(borders, controls, observer, &*keep);
+    let (end, all_ended) = conductor.conduct(borders, controls, observer, &keep);
     if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
         // What stopped the trial is reported, not an error of closing the store afterwards.
