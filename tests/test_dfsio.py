@@ -181,7 +181,8 @@ def test_segments_are_the_whole(program: Path, tmp_path: Path, place: Path) -> N
 def test_reads_from_the_page_cache_are_called_so_and_cold_ones_are_not(
     program: Path, tmp_path: Path, place: Path
 ) -> None:
-    if subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True).stdout == "tmpfs\n":
+    kind = subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True)
+    if kind.stdout == "tmpfs\n":
         pytest.skip("a tmpfs is nothing but page cache")
     assert dfsio(program, tmp_path, f"{WRITE} --sync close", place).code == 0
     assert "came from the page cache" in dfsio(program, tmp_path, READ, place).err

@@ -83,11 +83,6 @@ impl Ring {
         self.buffers[0].len() - ALIGNMENT
     }
 
-    /// Whether the kernel has the buffers mapped.
-    pub fn registered(&self) -> bool {
-        self.registered
-    }
-
     /// How many buffers there are.
     pub fn depth(&self) -> usize {
         self.slots.len()
@@ -222,7 +217,10 @@ impl Ring {
 
     /// Looks at what is done; what was done in part is continued.
     fn reap(&mut self, file: &File) {
-        while let Some(done) = self.ring.completion().next() {
+        loop {
+            // A queue of its own each time: the ring is needed for what goes on.
+            let next = self.ring.completion().next();
+            let Some(done) = next else { break };
             let slot = done.user_data() as usize;
             let Slot::Busy { write, offset, bytes, done: before } = self.slots[slot] else { continue };
             let result = done.result();
