@@ -13,7 +13,7 @@ use crate::recorder::{Ended, Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
 use crate::worker_threads::block_on;
-use loadstone_stores::Session;
+use loadstone_stores::Connection;
 
 /// Where one client records: its worker's recorder, and its number there.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +156,7 @@ macro_rules! timing_loop {
 }
 
 /// One client among those of an executor: loops until there is nothing more to do, then closes its session.
-pub async fn drive<T: Timer, S: Session, W: Work>(
+pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
     timer: &T,
@@ -167,7 +167,7 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
 }
 
 /// The same for a client with a thread of its own.
-pub fn drive_thread<S: Session, W: Work>(
+pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
     timer: &ThreadTimer,

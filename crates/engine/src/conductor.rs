@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
+use loadstone_load::Workload;
 use loadstone_stores::Store;
 
-use crate::actor::{Task, Work};
+use crate::actor::Task;
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End, TrialFailure};
@@ -67,7 +68,7 @@ struct Used {
     at_ns: u64,
 }
 
-impl<'a, W: Work> Conductor<'a, W> {
+impl<'a, W: Workload> Conductor<'a, W> {
     /// A conductor of workers that wait for their release.
     pub fn new(
         spec: &'a TrialSpec,
@@ -111,13 +112,18 @@ impl<'a, W: Work> Conductor<'a, W> {
         if let Some(ledger) = &self.task.ledger {
             ledger.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
         }
+        // Before anybody writes: without a warm-up, what clients do before this thread wakes again counts.
+        let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();
         if end.is_none() {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, &**store);
         }
         let collections = collections::Asked::of(store);
-        let used = self.used(&pulse);
+        let mut used = self.used(&pulse);
+        if borders.first_ns == borders.start_ns {
+            used.device_bytes = device_bytes;
+        }
         let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
         observer.started(&self.moment(borders));
         let mut number = 0;
@@ -182,6 +188,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             due,
             censored,
             carried,
+            files: self.task.files.summary(),
             unsettled: self.task.misses.unsettled(start_unix_ns.wrapping_sub(borders.first_ns)),
             latencies: &self.latencies,
             cpu_ns,

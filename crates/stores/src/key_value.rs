@@ -12,7 +12,7 @@ use crate::about::About;
 use crate::error::{Failure, StoreError};
 use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::session::{Drive, Rows, Session, Store};
+use crate::session::{Connection, Drive, Rows, Session, Store};
 
 /// An embedded engine with one open table.
 pub trait KeyValue: Send + Sync + Sized + 'static {
@@ -163,6 +163,12 @@ fn not_found(key: &[u8]) -> String {
     format!("no record with key {}", text(key))
 }
 
+impl<K: KeyValue> Connection for KeyValueSession<K> {
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
 // Done when they are called, and so ready: an `async fn` would keep its arguments in memory until it is asked for.
 impl<K: KeyValue> Session for KeyValueSession<K> {
     #[inline]
@@ -193,10 +199,6 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status> {
         let result = self.engine.remove(&mut self.client, key);
         ready(self.done(result))
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.error.take()
     }
 
     fn refused(&self, _status: Status) -> bool {
