@@ -3,6 +3,9 @@
 //! What it lacks: hflush (a flush is an hsync there, which guarantees more) and truncate.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::StreamExt;
@@ -14,6 +17,8 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 use super::error::{ErrorKind, FsError};
 use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Writer};
 
+/// How long a name node may take to accept a connection.
+const REACH: Duration = Duration::from_secs(5);
 /// Directories that we make.
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -35,6 +40,24 @@ impl Hdfs {
             .build();
         built.map(|client| Self { client }).map_err(|error| failed("open", &url, &error))
     }
+}
+
+/// Looks whether somebody listens at a name node's address: the client itself tries again for minutes. An address without a
+/// port may be a name service, of which only the client's settings know the hosts.
+pub fn reach(authority: &str) -> Result<(), FsError> {
+    let url = format!("hdfs://{authority}");
+    if !authority.contains(':') {
+        return Ok(());
+    }
+    let failed = |error: &io::Error| FsError::new(ErrorKind::Unavailable, "reach", &url, error.to_string());
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in authority.to_socket_addrs().map_err(|error| failed(&error))? {
+        match TcpStream::connect_timeout(&address, REACH) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(&last))
 }
 
 /// An error of the crate's, with what was tried.
