@@ -57,7 +57,7 @@ def moved(summary: dict[str, Any]) -> Moved:
 
 
 def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
-    """The same by fio, on one file of its own: io_uring with registered buffers, O_DIRECT, content made anew for each write."""
+    """The same by fio on a file of its own: io_uring with registered buffers, O_DIRECT, new content for each write."""
     words = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
     how = "--direct=1 --refill_buffers=1 --fallocate=none --randrepeat=1 --output-format=json --filename=fio"
     told = run(["fio", *words.split(), *how.split(), f"--directory={directory}"])
@@ -86,12 +86,14 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
         part = int(size * share) // block * block
         pairs: list[tuple[Moved, Moved]] = []
         for repeat in range(repeats + 1):
-            sides = [lambda: ours(line, block, part, "--no-verify"), lambda: fio(directory, rw, block, part)]
+            found = {}
             # The order alternates, so that drift of the machine does not favour one side.
-            order = sides if repeat % 2 else sides[::-1]
-            first, second = order[0](), order[1]()
+            for side in ("ours", "fio") if repeat % 2 else ("fio", "ours"):
+                mine = side == "ours"
+                found[side] = ours(line, block, part, "--no-verify") if mine else fio(directory, rw, block, part)
+            # The first pair is for the caches of the device.
             if repeat:
-                pairs.append((first, second) if repeat % 2 else (second, first))
+                pairs.append((found["ours"], found["fio"]))
         bandwidth = ratio_of([(mine.bytes_per_s, other.bytes_per_s) for mine, other in pairs])
         cpu = ratio_of([(mine.cpu_s_per_gb, other.cpu_s_per_gb) for mine, other in pairs])
         typical = [sorted(side.bytes_per_s for side in sides)[repeats // 2] / 1e6 for sides in zip(*pairs, strict=True)]
@@ -103,9 +105,10 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
     for _ in range(repeats):
         plain.append(ours("-read", MB, size, "--no-verify"))
         checked.append(ours("-read", MB, size))
-    pairs = list(zip(checked, plain, strict=True))
-    print(f"(i) verifying, sequential read: bandwidth ÷ without {ratio_of([(a.bytes_per_s, b.bytes_per_s) for a, b in pairs])}")
-    print(f"    CPU per byte ÷ without {ratio_of([(a.cpu_s_per_gb, b.cpu_s_per_gb) for a, b in pairs])}")
+    rates = ratio_of([(a.bytes_per_s, b.bytes_per_s) for a, b in zip(checked, plain, strict=True)])
+    costs = ratio_of([(a.cpu_s_per_gb, b.cpu_s_per_gb) for a, b in zip(checked, plain, strict=True)])
+    print(f"(i) verifying, sequential read, 1 MiB: bandwidth ÷ without {rates}")
+    print(f"    CPU per byte ÷ without {costs}")
 
 
 def hadoop_jars() -> str:
@@ -144,7 +147,9 @@ def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> No
         uri = f"{properties['fs.defaultFS']}/ours"
 
         def ours(test: str, size: int, copies: int) -> tuple[float, float]:
-            line = f"{test} -nrFiles {files} -fileSize {size}MB --clients {files} --no-verify -D dfs.replication={copies}"
+            line = (
+                f"{test} -nrFiles {files} -fileSize {size}MB --clients {files} --no-verify -D dfs.replication={copies}"
+            )
             summary = trial(spec_of(line, uri))
             moved(summary)
             return summary["files"]["bytes"] / MB / (summary["files"]["task_ns"] / 1e9), sum(summary["cpu_ns"]) / 1e9
