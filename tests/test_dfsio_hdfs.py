@@ -81,8 +81,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def stat(cluster: Cluster, path: str) -> dict[str, object]:
     port = int(cluster.running.plan.settings["http.port"])
-    told = hadoop.request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
-    assert told is not None
+    told, until = None, time.monotonic() + 120
+    # On a busy machine a name node takes longer than one look waits.
+    while told is None:
+        assert time.monotonic() < until
+        told = hadoop.request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
     status: dict[str, object] = told["FileStatus"]
     return status
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::StreamExt;
@@ -19,6 +19,10 @@ use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Wr
 
 /// How long a name node may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
+/// For how long a write goes on trying when a block cannot be begun …
+const RESUME: Duration = Duration::from_secs(60);
+/// … and how long it waits in between.
+const AGAIN: Duration = Duration::from_millis(500);
 /// Directories that we make.
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -109,13 +113,13 @@ impl FileSystem for Hdfs {
             ..WriteOptions::default()
         };
         let file = self.client.create(path, how).await.map_err(|error| failed("create", path, &error))?;
-        Ok(HdfsWriter::new(file, path, 0, options.buffer_bytes))
+        Ok(HdfsWriter::new(&self.client, file, path, 0, options.buffer_bytes))
     }
 
     async fn append(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
         let at = self.stat(path).await?.bytes;
         let file = self.client.append(path).await.map_err(|error| failed("append to", path, &error))?;
-        Ok(HdfsWriter::new(file, path, at, options.buffer_bytes))
+        Ok(HdfsWriter::new(&self.client, file, path, at, options.buffer_bytes))
     }
 
     async fn open(&self, path: &str, options: OpenOptions) -> Result<HdfsReader, FsError> {
@@ -236,7 +240,9 @@ impl Reader for HdfsReader {
 
 /// Writes a file of HDFS.
 pub struct HdfsWriter {
-    file: FileWriter,
+    client: Client,
+    /// `None` after a failure that could not be mended.
+    file: Option<FileWriter>,
     path: String,
     at: u64,
     buffer: BytesMut,
@@ -249,8 +255,64 @@ impl std::fmt::Debug for HdfsWriter {
 }
 
 impl HdfsWriter {
-    fn new(file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
-        Self { file, path: path.to_owned(), at, buffer: BytesMut::zeroed(buffer_bytes) }
+    fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
+        let buffer = BytesMut::zeroed(buffer_bytes);
+        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer }
+    }
+
+    fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
+        failed(action, &self.path, error).at(self.at)
+    }
+
+    async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
+        match &mut self.file {
+            Some(file) => file.write_bytes(bytes).await.map(|_| ()),
+            None => Err(HdfsError::DataTransferError("an earlier write failed".to_owned())),
+        }
+    }
+
+    /// Goes on with a file after a block that could not be begun, because one of its data nodes is gone.
+    ///
+    /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed as
+    /// far as it came, and opened for append, until the name node gives other nodes for the next block.
+    async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
+        let begun = Instant::now();
+        let mut last = self.failed("write", &first);
+        while begun.elapsed() < RESUME {
+            match self.reopened(buffer, begun).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind == ErrorKind::Corrupt => return Err(error),
+                Err(error) => last = error,
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        Err(last.hint(
+            "the name node still gives a data node that is gone: see dfs.namenode.heartbeat.recheck-interval, or use fewer copies",
+        ))
+    }
+
+    /// Opens the file anew, and writes what is missing of a buffer.
+    async fn reopened(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
+        // Before the next one is made: it ends the lease of this file.
+        self.file = None;
+        while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
+            if begun.elapsed() > RESUME {
+                return Err(
+                    FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released").at(self.at)
+                );
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        let found = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
+        let missing = (found.length as u64).checked_sub(self.at).filter(|&there| there <= buffer.len() as u64);
+        let Some(there) = missing else {
+            let message =
+                format!("{} bytes are there after recovery, of {} that the client had taken", found.length, self.at);
+            return Err(FsError::new(ErrorKind::Corrupt, "write", &self.path, message).at(self.at));
+        };
+        let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
+        self.file = Some(file);
+        self.write_bytes(buffer.slice(there as usize..)).await.map_err(|error| self.failed("write", &error))
     }
 }
 
@@ -261,13 +323,16 @@ impl Writer for HdfsWriter {
     }
 
     async fn submit(&mut self) -> Result<(), FsError> {
-        let bytes = self.buffer.len() as u64;
+        let bytes = self.buffer.len();
         let buffer = std::mem::take(&mut self.buffer).freeze();
-        let written = self.file.write_bytes(buffer.clone()).await;
+        let written = match self.write_bytes(buffer.clone()).await {
+            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => self.resume(&buffer, error).await,
+            other => other.map_err(|error| self.failed("write", &error)),
+        };
         // The client has copied it into its packets; the memory is ours again.
-        self.buffer = buffer.try_into_mut().unwrap_or_else(|_| BytesMut::zeroed(bytes as usize));
-        written.map_err(|error| failed("write", &self.path, &error).at(self.at))?;
-        self.at += bytes;
+        self.buffer = buffer.try_into_mut().unwrap_or_else(|_| BytesMut::zeroed(bytes));
+        written?;
+        self.at += bytes as u64;
         Ok(())
     }
 
@@ -279,14 +344,8 @@ impl Writer for HdfsWriter {
         if offset == self.at {
             return Ok(());
         }
-        Err(FsError::new(
-            ErrorKind::Unsupported,
-            "write",
-            &self.path,
-            "HDFS writes files from their beginning to their end",
-        )
-        .at(offset)
-        .hint("write sequentially"))
+        let message = "HDFS writes files from their beginning to their end";
+        Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message).at(offset).hint("write sequentially"))
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
@@ -295,10 +354,18 @@ impl Writer for HdfsWriter {
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
-        self.file.hsync().await.map_err(|error| failed("sync", &self.path, &error).at(self.at))
+        let synced = match &mut self.file {
+            Some(file) => file.hsync().await,
+            None => Ok(()),
+        };
+        synced.map_err(|error| self.failed("sync", &error))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
-        self.file.close().await.map_err(|error| failed("close", &self.path, &error).at(self.at))
+        let closed = match &mut self.file {
+            Some(file) => file.close().await,
+            None => Ok(()),
+        };
+        closed.map_err(|error| self.failed("close", &error))
     }
 }
