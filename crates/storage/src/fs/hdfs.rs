@@ -23,6 +23,7 @@ const REACH: Duration = Duration::from_secs(5);
 const RESUME: Duration = Duration::from_secs(60);
 /// … and how long it waits in between.
 const AGAIN: Duration = Duration::from_millis(500);
+const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
 /// Directories that we make.
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -37,9 +38,13 @@ impl Hdfs {
     /// nothing is sent before the first call.
     pub fn new(authority: &str, settings: &BTreeMap<String, String>) -> Result<Self, FsError> {
         let url = format!("hdfs://{authority}");
+        let mut settings = settings.clone();
+        // Hadoop's own client replaces a lost node of a block of 3 copies only after an append or a flush; this one takes any
+        // block that has bytes for one of those, and without a fourth node gives up.
+        settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
         let built = ClientBuilder::new()
             .with_url(&url)
-            .with_config(settings.iter().map(|(name, value)| (name.clone(), value.clone())))
+            .with_config(settings)
             .with_io_runtime(tokio::runtime::Handle::current())
             .build();
         built.map(|client| Self { client }).map_err(|error| failed("open", &url, &error))
@@ -281,7 +286,7 @@ impl HdfsWriter {
         while begun.elapsed() < RESUME {
             match self.reopened(buffer, begun).await {
                 Ok(()) => return Ok(()),
-                Err(error) if error.kind == ErrorKind::Corrupt => return Err(error),
+                Err(error) if error.kind == ErrorKind::Rewound => return Err(error),
                 Err(error) => last = error,
             }
             tokio::time::sleep(AGAIN).await;
@@ -304,14 +309,15 @@ impl HdfsWriter {
             tokio::time::sleep(AGAIN).await;
         }
         let found = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
-        let missing = (found.length as u64).checked_sub(self.at).filter(|&there| there <= buffer.len() as u64);
-        let Some(there) = missing else {
-            let message =
-                format!("{} bytes are there after recovery, of {} that the client had taken", found.length, self.at);
-            return Err(FsError::new(ErrorKind::Corrupt, "write", &self.path, message).at(self.at));
-        };
         let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
         self.file = Some(file);
+        let missing = (found.length as u64).checked_sub(self.at).filter(|&there| there <= buffer.len() as u64);
+        let Some(there) = missing else {
+            let message = format!("{} bytes are left after recovery, of {}", found.length, self.at);
+            let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).at(self.at);
+            self.at = found.length as u64;
+            return Err(rewound);
+        };
         self.write_bytes(buffer.slice(there as usize..)).await.map_err(|error| self.failed("write", &error))
     }
 }
@@ -359,6 +365,21 @@ impl Writer for HdfsWriter {
             None => Ok(()),
         };
         synced.map_err(|error| self.failed("sync", &error))
+    }
+
+    async fn complete(&mut self) -> Result<(), FsError> {
+        let closed = match &mut self.file {
+            Some(file) => file.close().await,
+            None => Ok(()),
+        };
+        match closed {
+            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => {
+                self.resume(&Bytes::new(), error).await?;
+                Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
+                    .at(self.at))
+            }
+            other => other.map_err(|error| self.failed("close", &error)),
+        }
     }
 
     async fn close(mut self) -> Result<(), FsError> {
