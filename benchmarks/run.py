@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from before import against_before
+from files import against_fio, against_testdfsio
 from hosted import over_the_binding
 from lab import REPEATS, at_scale
 from measure import ENGINE, ROOT, TARGET, narrow, ratio_of, run, spec, trial, verdict
@@ -156,7 +157,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefgh"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefghij"), help="one part")
     parser.add_argument("--against", type=Path, metavar="ENGINE", help="(a) to (c) against this engine binary instead")
     args = parser.parse_args()
     load = os.getloadavg()[0]
@@ -190,6 +191,10 @@ def main() -> int:
             against_performance_evaluation(1 if args.quick else 3, few, many)
         if args.only in (None, "h"):
             over_the_binding(ycsb_class_path(work), 1 if args.quick else 6, 0.01 if args.quick else 1)
+        if args.only in (None, "i"):
+            against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
+        if args.only in (None, "j"):
+            against_testdfsio(work, 16 if args.quick else 512, 1 if args.quick else 6)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

@@ -1,4 +1,4 @@
-"""DFSIO on local files: what Hadoop's command line does, and what is found when files or disks are not as they should be."""
+"""DFSIO on local files: the command line of Hadoop, and files and disks that are not as they should be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from dfsio_support import MEGABYTE, Told, blocks, dfsio, trial
 
 WRITE = "-write -nrFiles 3 -fileSize 1MB"
 READ = "-read -nrFiles 3 -fileSize 1MB"
-HOW = ["", "--direct -bufferSize 65536", "--io uring --depth 4 -bufferSize 65536", "--io uring --direct -bufferSize 65536"]
+HOW = [
+    "",
+    "--direct -bufferSize 65536",
+    "--io uring --depth 4 -bufferSize 65536",
+    "--io uring --direct -bufferSize 65536",
+]
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
         let WorkSpec::Records(core) = spec.work.clone() else { unreachable!() };
         let (_keep, controls) = channel();
         let workload = CoreRun::new(core, spec.seed).unwrap();
-        assert_eq!(trial::run::<S, _>(&spec, workload, &controls, &mut Nobody).unwrap(), End::Done);
+        assert_eq!(trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut Nobody).unwrap(), End::Done);
     }
     SUMS.lock().unwrap()[name]
 }
@@ -247,7 +247,7 @@ fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
     core.operations = until.operations;
     let workload = CoreRun::new(core.clone(), spec.seed).unwrap();
     let ((_keep, controls), mut measured) = (channel(), Measured::default());
-    (trial::run::<S, _>(&spec, workload, &controls, &mut measured).unwrap(), measured)
+    (trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut measured).unwrap(), measured)
 }
 
 #[test]
