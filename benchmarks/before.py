@@ -44,7 +44,7 @@ def cases(scale: int) -> list[Case]:
 
 
 def against_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
-    """CPU per operation of `engine` ÷ ours, in pairs until the interval is within 2 % of the median, or `repeats` pairs."""
+    """CPU per operation of `engine` ÷ ours, pairs until the interval is within 2 % of the median, or `repeats`."""
     for case in cases(scale):
         if only not in (None, case.part):
             continue

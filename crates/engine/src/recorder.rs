@@ -323,25 +323,33 @@ impl Recorder {
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     pub fn operation(&self, ended: &Ended) {
-        let which = match ended.status {
-            Status::Ok | Status::BatchedOk => {
-                usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
-            }
-            Status::NotYet => 3,
-            _ => 2,
-        };
+        let which = if ended.status == Status::Ok { self.succeeded(ended) } else { self.ended_otherwise(ended) };
         add(&self.counts.0[which], 1);
-        if ended.status == Status::BatchedOk {
-            add(&self.batched, 1);
-        }
-        if ended.status.is_ok() {
-            add(&self.rows, ended.rows);
-            add(&self.bytes, ended.bytes);
-        }
         raise(&self.last_done, ended.done_ns);
         match self.slot(ended.interval) {
             Some(slot) => add(&slot.counts.0[which], 1),
             None => self.straggle(ended.interval, |more| more.counts[which] += 1),
+        }
+    }
+
+    /// Counts what an operation that ended well read or wrote; returns whether it is good or late.
+    #[inline]
+    fn succeeded(&self, ended: &Ended) -> usize {
+        add(&self.rows, ended.rows);
+        add(&self.bytes, ended.bytes);
+        usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
+    }
+
+    #[inline(never)]
+    fn ended_otherwise(&self, ended: &Ended) -> usize {
+        match ended.status {
+            Status::Ok => self.succeeded(ended),
+            Status::BatchedOk => {
+                add(&self.batched, 1);
+                self.succeeded(ended)
+            }
+            Status::NotYet => 3,
+            _ => 2,
         }
     }
 
