@@ -207,3 +207,12 @@ impl Append for LocalFile {
         self.file.sync_all().map_err(|error| failure("flush", &self.path, &error))
     }
 }
+
+/// The file system of a path or URI, and the path in it.
+pub fn locate(text: &str) -> Result<(Box<dyn Files>, String), SortError> {
+    let path = text.strip_prefix("file://").unwrap_or(text);
+    if let Some((scheme, _)) = path.split_once("://") {
+        return Err(SortError::usage(format!("there is no file system \"{scheme}\" ({text})")).hint("use a local path or hdfs://"));
+    }
+    Ok((Box::new(Local::default()), path.to_owned()))
+}

@@ -80,6 +80,21 @@ pub struct Job {
     pub direct: bool,
 }
 
+impl Default for Job {
+    fn default() -> Self {
+        Self {
+            input: None,
+            output: None,
+            rows: 0,
+            parts: 1,
+            memory_bytes: MEMORY_MIN,
+            threads: 1,
+            replication: None,
+            direct: false,
+        }
+    }
+}
+
 fn one() -> u64 {
     1
 }
@@ -161,7 +176,7 @@ mod tests {
     fn what_is_allocated_is_less_than_the_memory() {
         for memory_bytes in [MEMORY_MIN, 200 << 20, 1 << 30, 2_000_000_000, 64 << 30] {
             for threads in [1, 2, 7, 64] {
-                let job = Job { memory_bytes, threads, ..job() };
+                let job = Job { memory_bytes, threads, ..Job::default() };
                 let sizes = job.sizes();
                 let spools = threads as usize * BUFFERS * sizes.block;
                 let chunks = (2.0 * Chunk::OVERHEAD * sizes.chunk as f64) as usize;
@@ -171,19 +186,6 @@ mod tests {
                 assert!(merging as u64 <= memory_bytes, "{job:?}: {merges} of {block}");
             }
         }
-        assert!(job().merges(100_000, 1).unwrap_err().usage);
-    }
-
-    fn job() -> Job {
-        Job {
-            input: None,
-            output: None,
-            rows: 0,
-            parts: 1,
-            memory_bytes: MEMORY_MIN,
-            threads: 1,
-            replication: None,
-            direct: false,
-        }
+        assert!(Job::default().merges(100_000, 1).unwrap_err().usage);
     }
 }
