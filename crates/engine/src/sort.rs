@@ -1,5 +1,7 @@
 //! The driver of sorts: one stage, for one segment, watched while it runs. It knows neither events nor a terminal.
 
+pub mod trial;
+
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,7 @@ impl Places {
     pub fn task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> Task<'a> {
         Task {
             job,
+            sizes: job.sizes(),
             input: &*self.input.0,
             input_path: &self.input.1,
             output: &*self.output.0,

@@ -32,9 +32,13 @@ impl Command {
     /// The usage, for `--help`.
     pub fn usage(self) -> String {
         let (words, about) = match self {
-            Self::Gen => ("ROWS OUT", "writes rows of 100 bytes into the new directory OUT; ROWS may end in k, m, b (10^9) or t"),
+            Self::Gen => {
+                ("ROWS OUT", "writes rows of 100 bytes into the new directory OUT; ROWS may end in k, m, b (10^9) or t")
+            }
             Self::Sort => ("IN OUT", "sorts the files of the directory IN into the new directory OUT"),
-            Self::Validate => ("OUT [REPORT]", "looks whether the files of OUT are sorted; writes the new directory REPORT"),
+            Self::Validate => {
+                ("OUT [REPORT]", "looks whether the files of OUT are sorted; writes the new directory REPORT")
+            }
         };
         format!(
             "usage: loadstone {name} [options] {words}\n\n{about}\n\n  \
@@ -107,8 +111,9 @@ impl Args {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
                 _ => (word.as_str(), None),
             };
-            let mut value =
-                || attached.clone().or_else(|| words.next().cloned()).ok_or_else(|| usage(format!("{word} needs a value")));
+            let mut value = || {
+                attached.clone().or_else(|| words.next().cloned()).ok_or_else(|| usage(format!("{word} needs a value")))
+            };
             match name {
                 "--memory" => memory = Some(bytes(&value()?)?),
                 "--parts" => parts = Some(number("--parts", &value()?)?),
@@ -222,7 +227,8 @@ impl Settings {
         copies
             .map(|copies| {
                 u16::try_from(copies).map_err(|_| {
-                    EngineError::usage(format!("{name} must be at most 65535, got {copies}")).hint("3 is Hadoop's default")
+                    EngineError::usage(format!("{name} must be at most 65535, got {copies}"))
+                        .hint("3 is Hadoop's default")
                 })
             })
             .transpose()
@@ -279,7 +285,8 @@ fn bytes(text: &str) -> Result<u64, EngineError> {
     };
     let number = text[..digits].parse::<f64>().ok();
     number.zip(factor).map(|(number, factor)| (number * factor as f64) as u64).ok_or_else(|| {
-        EngineError::usage(format!("--memory must be a number of bytes, got \"{text}\"")).hint("for example 2GB or 512MiB")
+        EngineError::usage(format!("--memory must be a number of bytes, got \"{text}\""))
+            .hint("for example 2GB or 512MiB")
     })
 }
 
@@ -296,7 +303,8 @@ mod tests {
         let args = parse(Command::Gen, "-Dmapreduce.job.maps=7 -D dfs.replication=3 10k hdfs://nn:8020/in").unwrap();
         assert_eq!((args.job.rows, args.job.parts, args.job.replication), (10_000, 7, Some(3)));
         assert_eq!(args.job.output.as_deref(), Some("hdfs://nn:8020/in"));
-        let line = "-Dmapred.reduce.tasks=5 -Dmapreduce.job.maps=9 -Dmapreduce.map.memory.mb=512 -Ddfs.replication=3 in out";
+        let line =
+            "-Dmapred.reduce.tasks=5 -Dmapreduce.job.maps=9 -Dmapreduce.map.memory.mb=512 -Ddfs.replication=3 in out";
         let args = parse(Command::Sort, line).unwrap();
         assert_eq!((args.job.parts, args.job.replication), (5, Some(1)), "as TeraSort does");
         assert_eq!((args.job.input.as_deref(), args.warnings.len()), (Some("in"), 0));

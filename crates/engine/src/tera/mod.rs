@@ -106,8 +106,11 @@ fn judged(verdict: &Verdict) -> Result<u8, EngineError> {
     let faults = &verdict.faults;
     let Some(first) = faults.first.first() else { return Ok(0) };
     for fault in &faults.first {
-        err(&format!("{}: row {} (offset {}): {}\n", fault.file, fault.row, fault.offset, fault.what));
+        err(&format!("{fault}\n"));
     }
-    Err(EngineError::failed(format!("{} of {} rows are wrong, the first in {} at offset {}", faults.count, verdict.rows, first.file, first.offset))
-        .hint("sort again; if only single rows are not TeraGen's, the disk or the network changed them"))
+    Err(EngineError::failed(format!(
+        "{} of {} rows are wrong, the first in {} at offset {}",
+        faults.count, verdict.rows, first.file, first.offset
+    ))
+    .hint("sort again; if only single rows are not TeraGen's, the disk or the network changed them"))
 }

@@ -84,7 +84,10 @@ impl Report {
 
     /// All of it.
     pub fn text(&self) -> String {
-        let mut text = format!("{:<16}{:>10}{:>14}{:>12}{:>12}{:>10}\n", self.name, "seconds", "rows", "read MB", "written MB", "MB/s");
+        let mut text = format!(
+            "{:<16}{:>10}{:>14}{:>12}{:>12}{:>10}\n",
+            self.name, "seconds", "rows", "read MB", "written MB", "MB/s"
+        );
         for (stage, done, took) in &self.rows {
             text += &line(stage.name(), *done, *took);
         }

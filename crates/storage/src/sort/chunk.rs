@@ -182,7 +182,11 @@ pub struct Sorted<'a> {
 
 impl Sorted<'_> {
     /// Hands the places of the rows of these ranges over, in order, some at a time.
-    fn order(&self, ranges: &[Range<usize>], mut take: impl FnMut(&[usize]) -> Result<(), SortError>) -> Result<(), SortError> {
+    fn order(
+        &self,
+        ranges: &[Range<usize>],
+        mut take: impl FnMut(&[usize]) -> Result<(), SortError>,
+    ) -> Result<(), SortError> {
         let mut rest: Vec<&[u128]> = ranges.iter().map(|range| &self.entries[range.clone()]).collect();
         rest.retain(|list| !list.is_empty());
         let mut tournament = Tournament::new(rest.iter().map(|list| list[0]).collect());
@@ -208,7 +212,12 @@ impl Sorted<'_> {
     }
 
     /// Appends the rows of these ranges to a file, in order.
-    pub fn gather(&self, ranges: &[Range<usize>], to: &mut Spool<'_>, sum: Option<&mut Checksum>) -> Result<(), SortError> {
+    pub fn gather(
+        &self,
+        ranges: &[Range<usize>],
+        to: &mut Spool<'_>,
+        sum: Option<&mut Checksum>,
+    ) -> Result<(), SortError> {
         let mut sum = sum;
         self.order(ranges, |mut places| {
             while !places.is_empty() {

@@ -97,9 +97,8 @@ pub fn join(directory: &str, name: &str) -> String {
 pub fn failure(what: &str, path: &str, error: &io::Error) -> SortError {
     let wrong = SortError::new(format!("cannot {what} {path}: {error}"));
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            wrong.hint("free some space: a sort in memory needs room for its output, an external one for twice its input")
-        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong
+            .hint("free some space: a sort in memory needs room for its output, an external one for twice its input"),
         ErrorKind::NotFound => wrong.hint("check the path"),
         ErrorKind::PermissionDenied => wrong.hint("check who owns it and its permissions"),
         _ => wrong,
@@ -212,7 +211,8 @@ impl Append for LocalFile {
 pub fn locate(text: &str) -> Result<(Box<dyn Files>, String), SortError> {
     let path = text.strip_prefix("file://").unwrap_or(text);
     if let Some((scheme, _)) = path.split_once("://") {
-        return Err(SortError::usage(format!("there is no file system \"{scheme}\" ({text})")).hint("use a local path or hdfs://"));
+        return Err(SortError::usage(format!("there is no file system \"{scheme}\" ({text})"))
+            .hint("use a local path or hdfs://"));
     }
     Ok((Box::new(Local::default()), path.to_owned()))
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::sort::SortError;
 use crate::sort::chunk::Chunk;
 use crate::sort::input::ALIGNED_ROWS;
+use crate::sort::read_ahead;
 use crate::sort::rows::ROW_BYTES;
 use crate::sort::spool::BUFFERS;
-use crate::sort::read_ahead;
 
 /// One stage of a job. The stages of a job follow each other; the segments of a stage run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -120,7 +120,9 @@ pub struct Sizes {
     /// Rows of a chunk if there is only one.
     pub whole: usize,
     /// What merges share.
-    merge: u64,
+    pub merge: u64,
+    /// Threads that compute.
+    pub threads: u64,
 }
 
 impl Job {
@@ -148,22 +150,29 @@ impl Job {
         let budget = self.memory_bytes.saturating_sub(RESERVE);
         let rest = budget.saturating_sub(self.threads * BUFFERS as u64 * block);
         let rows = |bytes: u64| ((bytes as f64 / Chunk::OVERHEAD) as u64 / UNIT).max(1) * UNIT;
-        Sizes { block: block as usize, chunk: rows(rest / 2) as usize, whole: rows(rest) as usize, merge: budget }
+        Sizes {
+            block: block as usize,
+            chunk: rows(rest / 2) as usize,
+            whole: rows(rest) as usize,
+            merge: budget,
+            threads: self.threads,
+        }
     }
+}
 
+impl Sizes {
     /// How many merges there are at once, and the block that they read runs by.
     pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
-        let sizes = self.sizes();
         let buffers = (runs.max(1) * read_ahead::BUFFERS) as u64;
-        let write = (BUFFERS * sizes.block) as u64;
+        let write = (BUFFERS * self.block) as u64;
         for merges in (1..=self.threads.min(parts.max(1) as u64)).rev() {
-            let block = (sizes.merge / merges).saturating_sub(write) / buffers / UNIT * UNIT;
+            let block = (self.merge / merges).saturating_sub(write) / buffers / UNIT * UNIT;
             if block > 0 {
                 return Ok((merges as usize, block.min(BLOCK_MAX) as usize));
             }
         }
         let needed = RESERVE + write + buffers * UNIT;
-        Err(SortError::usage(format!("{runs} runs cannot be merged with {} bytes of memory", self.memory_bytes))
+        Err(SortError::usage(format!("{runs} runs are too many for one merge in the memory that is allowed"))
             .hint(format!("use --memory {}MiB or more", (needed >> 20) + 1)))
     }
 }
@@ -181,11 +190,11 @@ mod tests {
                 let spools = threads as usize * BUFFERS * sizes.block;
                 let chunks = (2.0 * Chunk::OVERHEAD * sizes.chunk as f64) as usize;
                 assert!(threads == 64 || (chunks + spools) as u64 <= memory_bytes, "{job:?}: {sizes:?}");
-                let (merges, block) = job.merges(12, 7).unwrap();
+                let (merges, block) = sizes.merges(12, 7).unwrap();
                 let merging = merges * (12 * 2 * block + BUFFERS * sizes.block);
                 assert!(merging as u64 <= memory_bytes, "{job:?}: {merges} of {block}");
             }
         }
-        assert!(Job::default().merges(100_000, 1).unwrap_err().usage);
+        assert!(Job::default().sizes().merges(100_000, 1).unwrap_err().usage);
     }
 }

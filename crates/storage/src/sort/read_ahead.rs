@@ -74,7 +74,8 @@ pub struct Cursor {
 impl Cursor {
     /// Begins to read with these buffers, of equal lengths that are multiples of a row and of a block.
     pub fn open(source: Source, requests: Sender<Request>, buffers: [Arena; BUFFERS]) -> Result<Self, SortError> {
-        let mut cursor = Self { source, requests, answers: [None, None], turn: 0, asked: 0, current: None, at: 0, end: 0 };
+        let mut cursor =
+            Self { source, requests, answers: [None, None], turn: 0, asked: 0, current: None, at: 0, end: 0 };
         for buffer in buffers {
             cursor.ask(buffer)?;
             cursor.turn = (cursor.turn + 1) % BUFFERS;
@@ -111,7 +112,8 @@ impl Cursor {
             self.turn = turn;
         }
         let answer = self.answers[self.turn].take().and_then(|answer| answer.recv().ok());
-        let (buffer, bytes) = answer.unwrap_or_else(|| Err(SortError::new("internal error: a reading thread panicked")))?;
+        let (buffer, bytes) =
+            answer.unwrap_or_else(|| Err(SortError::new("internal error: a reading thread panicked")))?;
         self.turn = (self.turn + 1) % BUFFERS;
         (self.current, self.at, self.end) = (Some(buffer), 0, bytes);
         Ok(())

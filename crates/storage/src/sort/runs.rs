@@ -72,8 +72,9 @@ pub fn spill(
                         let filled = gathered.and_then(|()| spool.align().map(|_| ()));
                         let buffers = spool.finish(filled)?;
                         slices.retain(|slice| slice.rows > 0);
-                        let index = serde_json::to_vec(&slices)
-                            .map_err(|error| SortError::new(format!("internal error: an index has no text: {error}")))?;
+                        let index = serde_json::to_vec(&slices).map_err(|error| {
+                            SortError::new(format!("internal error: an index has no text: {error}"))
+                        })?;
                         write_all(files, &format!("{path}{SUFFIX}"), &index)?;
                         Ok(buffers)
                     })
@@ -107,7 +108,11 @@ fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
         })
         .collect();
     let end = |i: usize| {
-        if i == n { parts.len() } else { middles.partition_point(|&middle| u128::from(middle) * (n as u128) < u128::from(all) * (i as u128)) }
+        if i == n {
+            parts.len()
+        } else {
+            middles.partition_point(|&middle| u128::from(middle) * (n as u128) < u128::from(all) * (i as u128))
+        }
     };
     (0..n).map(|i| end(i)..end(i + 1)).collect()
 }

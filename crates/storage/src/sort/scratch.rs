@@ -73,7 +73,8 @@ impl Scratch {
         let output = output.trim_end_matches('/');
         let (parent, name) = output.rsplit_once('/').unwrap_or((".", output));
         if matches!(name, "" | "." | "..") {
-            return Err(SortError::usage(format!("\"{output}\" cannot be an output")).hint("name a directory that is not there yet"));
+            return Err(SortError::usage(format!("\"{output}\" cannot be an output"))
+                .hint("name a directory that is not there yet"));
         }
         let path = join(parent, &format!(".{name}.loadstone"));
         let path = if parent.is_empty() { format!("/.{name}.loadstone") } else { path };
@@ -115,7 +116,9 @@ impl Scratch {
         write_all(files, &join(&self.growing, "_SUCCESS"), b"")?;
         files.sync_directory(&self.growing)?;
         if files.exists(&self.output)? {
-            return Err(SortError::new(format!("{} was made while the job ran", self.output)).hint("remove it, and run again"));
+            return Err(
+                SortError::new(format!("{} was made while the job ran", self.output)).hint("remove it, and run again")
+            );
         }
         files.rename(&self.growing, &self.output)?;
         self.remove(files)

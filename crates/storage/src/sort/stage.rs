@@ -11,7 +11,7 @@ use crate::sort::checksum::Checksum;
 use crate::sort::chunk::Chunk;
 use crate::sort::files::{Files, join, read_all, write_all};
 use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
-use crate::sort::job::{Job, Stage};
+use crate::sort::job::{Job, Sizes, Stage};
 use crate::sort::merge::{self, Memory};
 use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
@@ -30,6 +30,8 @@ const SAMPLED: usize = 100;
 pub struct Task<'a> {
     /// The job.
     pub job: &'a Job,
+    /// How its memory is cut: [`Job::sizes`], except in tests.
+    pub sizes: Sizes,
     /// Where the input is.
     pub input: &'a dyn Files,
     /// The path of the input in there.
@@ -80,9 +82,14 @@ impl Task<'_> {
     /// Runs the stage.
     pub fn run(&self, stage: Stage) -> Result<Outcome, SortError> {
         self.job.check()?;
-        if matches!(stage, Stage::Prepare | Stage::SortInMemory | Stage::Commit | Stage::Abandon) && self.segment.1 != 1 {
-            return Err(SortError::usage(format!("the stage \"{}\" has one segment, got {}", stage.name(), self.segment.1))
-                .hint("start it once"));
+        if matches!(stage, Stage::Prepare | Stage::SortInMemory | Stage::Commit | Stage::Abandon) && self.segment.1 != 1
+        {
+            return Err(SortError::usage(format!(
+                "the stage \"{}\" has one segment, got {}",
+                stage.name(),
+                self.segment.1
+            ))
+            .hint("start it once"));
         }
         match stage {
             Stage::Prepare => self.prepare(),
@@ -99,9 +106,8 @@ impl Task<'_> {
 
     /// Whether the whole input fits into the memory of one segment.
     pub fn fits(&self) -> Result<bool, SortError> {
-        let sizes = self.job.sizes();
-        let pieces = self.listed()?.pieces(piece_rows(sizes.block));
-        Ok(pieces.iter().map(Piece::room).sum::<usize>() <= sizes.whole)
+        let pieces = self.listed()?.pieces(piece_rows(self.sizes.block));
+        Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
     fn scratch(&self) -> Result<Scratch, SortError> {
@@ -122,7 +128,7 @@ impl Task<'_> {
     }
 
     fn buffers(&self, sets: usize) -> Result<Vec<Buffers>, SortError> {
-        (0..sets).map(|_| Buffers::new(self.job.sizes().block)).collect()
+        (0..sets).map(|_| Buffers::new(self.sizes.block)).collect()
     }
 
     fn prepare(&self) -> Result<Outcome, SortError> {
@@ -148,8 +154,7 @@ impl Task<'_> {
             let (first, end) = (self.first_row(part), self.first_row(part + 1));
             let path = join(&growing, &format!("part-m-{part:05}"));
             std::thread::scope(|scope| {
-                let mut spool =
-                    Spool::create(scope, self.output, &path, self.job.replication, buffers, self.progress)?;
+                let mut spool = Spool::create(scope, self.output, &path, self.job.replication, buffers, self.progress)?;
                 let (mut rows, mut left, mut sum) = (Rows::from(first), end - first, Checksum::default());
                 let mut fill = || {
                     while left > 0 {
@@ -180,7 +185,8 @@ impl Task<'_> {
         let all = input.pieces(ALIGNED_ROWS);
         let places = SAMPLED.min(all.len());
         let mut keys = Vec::new();
-        let (mut buffer, mut reader) = (Arena::new(ALIGNED_ROWS as usize * ROW_BYTES)?, PieceReader::new(self.input, &input));
+        let (mut buffer, mut reader) =
+            (Arena::new(ALIGNED_ROWS as usize * ROW_BYTES)?, PieceReader::new(self.input, &input));
         for place in (0..places).filter(|&place| place as u64 % n == k) {
             let piece = all[place * all.len() / places];
             reader.read(piece, &mut buffer[..piece.room()], self.progress)?;
@@ -206,7 +212,8 @@ impl Task<'_> {
     fn left_by(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
         let scratch = self.scratch()?.path;
         let Some(entries) = self.output.list(&scratch)? else {
-            return Err(SortError::new(format!("there is no scratch directory {scratch}")).hint("run the stage \"prepare\" first"));
+            return Err(SortError::new(format!("there is no scratch directory {scratch}"))
+                .hint("run the stage \"prepare\" first"));
         };
         let own = entries.iter().filter(|entry| entry.name.starts_with(prefix));
         own.map(|entry| {
@@ -241,12 +248,12 @@ impl Task<'_> {
     }
 
     fn sort(&self) -> Result<Outcome, SortError> {
-        let (input, sizes, scratch) = (self.listed()?, self.job.sizes(), self.scratch()?.path);
+        let (input, sizes, scratch) = (self.listed()?, self.sizes, self.scratch()?.path);
         let splitters = self.splitters()?;
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let bytes: usize = pieces.iter().map(Piece::room).sum();
         // Refused now, and not after hours.
-        self.job.merges(bytes.div_ceil(sizes.chunk) * self.segment.1 as usize, self.job.parts as usize)?;
+        self.sizes.merges(bytes.div_ceil(sizes.chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let chunk = sizes.chunk.min(bytes.max(1));
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);
@@ -278,14 +285,15 @@ impl Task<'_> {
                 Ok(())
             });
             drop((to_spill, fill));
-            let read = reading.join().unwrap_or_else(|_| Err(SortError::new("internal error: the reading thread panicked")));
+            let read =
+                reading.join().unwrap_or_else(|_| Err(SortError::new("internal error: the reading thread panicked")));
             spilled.and(read)
         })?;
         self.leave_sum(Side::Read, self.progress.done().rows, sum)
     }
 
     fn sort_in_memory(&self) -> Result<Outcome, SortError> {
-        let (input, sizes, growing) = (self.listed()?, self.job.sizes(), self.scratch()?.growing);
+        let (input, sizes, growing) = (self.listed()?, self.sizes, self.scratch()?.growing);
         let splitters = self.splitters()?;
         let pieces = input.pieces(piece_rows(sizes.block));
         let mut chunk = Chunk::new(pieces.iter().map(Piece::room).sum())?;
@@ -301,8 +309,7 @@ impl Task<'_> {
         let sum = in_parallel(&all, memory, |part, buffers| {
             let path = join(&growing, &format!("part-r-{part:05}"));
             std::thread::scope(|scope| {
-                let mut spool =
-                    Spool::create(scope, self.output, &path, self.job.replication, buffers, self.progress)?;
+                let mut spool = Spool::create(scope, self.output, &path, self.job.replication, buffers, self.progress)?;
                 let mut sum = Checksum::default();
                 let gathered = sorted.gather(&parts[part], &mut spool, Some(&mut sum));
                 spool.finish(gathered).map(|buffers| (sum, buffers))
@@ -315,11 +322,14 @@ impl Task<'_> {
         let scratch = self.scratch()?;
         let runs = runs::list(self.output, &scratch.path)?;
         let own = self.own_parts();
-        let slices = |runs: &[Run], part: usize| runs.iter().flat_map(|run| &run.slices).filter(|slice| slice.part == part).count();
+        let slices = |runs: &[Run], part: usize| {
+            runs.iter().flat_map(|run| &run.slices).filter(|slice| slice.part == part).count()
+        };
         let most = own.iter().map(|&part| slices(&runs, part)).max().unwrap_or_default();
-        let (merges, block) = self.job.merges(most, own.len())?;
+        let (merges, block) = self.sizes.merges(most, own.len())?;
         let memory = self.buffers(merges)?.into_iter().map(|write| {
-            let read = (0..most * crate::sort::read_ahead::BUFFERS).map(|_| Arena::new(block)).collect::<Result<_, _>>()?;
+            let read =
+                (0..most * crate::sort::read_ahead::BUFFERS).map(|_| Arena::new(block)).collect::<Result<_, _>>()?;
             Ok(Memory { read, write })
         });
         let memory = memory.collect::<Result<Vec<_>, SortError>>()?;
@@ -331,7 +341,7 @@ impl Task<'_> {
     }
 
     fn validate(&self) -> Result<Outcome, SortError> {
-        let (input, sizes) = (self.listed()?, self.job.sizes());
+        let (input, sizes) = (self.listed()?, self.sizes);
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let spans = validate::look((self.input, &input), &pieces, self.workers(), self.progress)?;
         if !self.output_path.is_empty() {
@@ -376,9 +386,7 @@ impl Task<'_> {
 
 /// A report as TeraValidate writes it.
 fn report(verdict: &Verdict) -> String {
-    let faults = verdict.faults.first.iter();
-    let errors: String =
-        faults.map(|fault| format!("error\t{} row {} (offset {}): {}\n", fault.file, fault.row, fault.offset, fault.what)).collect();
+    let errors: String = verdict.faults.first.iter().map(|fault| format!("error\t{fault}\n")).collect();
     format!("{errors}checksum\t{}\n", verdict.checksum)
 }
 

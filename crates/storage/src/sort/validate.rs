@@ -2,6 +2,7 @@
 //! keys. Where the rows are TeraGen's, each is also compared with what TeraGen makes of its number: the checksum tells that a bit
 //! has flipped, this tells where.
 
+use std::fmt;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,12 @@ pub struct Fault {
     pub offset: u64,
     /// What is wrong.
     pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: row {} (offset {}): {}", self.file, self.row, self.offset, self.what)
+    }
 }
 
 /// Faults: how many, and the first of them.
@@ -110,7 +117,8 @@ pub fn look(
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let mut all = Ok(Vec::new());
         for worker in workers {
-            let found = worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: a validating thread panicked")));
+            let found =
+                worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: a validating thread panicked")));
             all = all.and_then(|mut all: Vec<Span>| {
                 all.extend(found?);
                 Ok(all)
