@@ -78,6 +78,10 @@ fn run(
     report: &mut Report,
 ) -> Result<Option<End>, EngineError> {
     for &stage in stages {
+        // The scratch directory is there from the first stage on, and is gone with the last.
+        if args.disk && stage == Stage::Commit {
+            report.disk(places.disk(&args.job, "disk-after")?);
+        }
         let mut terminal = Terminal::new(stage);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
             terminal.show(done);
@@ -97,6 +101,9 @@ fn run(
             // What was refused before anything was done needs no stage.
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
+        if args.disk && stage == Stage::Prepare {
+            report.disk(places.disk(&args.job, "disk-before")?);
+        }
     }
     Ok(None)
 }

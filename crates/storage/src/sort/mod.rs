@@ -7,6 +7,7 @@
 pub mod arena;
 pub mod checksum;
 pub mod chunk;
+pub mod disk;
 pub mod files;
 pub mod input;
 pub mod job;
