@@ -319,6 +319,15 @@ def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "report"]
 
 
+def test_a_printed_spec_is_what_a_trial_runs(program: Path, tmp_path: Path) -> None:
+    printed = tera(program, "teragen", "--print-spec", "--parts", "2", "100", tmp_path / "out").out.splitlines()
+    assert not (tmp_path / "out").exists()
+    for line in printed:
+        done = subprocess.run([program, "trial"], input=line, capture_output=True, text=True, timeout=HANGS_SECONDS)
+        assert done.returncode == 0, done.stderr
+    assert len(whole(tmp_path / "out")) == 100 * ROW_BYTES
+
+
 def test_a_stage_that_fails_says_why_in_its_summary(program: Path, tmp_path: Path) -> None:
     job = {"input": str(tmp_path), "output": str(tmp_path / "out"), "parts": 4}
     ((_, *_, summary),) = staged(program, "sort", 1, job, code=1)

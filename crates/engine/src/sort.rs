@@ -34,7 +34,7 @@ impl Places {
     /// Finds them.
     pub fn of(job: &Job) -> Result<Self, SortError> {
         let nowhere = String::new();
-        let at = |place: &str| locate(place, job.direct);
+        let at = |place: &str| locate(place, job);
         let output = job.output.as_deref().map_or_else(|| at(".").map(|(files, _)| (files, nowhere)), at)?;
         let input = at(job.input.as_deref().unwrap_or("."))?;
         Ok(Self { input, output })
@@ -42,7 +42,7 @@ impl Places {
 
     /// The speed of what the scratch directory is on, past the page cache.
     pub fn disk(&self, job: &Job, name: &str) -> Result<Speed, SortError> {
-        let (files, path) = locate(job.output.as_deref().unwrap_or("."), true)?;
+        let (files, path) = locate(job.output.as_deref().unwrap_or("."), &Job { direct: true, ..job.clone() })?;
         disk::measure(&*files, &Scratch::of(&path)?.path, name)
     }
 

@@ -18,6 +18,7 @@ use crate::control::{Control, End};
 use crate::error::EngineError;
 use crate::output::{err, out};
 use crate::sort::{self, Places};
+use crate::spec::VERSION;
 
 /// How often progress is shown.
 const EVERY: Duration = Duration::from_millis(200);
@@ -34,6 +35,12 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
     }
     let places = Places::of(&args.job)?;
     let stages = stages(&args, &places)?;
+    if args.print_spec {
+        for stage in stages {
+            out(&format!("{}\n", spec(stage, &args)));
+        }
+        return Ok(0);
+    }
     let mut report = Report::new(&args);
     let ended = run(&args, &places, &stages, controls, &mut report);
     // What failed leaves nothing behind; a failure of that is said by the next run, which tries again.
@@ -66,6 +73,23 @@ fn stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
         }
         Command::Validate if args.job.output.is_none() => vec![Stage::Validate],
         Command::Validate => vec![Stage::Prepare, Stage::Validate, Stage::Commit],
+    })
+}
+
+/// The TrialSpec of a stage, for one segment.
+fn spec(stage: Stage, args: &Args) -> serde_json::Value {
+    serde_json::json!({
+        "spec": VERSION,
+        "store": {"name": "file"},
+        "phase": "run",
+        "work": {"type": "sort", "stage": stage, "job": args.job},
+        "clients": 1,
+        "pace": {"mode": "closed"},
+        "until": {},
+        "segment": {"k": 0, "n": 1},
+        "seed": 0,
+        "sinks": [],
+        "interval_ms": 1_000,
     })
 }
 

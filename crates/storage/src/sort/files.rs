@@ -6,8 +6,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::fs::{Location, Scheme};
 use crate::sort::SortError;
 use crate::sort::arena::ALIGNMENT;
+use crate::sort::hdfs::OnHdfs;
+use crate::sort::job::Job;
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,12 +98,15 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
+/// What helps against a full disk.
+pub const SPACE: &str =
+    "free some space: a sort in memory needs room for its output, an external one for twice its input";
+
 /// An error of the operating system as a line, with what helps against it.
 pub fn failure(what: &str, path: &str, error: &io::Error) -> SortError {
     let wrong = SortError::new(format!("cannot {what} {path}: {error}"));
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong
-            .hint("free some space: a sort in memory needs room for its output, an external one for twice its input"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong.hint(SPACE),
         ErrorKind::NotFound => wrong.hint("check the path"),
         ErrorKind::PermissionDenied => wrong.hint("check who owns it and its permissions"),
         _ => wrong,
@@ -260,12 +266,12 @@ impl Append for LocalFile {
     }
 }
 
-/// The file system of a path or URI, and the path in it. `direct`: local files past the page cache.
-pub fn locate(text: &str, direct: bool) -> Result<(Box<dyn Files>, String), SortError> {
-    let path = text.strip_prefix("file://").unwrap_or(text);
-    if let Some((scheme, _)) = path.split_once("://") {
-        return Err(SortError::usage(format!("there is no file system \"{scheme}\" ({text})"))
-            .hint("use a local path or hdfs://"));
-    }
-    Ok((Box::new(Local { direct }), path.to_owned()))
+/// The file system of a path or URI, and the path in it.
+pub fn locate(text: &str, job: &Job) -> Result<(Box<dyn Files>, String), SortError> {
+    let location = Location::parse(text)?;
+    let files: Box<dyn Files> = match location.scheme {
+        Scheme::File => Box::new(Local { direct: job.direct }),
+        Scheme::Hdfs => Box::new(OnHdfs::new(&location.authority, job)?),
+    };
+    Ok((files, location.path))
 }
