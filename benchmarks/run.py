@@ -21,13 +21,15 @@ from hosted import over_the_binding
 from lab import REPEATS, at_scale
 from measure import ENGINE, ROOT, TARGET, narrow, ratio_of, run, spec, trial, verdict
 from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
+from terasort import sorting
 
 BARE = str(TARGET / "release" / "examples" / "bare")
 
 
 def build() -> None:
     """The engine and the bare loop, optimised."""
-    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "--bins", "--examples"]
+    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "-p", "loadstone-storage"]
+    cargo += ["--bins", "--examples"]
     subprocess.run(cargo, cwd=ROOT, check=True)
 
 
@@ -157,7 +159,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefghij"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefghijk"), help="one part")
     parser.add_argument("--against", type=Path, metavar="ENGINE", help="(a) to (c) against this engine binary instead")
     args = parser.parse_args()
     load = os.getloadavg()[0]
@@ -195,6 +197,8 @@ def main() -> int:
             against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
         if args.only in (None, "j"):
             against_testdfsio(work, 16 if args.quick else 512, 1 if args.quick else 6)
+        if args.only in (None, "k"):
+            sorting(work, args.quick)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0
