@@ -157,7 +157,9 @@ def digests(planned: Plan) -> dict[str, str]:
     """The SHA-256 of each workload file by its path: what a file says is part of what is asked."""
     import hashlib
 
-    files = dict.fromkeys(variant.workload_file for variant in planned.variants)
+    from loadstone.experiment.kind import kind_of
+
+    files = dict.fromkeys(file for variant in planned.variants for file in kind_of(variant).files(variant.work))
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 

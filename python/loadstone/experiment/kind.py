@@ -1,51 +1,91 @@
 """What a kind of workload must tell. The kinds are in `loadstone.workloads`; commands register them.
 
-A kind knows what a trial does, phase by phase, which figures that yields, and how long it takes. The rest of the lab
-knows none of them.
+A kind knows its keys of the experiment file, what a trial does, phase by phase, which figures that yields, and how long
+it takes. The rest of the lab knows none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from loadstone.engine.events import Result
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
     from loadstone.experiment.model.points import Point
+    from loadstone.experiment.model.values import Part
     from loadstone.experiment.plan.plan import Variant
+    from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context
+    from loadstone.importers.run import Run
     from loadstone.results.trial_result import Scalar
     from loadstone.results.value import Value
 
 
+# What a phase is for: it makes data, which trials with the same data may share; it is what the trial measures, with the
+# host observed; or it looks at what that has left.
+Role = Literal["prepare", "measure", "verify"]
+
+
 @dataclass(frozen=True, slots=True)
-class Phase:
+class EngineLaunch:
     """One launch of the engine in a trial."""
 
     # Of its files: `<name>.hlog`.
     name: str
-    # Whether its figures are the trial's. If not, it prepares the data, its figures begin with `<name>.`, and trials
-    # with the same data may share what it did.
-    measured: bool
+    role: Role
     # The spec for data in this directory, and this seed.
     spec: Callable[[Path, int], Spec]
 
     @property
     def prefix(self) -> str:
         """What the names of its figures begin with."""
-        return "" if self.measured else f"{self.name}."
+        return "" if self.role == "measure" else f"{self.name}."
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An observed command that has ended, with the files that hold its output."""
+
+    status: int
+    stdout: Path
+    stderr: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCommand:
+    """A command that does the work of a trial, while the host is observed as beside an engine."""
+
+    # Of its files: `<name>.stdout` and `<name>.stderr`.
+    name: str
+    # Its words; it runs in the directory of the data, and files of its own are in the trial's folder, the argument.
+    arguments: Callable[[Path], Sequence[str]]
+    # What its output says. Raises LoadstoneError when that cannot be read.
+    read: Callable[[Ended], Run]
+    # How long it takes, as far as that is known.
+    seconds: float | None = None
+    role: Role = "measure"
+
+
+Phase = EngineLaunch | ObservedCommand
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What a variant works on."""
+    """What a variant works on, and how much it does with it."""
 
     records: int
     record_bytes: int
+    # What decides, of the keys of the workload, which data are loaded.
+    identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    # The table on servers that holds them.
+    table: str = ""
+    # Where the work itself says when it ends: bytes that it moves, or how long it takes.
+    moved_bytes: int = 0
+    seconds: float = 0.0
 
     @property
     def size(self) -> int:
@@ -56,37 +96,61 @@ class Data:
 class Kind(Protocol):
     """One kind of workload."""
 
-    def check(self, context: Context) -> None:
-        """Looks at the keys of `workload`, and resolves them."""
+    # Its keys: below its name in `workload`, or for YCSB in `workload` itself.
+    KEYS: type[Part]
+    # Whether its operations are of one sort for as long as one asks, so that `measure` says when it ends.
+    STEADY: bool
 
-    def changing(self, context: Context, point: Point) -> Iterator[str]:
-        """The properties by which the workload of a point changes data."""
+    def stores(self) -> Collection[str]:
+        """The stores that it can work on."""
 
-    def properties(self, file: Path) -> Mapping[str, str]:
-        """What the workload's file says, in properties. Raises OSError."""
+    def check(self, context: Context, path: Keys, keys: Any) -> None:
+        """Looks at its keys, which stand at this path, and resolves them."""
 
-    def of_data(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Of these properties, those that decide which data are loaded."""
+    def changing(self, context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
+        """What it is at a point that makes it change data which later trials use."""
 
-    def data(self, properties: Mapping[str, str]) -> Data:
-        """What is loaded."""
+    def work(self, keys: Any, experiment: Experiment) -> Any:
+        """Its keys at a point, with what else the experiment says of it."""
+
+    def title(self, work: Any) -> str:
+        """What a variant does, in a word or two."""
+
+    def files(self, work: Any) -> Sequence[Path]:
+        """The files that say what it does."""
+
+    def data(self, work: Any) -> Data:
+        """What is loaded, and how much is done with it."""
+
+    def metrics(self, work: Any) -> Sequence[str]:
+        """The figures that are compared unless the experiment names others; empty: throughput and latencies."""
 
     def preflight(self, variant: Variant) -> Iterator[Callable[[], object]]:
-        """Calls that raise LoadstoneError where the engine refuses the variant."""
+        """Calls that raise LoadstoneError where the variant cannot be run."""
 
     def phases(self, variant: Variant, experiment: Experiment) -> Sequence[Phase]:
         """What a trial does, in order."""
 
     def facts(self, spec: Spec) -> Mapping[str, Scalar]:
-        """What was done, as results record it."""
+        """What an engine did, as results record it."""
 
-    def figures(self, phase: Phase, spec: Spec, result: Result) -> Iterator[Value]:
-        """The figures of a phase that only this kind has."""
+    def figures(self, phase: EngineLaunch, spec: Spec, result: Result) -> Iterator[Value]:
+        """The figures of an engine's phase that only this kind has; those of the same name as others replace them."""
 
 
 KINDS: dict[str, Kind] = {}
+# The kind whose keys stand in `workload` itself.
+PLAIN = "ycsb"
 
 
-def kind_of(_: Experiment) -> Kind:
-    """The kind of an experiment's workload. There is one so far."""
-    return KINDS["ycsb"]
+def register(kinds: Mapping[str, Kind]) -> None:
+    """Makes kinds known, and their keys part of experiment files."""
+    from loadstone.experiment.model.experiment import add_kinds
+
+    KINDS.update(kinds)
+    add_kinds(PLAIN, {name: kind.KEYS for name, kind in kinds.items()})
+
+
+def kind_of(variant: Variant) -> Kind:
+    """The kind of work that a variant does."""
+    return KINDS[variant.kind]

@@ -203,9 +203,8 @@ def preflight(plan: Plan) -> None:
     Raises LoadstoneError with all of its complaints.
     """
     complaints: dict[str, LoadstoneError] = {}
-    kind = kind_of(plan.experiment)
     for each in plan.variants[:CHECKED_MAX]:
-        for check in kind.preflight(foreseen(each)):
+        for check in kind_of(each).preflight(foreseen(each)):
             try:
                 check()
             except LoadstoneError as error:

@@ -85,10 +85,8 @@ def asked(name: str, given: Start | Over, render: Callable[[str], str]) -> Asked
     return Asked(name, int(render(given.nodes or "1")), settings)
 
 
-def servers(
-    system: System, names: Mapping[str, Scalar], properties: Mapping[str, str], render: Callable[[str], str]
-) -> Servers | None:
-    """The servers of a variant; None where the system names none. `properties` are the workload's."""
+def servers(system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]) -> Servers | None:
+    """The servers of a variant; None where the system names none. `table` is the workload's."""
     how: Started | Attached
     if system.start is not None:
         given = system.start
@@ -101,4 +99,4 @@ def servers(
     else:
         return None
     options = {key: render(text) for key, text in system.table.items()}
-    return Servers(how, system.fresh or "none", properties.get("table", TABLE), options)
+    return Servers(how, system.fresh or "none", table, options)

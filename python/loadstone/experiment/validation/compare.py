@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import shown
 from loadstone.experiment.validation.context import Context
@@ -54,7 +55,14 @@ def check(context: Context) -> None:
             context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
             return
         baseline = same[0]
-    update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
+    usual = [
+        metric
+        for workload in context.experiment.each_workload.values()
+        for kind in workload.kinds[:1]
+        for metric in KINDS[kind].metrics(workload.keys(kind))
+    ]
+    metrics = compare.metrics or tuple(dict.fromkeys(usual))
+    update = {"by": by, "baseline": baseline, "promises": differing(context, by), "metrics": metrics}
     compare = compare.model_copy(update=update)
     context.complete(compare=compare)
     if by == "system":
