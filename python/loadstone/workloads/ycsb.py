@@ -54,7 +54,7 @@ class Ycsb(Part):
     """YCSB's keys."""
 
     file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
-    """A YCSB workload file."""
+    """A YCSB workload file. Default: **required** for YCSB."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
     """YCSB's properties; they override the file's."""

@@ -216,7 +216,7 @@ class Experiment(Part):
 
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
     workloads: dict[str, Workload] = Field(
-        default={}, examples=[{"write": {"dfsio": {"write": True}}, "disk": {"fio": {"job": "disk.fio"}}}]
+        default={}, examples=[{"a": "../workloads/workloada", "c": {"file": "../workloads/workloadc"}}]
     )
     """Several, by names of your own, instead of `workload`: their names are the dimension `workload`."""
 

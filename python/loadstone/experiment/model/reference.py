@@ -63,12 +63,17 @@ def keys() -> str:
     """Every key of the file: a table for each part."""
     root = Experiment.model_json_schema()
     lines = [*table(Experiment, root, root), SCALES]
-    parts = list(PARTS)
-    after = parts.index(("workload", Workload)) + 1
-    parts[after:after] = [(f"workload.{name}", kind.KEYS) for name, kind in KINDS.items() if name != PLAIN]
-    for title, model in parts:
+    for title, model in parts():
         lines += [f"\n### {title}\n", *table(model, root["$defs"][model.__name__], root)]
     return "\n".join(lines)
+
+
+def parts() -> list[tuple[str, type[BaseModel]]]:
+    """The parts of the file by their paths, those of the kinds of work behind `workload`."""
+    found = list(PARTS)
+    after = found.index(("workload", Workload)) + 1
+    found[after:after] = [(f"workload.{name}", kind.KEYS) for name, kind in KINDS.items() if name != PLAIN]
+    return found
 
 
 def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:

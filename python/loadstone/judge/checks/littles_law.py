@@ -50,10 +50,13 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
 
 def attempted(trial: TrialResult) -> float | None:
     """Operations per second however they ended: a failed one kept its client busy, too."""
-    throughput, every, length = trial.value("throughput"), trial.value("operations"), seconds(trial)
-    if throughput is not None and failed(trial) and every and length:
+    throughput, every, length = trial.values.get("throughput"), trial.value("operations"), seconds(trial)
+    if throughput is None:
+        return None
+    # That of files is in bytes.
+    if every and length and (failed(trial) or throughput.unit != "op/s"):
         return every / length
-    return throughput
+    return throughput.value
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:

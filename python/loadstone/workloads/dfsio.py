@@ -1,0 +1,202 @@
+"""Files that are written and read as Hadoop's TestDFSIO does it, on local disks and on HDFS.
+
+The engine's own front end translates a command line into a spec; what only the lab decides is put on top.
+The module is the kind `dfsio`; see `loadstone.experiment.kind.Kind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from loadstone.experiment.kind import Data, EngineLaunch
+from loadstone.experiment.model.values import Part, Size, Varied, VariedCount, VariedTruth
+from loadstone.results.value import Value
+from loadstone.workloads.front_end import place, spec_of
+
+if TYPE_CHECKING:
+    from loadstone.engine.events import Result
+    from loadstone.engine.trial import Spec
+    from loadstone.experiment.model.experiment import Experiment
+    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.plan.plan import Variant
+    from loadstone.experiment.reading.path import Path as Keys
+    from loadstone.experiment.validation.context import Context
+    from loadstone.results.trial_result import Scalar
+
+# Hadoop's default (TestDFSIO.DEFAULT_BUFFER_SIZE).
+BUFFER = 1_000_000
+MB = 1 << 20
+READS = ("read", "random", "backward", "skip")
+Operation = Literal["write", "append", "read", "random", "backward", "skip"]
+
+
+class Dfsio(Part):
+    """Files that are written or read in parallel, as Hadoop's TestDFSIO does. Files to be read are written first."""
+
+    operation: Annotated[Operation, Varied()] = Field(examples=["write"])
+    """What is measured: write, append, read from the start to the end, or read buffers at random places, backwards or
+    with gaps (skip)."""
+
+    files: VariedCount = Field(default=4, examples=[10])
+    """Number of files; `clients` of them are written or read at once."""
+
+    file_size: Size = Field(default=128 * MB, examples=["1GB"])
+    """Bytes of each file."""
+
+    buffer: Size = Field(default=BUFFER, examples=["1MB"])
+    """Bytes that are written or read at once: one operation."""
+
+    skip: Size | None = Field(default=None, examples=["4MB"])
+    """Bytes of a gap of `operation: skip`. Default: the buffer."""
+
+    replication: VariedCount | None = Field(default=None, examples=[3])
+    """Copies of each block on HDFS. Default: the servers'."""
+
+    block_size: Size | None = Field(default=None, examples=["128MB"])
+    """Bytes of a block on HDFS. Default: the servers'."""
+
+    direct: VariedTruth = Field(default=False, examples=[True])
+    """Local files past the page cache (O_DIRECT)."""
+
+    depth: VariedCount | None = Field(default=None, examples=[16])
+    """Buffers of a local file that are under way at once. Default: the engine's."""
+
+    cold: VariedTruth = Field(default=False, examples=[True])
+    """Empty the page cache of the files before they are read, those of data nodes that the lab started as well."""
+
+
+KEYS: type[Part] = Dfsio
+STEADY = False
+
+
+def stores() -> Collection[str]:
+    """Those of files."""
+    return ("file", "hdfs")
+
+
+def check(context: Context, path: Keys, keys: Any) -> None:
+    """What does not go together."""
+    if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
+        context.wrong((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
+
+
+def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
+    """Writes make files, which reads of other trials would find."""
+    if str(keys.operation) not in READS:
+        yield f"operation: {keys.operation}"
+
+
+def work(keys: Any, experiment: Experiment) -> Dfsio:
+    """As it is."""
+    return Dfsio.model_validate(keys.model_dump(exclude_unset=True))
+
+
+def title(work: Dfsio) -> str:
+    """Operation, files and their size."""
+    return f"dfsio {work.operation}"
+
+
+def files(work: Dfsio) -> Sequence[Path]:
+    """None: the files are the data."""
+    return ()
+
+
+def data(work: Dfsio) -> Data:
+    """The files. What is read or appended to was written before, by what also decides how."""
+    size = work.files * work.file_size
+    loads = work.operation != "write"
+    names = ("files", "file_size", "replication", "block_size")
+    identity = {name: getattr(work, name) for name in names}
+    return Data(work.files if loads else 0, work.file_size, identity, moved_bytes=size)
+
+
+def metrics(work: Any) -> Sequence[str]:
+    """The cluster's throughput, and Hadoop's figures of the tasks."""
+    return ("throughput", "dfsio.task_throughput", "dfsio.average_io_rate")
+
+
+def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
+    """The front end's look at every phase."""
+    for operation in operations(variant.work):
+        yield partial(spec, variant, operation, False, Path("/data"), 0)
+
+
+def operations(work: Dfsio) -> list[str]:
+    """What a trial does, in order."""
+    return [work.operation] if work.operation == "write" else ["write", work.operation]
+
+
+def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
+    """Write what is to be read, and do what is measured."""
+    work, verify = variant.work, experiment.measure.verify
+    measured = EngineLaunch(work.operation, "measure", partial(spec, variant, work.operation, verify), cold=work.cold)
+    if work.operation == "write":
+        return (measured,)
+    return (EngineLaunch("load", "prepare", partial(spec, variant.loading, "write", False)), measured)
+
+
+def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: int) -> Spec:
+    """The spec of one phase. Raises LoadstoneError with the engine's message."""
+    work: Dfsio = variant.work
+    words = [*FLAGS[operation], "-nrFiles", str(work.files), "-fileSize", f"{work.file_size}B"]
+    words += ["-bufferSize", str(work.buffer), "--clients", str(variant.clients)]
+    if operation == "skip" and work.skip is not None:
+        words += ["-skipSize", str(work.skip)]
+    for name, value in (("dfs.replication", work.replication), ("dfs.blocksize", work.block_size)):
+        if value is not None and variant.store == "hdfs":
+            words += ["-D", f"{name}={value}"]
+    words += ["--direct"] if work.direct else []
+    words += ["--depth", str(work.depth)] if work.depth is not None else []
+    words += ["--cold"] if work.cold and operation in READS else []
+    words += ["--no-verify"] if operation in READS and not verify else []
+    (found,) = spec_of("dfsio", [*words, place(variant, directory, "dfsio")])
+    return {**found, "seed": seed, "lease_ms": None}
+
+
+FLAGS = {
+    "write": ("-write",),
+    "append": ("-append",),
+    "read": ("-read",),
+    "random": ("-read", "-random"),
+    "backward": ("-read", "-backward"),
+    "skip": ("-read", "-skip"),
+}
+
+
+def facts(spec: Spec) -> Mapping[str, Scalar]:
+    """How many files of which size."""
+    work = spec["work"]
+    names = {"files": "files", "file_bytes": "file_bytes", "buffer_bytes": "buffer_bytes"}
+    return {fact: work[name] for fact, name in names.items() if name in work}
+
+
+def figures(phase: EngineLaunch, spec: Spec, result: Result) -> Iterator[Value]:
+    """The aggregate from the first start to the last end, Hadoop's figures of its tasks, and the files' spread.
+
+    Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, and its `Average IO rate` the mean of the
+    tasks' speeds (TestDFSIO.analyzeResult): speeds of one task among others, not the cluster's.
+    """
+    found = result.summary.files
+    if found is None:
+        return
+    count, sums = found.count, phase.prefix
+    elapsed = found.last_done_ns - found.first_start_ns
+    if elapsed > 0:
+        yield Value(f"{sums}throughput", found.bytes * 1e9 / elapsed, "B/s", count)
+    until_first = found.first_done_ns - found.first_start_ns
+    yield Value(f"{sums}dfsio.first_done", until_first, "ns", count)
+    yield Value(f"{sums}dfsio.last_done", elapsed, "ns", count)
+    if found.task_ns:
+        yield Value(f"{sums}dfsio.task_throughput", found.bytes * 1e9 / found.task_ns, "B/s", count)
+    if count:
+        mean = found.rate_sum / count
+        yield Value(f"{sums}dfsio.average_io_rate", mean, "B/s", count)
+        deviation = sqrt(max(found.rate_square_sum / count - mean * mean, 0.0))
+        yield Value(f"{sums}dfsio.io_rate_stddev", deviation, "B/s", count)
+    yield Value(f"{sums}{'returned' if phase.name in READS else 'stored'}", found.bytes, "B", count)
