@@ -32,18 +32,42 @@ Role = Literal["prepare", "measure", "verify"]
 
 @dataclass(frozen=True, slots=True)
 class EngineLaunch:
-    """One launch of the engine in a trial."""
+    """Launches of the engine in a trial: one, unless its work has stages."""
 
     # Of its files: `<name>.hlog`.
     name: str
     role: Role
-    # The spec for data in this directory, and this seed.
-    spec: Callable[[Path, int], Spec]
+    # The spec for data in this directory, and this seed; where there are several, stages that follow each other, by the
+    # names of their files.
+    spec: Callable[[Path, int], Spec | Stages]
+    # Whether what the page cache holds of the data is dropped first.
+    cold: bool = False
 
     @property
     def prefix(self) -> str:
         """What the names of its figures begin with."""
         return "" if self.role == "measure" else f"{self.name}."
+
+    def launches(self, directory: Path, seed: int) -> Sequence[tuple[str, Spec]]:
+        """Each launch of the engine: its name, and its spec."""
+        made = self.spec(directory, seed)
+        return made.specs if isinstance(made, Stages) else [(self.name, made)]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Launches of which each begins when the one before it has ended."""
+
+    specs: Sequence[tuple[str, Spec]]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A launch of the engine that has ended."""
+
+    name: str
+    spec: Spec
+    result: Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +155,11 @@ class Kind(Protocol):
     def phases(self, variant: Variant, experiment: Experiment) -> Sequence[Phase]:
         """What a trial does, in order."""
 
-    def facts(self, spec: Spec) -> Mapping[str, Scalar]:
-        """What an engine did, as results record it."""
+    def facts(self, launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+        """What engines did in a phase, as results record it."""
 
-    def figures(self, phase: EngineLaunch, spec: Spec, result: Result) -> Iterator[Value]:
-        """The figures of an engine's phase that only this kind has; those of the same name as others replace them."""
+    def figures(self, phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+        """The figures of a phase of engines that only this kind has; those of the same name as others replace them."""
 
 
 KINDS: dict[str, Kind] = {}

@@ -81,9 +81,14 @@ class Stack:
         ]
 
     @property
+    def directories(self) -> list[Path]:
+        """Where servers of ours keep their data."""
+        return [each for _, running, _ in self._up for each in running.directories()]
+
+    @property
     def data(self) -> Path | None:
         """A directory on the file system that the data are on; None if they are on several, or none of this host's."""
-        return common([each for _, running, _ in self._up for each in running.directories()])
+        return common(self.directories)
 
     def watched(self) -> Iterator[Watched]:
         """The servers, to be observed."""

@@ -12,13 +12,14 @@ from pathlib import Path
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note, Summary
-from loadstone.engine.trial import EngineError, Spec
+from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Phase, Role, kind_of
+from loadstone.experiment.kind import Ended, EngineLaunch, Launched, ObservedCommand, Phase, Role, kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import PlannedTrial, Variant
 from loadstone.fleet.fleet import Fleet
 from loadstone.judge.checks import errors
+from loadstone.observe import device
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
 from loadstone.results.value import Value
@@ -158,25 +159,23 @@ class Conductor:
         assert isinstance(each, EngineLaunch), "only what is measured may be a command"
         if each.role == "verify":
             self.shown.step("verify")
-            looked = self._run(each, each.spec(directory, self._seed(planned)), files, None)
-            summary = looked.result.summary
-            notes = (*looked.result.notes, *ended_early(summary))
-            return Performed(each.role, figures_of(each, variant, looked), notes=notes, end=summary.end)
+            looked = self._run(each, directory, self._seed(planned), files, None)
+            return Performed(each.role, figures_of(each, variant, looked), notes=notes_of(looked), end=end_of(looked))
         prepared = self._prepare(each, planned, directory, files, at)
-        return None if prepared is None else Performed(each.role, figures_of(each, variant, prepared))
+        return Performed(each.role, figures_of(each, variant, prepared)) if prepared else None
 
     def _prepare(
         self, each: EngineLaunch, planned: PlannedTrial, directory: Path, files: Path, at: At | None
-    ) -> Finished | None:
-        """Makes the data, or copies those made for another trial; None when nothing had to be made."""
+    ) -> list[Finished]:
+        """Makes the data, or copies those made for another trial; nothing came of it when nothing had to be made."""
         variant = planned.variant
         if at is not None and not at.loads:
-            return None
+            return []
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
         if not reuse or description().networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
-            loaded = self._complete(each, each.spec(directory, seed), files)
+            loaded = self._complete(each, directory, seed, files)
             self.servers.loaded(variant)
             if settle and at is not None:
                 self.shown.step("settle")
@@ -189,27 +188,28 @@ class Conductor:
             datasets.remove(part)
             # A hook may have put a file system over the directory.
             part.mkdir(parents=True)
-            self._complete(each, each.spec(part, self.experiment.seed % SEEDS), files)
+            self._complete(each, part, self.experiment.seed % SEEDS, files)
             part.rename(kept)
         self.shown.step("copy")
         space.copy(kept, directory)
-        return None
+        return []
 
-    def _complete(self, each: EngineLaunch, spec: Spec, files: Path) -> Finished:
+    def _complete(self, each: EngineLaunch, directory: Path, seed: int, files: Path) -> list[Finished]:
         """Makes all of the data. Raises EngineError where some are missing: no trial can do without."""
         self.shown.step("load")
-        load = self._run(each, spec, files, None)
-        summary = load.result.summary
-        if load.lost:
-            message = f"{load.lost} of {load.engines} engines ended during the load without a result"
-            last = load.result.notes[-1]
-            raise EngineError(f"{message}: {last.message}", last.hint, 1)
-        if summary.end != "done":
-            reason = f": {summary.reason}" if summary.reason else ""
-            raise EngineError(f"the load ended early{reason}", "the message above comes from the store", 1)
-        if summary.unclosed:
-            raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
-        return load
+        loads = self._run(each, directory, seed, files, None)
+        for load in loads:
+            summary = load.result.summary
+            if load.lost:
+                message = f"{load.lost} of {load.engines} engines ended during the load without a result"
+                last = load.result.notes[-1]
+                raise EngineError(f"{message}: {last.message}", last.hint, 1)
+            if summary.end != "done":
+                reason = f": {summary.reason}" if summary.reason else ""
+                raise EngineError(f"the load ended early{reason}", "the message above comes from the store", 1)
+            if summary.unclosed:
+                raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
+        return loads
 
     def _measure(self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Performed:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
@@ -218,37 +218,41 @@ class Conductor:
         held = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
         if at is not None:
             held = at.data
+        if isinstance(each, EngineLaunch) and each.cold:
+            device.drop_cache([directory] if at is None else at.directories)
         with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:
             self.shown.step("measure")
             if isinstance(each, EngineLaunch):
-                run = self._run(each, each.spec(directory, self._seed(planned)), files, watch)
+                runs = self._run(each, directory, self._seed(planned), files, watch)
             else:
                 ended = command.run(each, directory, files, self.shown, watch, self._timeout())
         if at is not None:
             at.end()
         if isinstance(each, ObservedCommand):
             return of_command(each, ended, files, watch)
-        summary = run.result.summary
-        observed = watch.values(summary.operations + summary.warmup_operations)
-        return self._of_engine(each, variant, run, observed, watch.facts, at.facts() if at else {})
+        summaries = [run.result.summary for run in runs]
+        observed = watch.values(sum(one.operations + one.warmup_operations for one in summaries))
+        return self._of_engine(each, variant, runs, observed, watch.facts, at.facts() if at else {})
 
     def _of_engine(
         self,
         each: EngineLaunch,
         variant: Variant,
-        run: Finished,
+        runs: Sequence[Finished],
         observed: Iterable[Value],
         where: Mapping[str, Scalar],
         told: Mapping[str, Scalar],
     ) -> Performed:
         """What engines measured; `where` the data were, and what the servers have `told`."""
-        summary, ready = run.result.summary, run.result.ready
+        # Of several stages the longest is what the course is of.
+        run = max(runs, key=lambda each: each.result.summary.measured_ns)
+        ready, lost = run.result.ready, sum(each.lost for each in runs)
         networked = description().networked(variant.store)
-        measured = [*figures_of(each, variant, run), *observed]
+        measured = [*figures_of(each, variant, runs), *observed]
         if networked:
             measured += engine_share(measured, self.fleet.facts().get("cpus"))
         if run.engines > 1:
-            measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", run.lost, "segments", 1)]
+            measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
         facts = {
             **{name: value for name, value in told.items() if name not in guarantees.ANSWERS},
             **ready.facts,
@@ -257,25 +261,31 @@ class Conductor:
             **guarantees.kept(ready.durability, ready.how, ready.facts, told),
             "engine": ready.engine,
             "engines": run.engines,
-            "profile": summary.profile,
+            "profile": run.result.summary.profile,
             "networked": "yes" if networked else "no",
-            **kind_of(variant).facts(run.spec),
+            **kind_of(variant).facts(launched(runs)),
         }
         return Performed(
             each.role,
             measured,
             facts,
-            (*run.result.notes, *saturated(summary), *ended_early(summary)),
-            "lost" if run.lost else summary.end,
+            notes_of(runs),
+            "lost" if lost else end_of(runs),
             variant.clients,
             run.loop,
-            figures.statuses(summary),
+            figures.statuses(run.result.summary),
             run.series,
         )
 
-    def _run(self, each: EngineLaunch, spec: Spec, files: Path, watch: Watch | None) -> Finished:
+    def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
+        """Runs the launches of a phase, up to the first that does not end well."""
         launch = Launch(self.fleet, self.experiment.fleet.engines, files, self.shown, self._timeout())
-        return phase.run(launch, spec, each.name, watch)
+        found: list[Finished] = []
+        for name, spec in each.launches(directory, seed):
+            found.append(phase.run(launch, spec, name, watch))
+            if found[-1].lost or found[-1].result.summary.end != "done":
+                break
+        return found
 
     def _seed(self, planned: PlannedTrial) -> int:
         """Every variant of a block does the same operations; every block does others."""
@@ -287,10 +297,31 @@ class Conductor:
         return self.experiment.timeout or own + PATIENCE_SECONDS
 
 
-def figures_of(each: EngineLaunch, variant: Variant, run: Finished) -> list[Value]:
+def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
     """The figures of a phase of engines; those of the kind of work come last, as they may say it better."""
-    usual = figures.figures(run.result, run.memory_max, each.prefix)
-    return [*usual, *kind_of(variant).figures(each, run.spec, run.result)]
+    found: list[Value] = []
+    for run in runs:
+        found += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
+    return [*found, *kind_of(variant).figures(each, launched(runs))]
+
+
+def launched(runs: Sequence[Finished]) -> list[Launched]:
+    """Launches as a kind of work looks at them."""
+    return [Launched(run.name, run.spec, run.result) for run in runs]
+
+
+def end_of(runs: Sequence[Finished]) -> str:
+    """How launches ended: as the first that did not end well."""
+    return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
+
+
+def notes_of(runs: Sequence[Finished]) -> list[Note]:
+    """What engines accuse themselves of, and why they ended early."""
+    return [
+        note
+        for run in runs
+        for note in (*run.result.notes, *saturated(run.result.summary), *ended_early(run.result.summary))
+    ]
 
 
 def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> Performed:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from loadstone.experiment.kind import Data, EngineLaunch
+from loadstone.experiment.kind import Data, EngineLaunch, Launched
 from loadstone.experiment.model.values import Part, Size, Varied, VariedCount, VariedTruth
 from loadstone.results.value import Value
-from loadstone.workloads.front_end import place, spec_of
+from loadstone.workloads.front_end import ROOT, place, spec_of
 
 if TYPE_CHECKING:
-    from loadstone.engine.events import Result
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
     from loadstone.experiment.model.points import Point
@@ -113,7 +112,7 @@ def data(work: Dfsio) -> Data:
     loads = work.operation != "write"
     names = ("files", "file_size", "replication", "block_size")
     identity = {name: getattr(work, name) for name in names}
-    return Data(work.files if loads else 0, work.file_size, identity, moved_bytes=size)
+    return Data(work.files if loads else 0, work.file_size, identity, ROOT, moved_bytes=size)
 
 
 def metrics(work: Any) -> Sequence[str]:
@@ -169,34 +168,45 @@ FLAGS = {
 }
 
 
-def facts(spec: Spec) -> Mapping[str, Scalar]:
-    """How many files of which size."""
-    work = spec["work"]
-    names = {"files": "files", "file_bytes": "file_bytes", "buffer_bytes": "buffer_bytes"}
-    return {fact: work[name] for fact, name in names.items() if name in work}
+def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+    """How many files of which size, and what is waited for."""
+    asked = launched[-1].spec["work"]
+    names = ("files", "file_bytes", "buffer_bytes", "action", "access", "sync")
+    return {name: asked[name] for name in names if name in asked}
 
 
-def figures(phase: EngineLaunch, spec: Spec, result: Result) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
     """The aggregate from the first start to the last end, Hadoop's figures of its tasks, and the files' spread.
 
     Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, and its `Average IO rate` the mean of the
     tasks' speeds (TestDFSIO.analyzeResult): speeds of one task among others, not the cluster's.
     """
-    found = result.summary.files
+    found = launched[-1].result.summary.files
     if found is None:
         return
-    count, sums = found.count, phase.prefix
-    elapsed = found.last_done_ns - found.first_start_ns
-    if elapsed > 0:
-        yield Value(f"{sums}throughput", found.bytes * 1e9 / elapsed, "B/s", count)
-    until_first = found.first_done_ns - found.first_start_ns
-    yield Value(f"{sums}dfsio.first_done", until_first, "ns", count)
-    yield Value(f"{sums}dfsio.last_done", elapsed, "ns", count)
-    if found.task_ns:
-        yield Value(f"{sums}dfsio.task_throughput", found.bytes * 1e9 / found.task_ns, "B/s", count)
-    if count:
-        mean = found.rate_sum / count
-        yield Value(f"{sums}dfsio.average_io_rate", mean, "B/s", count)
-        deviation = sqrt(max(found.rate_square_sum / count - mean * mean, 0.0))
-        yield Value(f"{sums}dfsio.io_rate_stddev", deviation, "B/s", count)
-    yield Value(f"{sums}{'returned' if phase.name in READS else 'stored'}", found.bytes, "B", count)
+    name = phase.prefix
+    begun = found.done + found.failed + found.unfinished
+    yield Value(f"{name}dfsio.files_failed", found.failed + found.unfinished, "files", begun)
+    yield Value(f"{name}dfsio.files_unverified", found.unverified, "files", begun)
+    yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", found.bytes, "B", found.done)
+    if not found.done or found.first_start_unix_ns is None:
+        return
+    for metric, end in (("first_done", found.first_done_unix_ns), ("last_done", found.last_done_unix_ns)):
+        if end is not None:
+            yield Value(f"{name}dfsio.{metric}", end - found.first_start_unix_ns, "ns", found.done)
+    for metric, reached in found.guarantees.items():
+        # The time from the first start until the last file had this guarantee is what its bytes are divided by.
+        if reached.files and reached.last_unix_ns is not None:
+            elapsed = max(reached.last_unix_ns - found.first_start_unix_ns, 1)
+            yield Value(f"{name}dfsio.{metric}.throughput", reached.bytes * 1e9 / elapsed, "B/s", reached.files)
+            yield Value(f"{name}dfsio.{metric}.mean", reached.ns / reached.files, "ns", reached.files)
+    if found.last_done_unix_ns is not None:
+        elapsed = max(found.last_done_unix_ns - found.first_start_unix_ns, 1)
+        yield Value(f"{name}throughput", found.bytes * 1e9 / elapsed, "B/s", found.done)
+    yield Value(f"{name}dfsio.task_throughput", found.bytes * 1e9 / max(found.task_ns, 1), "B/s", found.done)
+    mean = found.rate_sum / found.done
+    deviation = sqrt(max(found.rate_square_sum / found.done - mean * mean, 0.0))
+    rates = {"average_io_rate": mean, "io_rate_stddev": deviation, "io_rate_min": found.rate_min}
+    for metric, rate in (rates | {"io_rate_max": found.rate_max}).items():
+        if rate is not None:
+            yield Value(f"{name}dfsio.{metric}", rate * MB, "B/s", found.done)

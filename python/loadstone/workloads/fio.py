@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, Ended, EngineLaunch, ObservedCommand
+from loadstone.experiment.kind import Data, Ended, EngineLaunch, Launched, ObservedCommand
 from loadstone.experiment.model import template
 from loadstone.experiment.model.points import Point
 from loadstone.experiment.model.values import Part, Text
@@ -29,8 +29,6 @@ from loadstone.importers.run import Run
 from loadstone.importers.source import Source, text_of
 
 if TYPE_CHECKING:
-    from loadstone.engine.events import Result
-    from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
@@ -214,11 +212,11 @@ def joined(runs: Sequence[Run]) -> Run:
     return whole
 
 
-def facts(spec: Spec) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """No engine is launched."""
     return {}
 
 
-def figures(phase: EngineLaunch, spec: Spec, result: Result) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
     """No engine is launched."""
     yield from ()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Variant
 
 # Below it is what trials write on HDFS.
-ROOT = "/loadstone"
+ROOT = "loadstone"
 
 
 def spec_of(command: str, words: Sequence[str]) -> list[Spec]:
@@ -38,4 +38,4 @@ def place(variant: Variant, directory: Path, name: str) -> str:
     if variant.store != "hdfs":
         return f"file://{directory / name}"
     base = variant.store_properties.get("fs.defaultFS", "hdfs://127.0.0.1:9820").rstrip("/")
-    return f"{base}{ROOT}/{name}"
+    return f"{base}/{ROOT}/{name}"

@@ -19,10 +19,10 @@ from pydantic import Field
 
 from loadstone.engine import program, secrets
 from loadstone.engine.describe import description
-from loadstone.engine.events import WELL, Result
+from loadstone.engine.events import WELL
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EngineLaunch
+from loadstone.experiment.kind import Data, EngineLaunch, Launched
 from loadstone.experiment.model.values import Part, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
 from loadstone.experiment.plan.servers import TABLE
@@ -221,9 +221,9 @@ def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
     return {"mode": "open", "rate": [piece], "arrival": variant.arrival}
 
 
-def facts(spec: Spec) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The records there are, and how often which operation comes."""
-    work = spec["work"]
+    work = launched[-1].spec["work"]
     mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
     shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share and total]
@@ -231,11 +231,12 @@ def facts(spec: Spec) -> Mapping[str, Scalar]:
     return {name: value for name, value in facts.items() if value}
 
 
-def figures(phase: EngineLaunch, spec: Spec, result: Result) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
     """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
 
     `returned` by reads and scans, `stored` by inserts and updates; none where no data are kept.
     """
+    spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]
     if work.get("type") != "records" or not description().keeps_data(spec["store"]["name"]):
         return
