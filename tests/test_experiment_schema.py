@@ -111,7 +111,7 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
     if path[0] == "workload" and path[-1] in KINDS or len(path) > 2 and path[1] in KINDS:
         # A kind of work of its own, with what it needs.
         kind = KINDS[path[1]]
-        fields = kind.KEYS.model_fields
+        fields = kind.keys.model_fields
         needed = {name: (each.examples or [])[0] for name, each in fields.items() if each.is_required()}
         base |= {"systems": {"only": {"store": next(iter(kind.stores()))}}, "workload": {path[1]: needed}}
     if path == ["workloads"]:
@@ -203,7 +203,7 @@ def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
 
 
 def test_every_key_that_a_property_is_called_by_is_one() -> None:
-    for key in known.KEYS.values():
+    for key in known.keys.values():
         assert key in all_paths(Experiment)
 
 

@@ -209,6 +209,30 @@ class Files:
 
 
 @dataclass(frozen=True)
+class Validation:
+    """What a look at sorted rows found; `faults` are rows out of order, or not what was generated."""
+
+    rows: int
+    parts: int
+    duplicates: int
+    faults: int
+    first_faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What a stage of a sort did."""
+
+    stage: str
+    rows: int
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    checksum: str | None = None
+    validation: Validation | None = None
+
+
+@dataclass(frozen=True)
 class Summary:
     """The whole measured window; `end` is `done`, `stopped`, `lease` or `failed`."""
 
@@ -247,6 +271,7 @@ class Summary:
     not_yet: int = 0
     carried: Carried = Carried()
     files: Files | None = None
+    sort: Sorted | None = None
 
     @property
     def failed(self) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from loadstone.engine.events import Result
+    from loadstone.engine.events import Note, Result
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
     from loadstone.experiment.model.points import Point
@@ -48,10 +48,10 @@ class EngineLaunch:
         """What the names of its figures begin with."""
         return "" if self.role == "measure" else f"{self.name}."
 
-    def launches(self, directory: Path, seed: int) -> Sequence[tuple[str, Spec]]:
-        """Each launch of the engine: its name, and its spec."""
+    def stages(self, directory: Path, seed: int) -> Stages:
+        """Each launch of the engine."""
         made = self.spec(directory, seed)
-        return made.specs if isinstance(made, Stages) else [(self.name, made)]
+        return made if isinstance(made, Stages) else Stages([(self.name, made)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Stages:
     """Launches of which each begins when the one before it has ended."""
 
     specs: Sequence[tuple[str, Spec]]
+    # Those that one engine does, however many there are for the others.
+    alone: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,49 +119,64 @@ class Data:
         return self.records * self.record_bytes
 
 
-class Kind(Protocol):
-    """One kind of workload."""
+def no_check(context: Context, path: Keys, keys: Any) -> None:
+    """Nothing more than the types of its keys."""
+
+
+def no_change(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
+    """Nothing that later trials use is changed."""
+    yield from ()
+
+
+def as_given(keys: Any, experiment: Experiment) -> Any:
+    """The keys alone say what is done."""
+    return keys
+
+
+def none(_: Any) -> Sequence[Any]:
+    """None."""
+    return ()
+
+
+def no_figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+    """No figures of its own."""
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of work. `work` is its keys at a point of the experiment, with every name in them replaced."""
 
     # Its keys: below its name in `workload`, or for YCSB in `workload` itself.
-    KEYS: type[Part]
+    keys: type[Part]
     # Whether its operations are of one sort for as long as one asks, so that `measure` says when it ends.
-    STEADY: bool
-
-    def stores(self) -> Collection[str]:
-        """The stores that it can work on."""
-
-    def check(self, context: Context, path: Keys, keys: Any) -> None:
-        """Looks at its keys, which stand at this path, and resolves them."""
-
-    def changing(self, context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-        """What it is at a point that makes it change data which later trials use."""
-
-    def work(self, keys: Any, experiment: Experiment) -> Any:
-        """Its keys at a point, with what else the experiment says of it."""
-
-    def title(self, work: Any) -> str:
-        """What a variant does, in a word or two."""
-
-    def files(self, work: Any) -> Sequence[Path]:
-        """The files that say what it does."""
-
-    def data(self, work: Any) -> Data:
-        """What is loaded, and how much is done with it."""
-
-    def metrics(self, work: Any) -> Sequence[str]:
-        """The figures that are compared unless the experiment names others; empty: throughput and latencies."""
-
-    def preflight(self, variant: Variant) -> Iterator[Callable[[], object]]:
-        """Calls that raise LoadstoneError where the variant cannot be run."""
-
-    def phases(self, variant: Variant, experiment: Experiment) -> Sequence[Phase]:
-        """What a trial does, in order."""
-
-    def facts(self, launched: Sequence[Launched]) -> Mapping[str, Scalar]:
-        """What engines did in a phase, as results record it."""
-
-    def figures(self, phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-        """The figures of a phase of engines that only this kind has; those of the same name as others replace them."""
+    steady: bool
+    # The stores that it can work on.
+    stores: Callable[[], Collection[str]]
+    # What a variant does, in a word or two.
+    title: Callable[[Any], str]
+    # What is loaded, and how much is done with it.
+    data: Callable[[Any], Data]
+    # Calls that raise LoadstoneError where a variant cannot be run.
+    preflight: Callable[[Variant], Iterator[Callable[[], object]]]
+    # What a trial does, in order.
+    phases: Callable[[Variant, Experiment], Sequence[Phase]]
+    # Looks at its keys, which stand at this path, and resolves them.
+    check: Callable[[Context, Keys, Any], None] = no_check
+    # What it is at a point that makes it change data which later trials use.
+    changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = no_change
+    # Its keys with what else the experiment says of it.
+    work: Callable[[Any, Experiment], Any] = as_given
+    # The files that say what it does.
+    files: Callable[[Any], Sequence[Path]] = none
+    # By its keys, the figures that are compared unless the experiment names others; none: throughput and latencies.
+    metrics: Callable[[Any], Sequence[str]] = none
+    # What engines did in a phase, as results record it.
+    facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
+    # The figures of a phase of engines that only this kind has; those of the same name as others replace them.
+    figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = no_figures
+    # Why a phase whose engines ended well has failed all the same.
+    failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
 
 
 KINDS: dict[str, Kind] = {}
@@ -172,7 +189,7 @@ def register(kinds: Mapping[str, Kind]) -> None:
     from loadstone.experiment.model.experiment import add_kinds
 
     KINDS.update(kinds)
-    add_kinds(PLAIN, {name: kind.KEYS for name, kind in kinds.items()})
+    add_kinds(PLAIN, {name: kind.keys for name, kind in kinds.items()})
 
 
 def kind_of(variant: Variant) -> Kind:

@@ -72,13 +72,18 @@ class Conductor:
         space = self.spaces.at(planned.variant.directory)
         directory = space.fresh()
         at: At | None = None
+        performed: list[Performed] = []
         try:
             self.shown.step("servers")
             at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
             planned = replace(planned, variant=completed(planned.variant, at))
             with self._hooked(planned, directory, files):
                 phases = kind_of(planned.variant).phases(planned.variant, self.experiment)
-                found = [self._perform(each, planned, directory, files, at) for each in phases]
+                for each in phases:
+                    if done := self._perform(each, planned, directory, files, at):
+                        performed.append(done)
+                        if done.end != "done":
+                            break
         except EngineError as error:
             end = "lost" if error.status < 0 else "failed"
             note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
@@ -89,7 +94,6 @@ class Conductor:
         finally:
             datasets.remove(directory)
         self.shown.step("tear down")
-        performed = [each for each in found if each is not None]
         measured = [value for each in performed for value in each.values]
         # What is measured is what the facts, notes and course are of.
         main = next(each for each in performed if each.role == "measure")
@@ -160,7 +164,10 @@ class Conductor:
         if each.role == "verify":
             self.shown.step("verify")
             looked = self._run(each, directory, self._seed(planned), files, None)
-            return Performed(each.role, figures_of(each, variant, looked), notes=notes_of(looked), end=end_of(looked))
+            wrong = kind_of(variant).failure(launched(looked))
+            notes = [*notes_of(looked), *([wrong] if wrong else [])]
+            end = "failed" if wrong else end_of(looked)
+            return Performed(each.role, figures_of(each, variant, looked), notes=notes, end=end)
         prepared = self._prepare(each, planned, directory, files, at)
         return Performed(each.role, figures_of(each, variant, prepared)) if prepared else None
 
@@ -279,9 +286,10 @@ class Conductor:
 
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
         """Runs the launches of a phase, up to the first that does not end well."""
-        launch = Launch(self.fleet, self.experiment.fleet.engines, files, self.shown, self._timeout())
-        found: list[Finished] = []
-        for name, spec in each.launches(directory, seed):
+        stages, found = each.stages(directory, seed), list[Finished]()
+        for name, spec in stages.specs:
+            engines = 1 if name in stages.alone else self.experiment.fleet.engines
+            launch = Launch(self.fleet, engines, files, self.shown, self._timeout())
             found.append(phase.run(launch, spec, name, watch))
             if found[-1].lost or found[-1].result.summary.end != "done":
                 break

@@ -1,7 +1,6 @@
 """Files that are written and read as Hadoop's TestDFSIO does it, on local disks and on HDFS.
 
 The engine's own front end translates a command line into a spec; what only the lab decides is put on top.
-The module is the kind `dfsio`; see `loadstone.experiment.kind.Kind`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from loadstone.experiment.kind import Data, EngineLaunch, Launched
+from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
 from loadstone.experiment.model.values import Part, Size, Varied, VariedCount, VariedTruth
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import ROOT, place, spec_of
@@ -70,10 +69,6 @@ class Dfsio(Part):
     """Empty the page cache of the files before they are read, those of data nodes that the lab started as well."""
 
 
-KEYS: type[Part] = Dfsio
-STEADY = False
-
-
 def stores() -> Collection[str]:
     """Those of files."""
     return ("file", "hdfs")
@@ -91,19 +86,9 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
         yield f"operation: {keys.operation}"
 
 
-def work(keys: Any, experiment: Experiment) -> Dfsio:
-    """As it is."""
-    return Dfsio.model_validate(keys.model_dump(exclude_unset=True))
-
-
 def title(work: Dfsio) -> str:
     """Operation, files and their size."""
     return f"dfsio {work.operation}"
-
-
-def files(work: Dfsio) -> Sequence[Path]:
-    """None: the files are the data."""
-    return ()
 
 
 def data(work: Dfsio) -> Data:
@@ -210,3 +195,8 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     for metric, rate in (rates | {"io_rate_max": found.rate_max}).items():
         if rate is not None:
             yield Value(f"{name}dfsio.{metric}", rate * MB, "B/s", found.done)
+
+
+KIND = Kind(
+    Dfsio, False, stores, title, data, preflight, phases, check, changing, metrics=metrics, facts=facts, figures=figures
+)

@@ -1,7 +1,4 @@
-"""fio's jobs, run by fio itself: any job file that it documents (fio(1)). Each job has figures of its own.
-
-The module is the kind `fio`; see `loadstone.experiment.kind.Kind`.
-"""
+"""fio's jobs, run by fio itself: any job file that it documents (fio(1)). Each job has figures of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, Ended, EngineLaunch, Launched, ObservedCommand
+from loadstone.experiment.kind import Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
-from loadstone.experiment.model.points import Point
 from loadstone.experiment.model.values import Part, Text
 from loadstone.format.quantity import seconds
 from loadstone.importers import fio as importer
@@ -33,8 +29,6 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context
-    from loadstone.results.trial_result import Scalar
-    from loadstone.results.value import Value
 
 PROGRAM = "fio"
 STORE = "fio"
@@ -54,10 +48,6 @@ class Fio(Part):
 
     options: tuple[Text, ...] = Field(default=(), examples=[["--section=write"]])
     """Options of fio's command line."""
-
-
-KEYS: type[Part] = Fio
-STEADY = False
 
 
 def stores() -> Collection[str]:
@@ -84,16 +74,6 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     whole = keys.model_copy(update={"job": template.escape(os.path.abspath(found))})
     workload = context.experiment.each_workload[path[:-1]]
     context.complete_workload(path[:-1], workload.model_copy(update={"fio": whole}))
-
-
-def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Its files are its own."""
-    yield from ()
-
-
-def work(keys: Any, experiment: Experiment) -> Fio:
-    """As it is."""
-    return Fio.model_validate(keys.model_dump())
 
 
 def title(work: Fio) -> str:
@@ -212,11 +192,4 @@ def joined(runs: Sequence[Run]) -> Run:
     return whole
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
-    """No engine is launched."""
-    return {}
-
-
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-    """No engine is launched."""
-    yield from ()
+KIND = Kind(Fio, False, stores, title, data, preflight, phases, check, files=files, metrics=metrics)

@@ -1,7 +1,6 @@
 """YCSB's core workloads: data are loaded, then operations are drawn from a mix and measured.
 
 The engine's own YCSB front end translates the properties into a spec; what only the lab decides is put on top.
-The module is the kind `ycsb`; see `loadstone.experiment.kind.Kind`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from loadstone.engine.describe import description
 from loadstone.engine.events import WELL
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EngineLaunch, Launched
+from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
 from loadstone.experiment.model.values import Part, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
 from loadstone.experiment.plan.servers import TABLE
@@ -30,8 +29,7 @@ from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.workloads.properties import read
-from loadstone.workloads.ycsb_check import changing as changing
-from loadstone.workloads.ycsb_check import check as check
+from loadstone.workloads.ycsb_check import changing, check
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
@@ -60,10 +58,6 @@ class Ycsb(Part):
     """YCSB's properties; they override the file's."""
 
 
-KEYS: type[Part] = Ycsb
-STEADY = True
-
-
 def stores() -> Collection[str]:
     """Those that keep records."""
     return [name for name in description().stores if name not in OF_FILES]
@@ -83,11 +77,6 @@ def title(work: Ycsb) -> str:
 def files(work: Ycsb) -> Sequence[Path]:
     """The workload file."""
     return (Path(work.file or ""),)
-
-
-def metrics(work: Ycsb) -> Sequence[str]:
-    """The usual ones."""
-    return ()
 
 
 def data(work: Ycsb) -> Data:
@@ -267,3 +256,8 @@ def mean_length(length: dict[str, Any]) -> float:
         weights = [rank**-ZIPFIAN_THETA for rank in range(1, length["max"] - length["min"] + 2)]
         return float(sum(map(operator.mul, range(length["min"], length["max"] + 1), weights)) / sum(weights))
     return float(length["min"] + length["max"]) / 2
+
+
+KIND = Kind(
+    Ycsb, True, stores, title, data, preflight, phases, check, changing, work, files, facts=facts, figures=figures
+)

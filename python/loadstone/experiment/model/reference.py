@@ -72,7 +72,7 @@ def parts() -> list[tuple[str, type[BaseModel]]]:
     """The parts of the file by their paths, those of the kinds of work behind `workload`."""
     found = list(PARTS)
     after = found.index(("workload", Workload)) + 1
-    found[after:after] = [(f"workload.{name}", kind.KEYS) for name, kind in KINDS.items() if name != PLAIN]
+    found[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
     return found
 
 

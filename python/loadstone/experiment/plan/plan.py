@@ -229,7 +229,7 @@ class Builder:
         if key not in self._works:
             keys = template.rendered(given, lambda text: template.render(text, names))
             kind = KINDS[name]
-            work = kind.work(kind.KEYS.model_validate(keys), self._experiment)
+            work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)
         return self._works[key]
 

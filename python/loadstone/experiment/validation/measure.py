@@ -37,7 +37,7 @@ OF_STEADY = ("warmup", "duration", "operations")
 def check_steady(context: Context) -> bool:
     """Whether `measure` says when a trial ends; work that ends by itself has no warm-up and no steady state."""
     kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if each.kinds}
-    ending = sorted(kind for kind in kinds if not KINDS[kind].STEADY)
+    ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
         return True
     if len(ending) < len(kinds):
