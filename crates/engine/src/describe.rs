@@ -85,8 +85,8 @@ impl Description {
                     .to_owned(),
                 })
                 .collect(),
-            work: ["records", "time_series"].map(str::to_owned).to_vec(),
-            front_ends: vec!["ycsb".to_owned()],
+            work: ["records", "time_series", "sort"].map(str::to_owned).to_vec(),
+            front_ends: ["ycsb", "teragen", "terasort", "teravalidate"].map(str::to_owned).to_vec(),
         }
     }
 }

@@ -59,6 +59,10 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
             let workload = SeriesOf::new(series, phase, seed)?;
             visit(name, Trial { spec, workload, controls, observer })?
         }
+        // `trial` has a driver of its own for it.
+        WorkSpec::Sort(_) => {
+            Err(EngineError::usage("a sort has no operations").hint("loadstone-engine trial runs a stage of it"))
+        }
     }
 }
 

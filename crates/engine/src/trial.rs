@@ -124,6 +124,7 @@ impl TrialSpec {
                     && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
             }
             WorkSpec::TimeSeries(_) => true,
+            WorkSpec::Sort(_) => false,
         };
         self.phase == Phase::Load || only_inserts
     }

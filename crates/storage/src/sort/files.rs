@@ -1,0 +1,218 @@
+//! What a sort asks of a file system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::sort::SortError;
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name within the directory.
+    pub name: String,
+    /// The length of a file.
+    pub bytes: u64,
+    /// Whether it is a directory itself.
+    pub directory: bool,
+}
+
+/// A file system. Paths are whole.
+pub trait Files: Send + Sync {
+    /// What is in a directory, by name; `None` where there is no directory.
+    fn list(&self, path: &str) -> Result<Option<Vec<Entry>>, SortError>;
+    /// Whether there is such a file or directory.
+    fn exists(&self, path: &str) -> Result<bool, SortError>;
+    /// Opens a file.
+    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
+    /// Makes a file that is not there yet, with as many replicas where the file system has such.
+    fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
+    /// Makes a directory; one that is there already is an error.
+    fn make_directory(&self, path: &str) -> Result<(), SortError>;
+    /// Gives a directory its final name, at which there is nothing, for good.
+    fn rename(&self, from: &str, to: &str) -> Result<(), SortError>;
+    /// Removes a directory with everything in it; nothing is left to do where it is not there.
+    fn remove(&self, path: &str) -> Result<(), SortError>;
+    /// Makes the entries of a directory survive the end of the machine.
+    fn sync_directory(&self, path: &str) -> Result<(), SortError>;
+}
+
+/// A file to read from.
+pub trait ReadAt: Send {
+    /// Fills the buffer from there on; less than it holds only at the end of the file.
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError>;
+}
+
+/// A file to write once, from front to back.
+pub trait Append: Send {
+    /// Writes all of it.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError>;
+    /// Ends the file; it survives the end of the machine.
+    fn finish(self: Box<Self>) -> Result<(), SortError>;
+}
+
+/// Reads at least `wanted` bytes into a buffer that may be longer, as direct I/O reads whole blocks.
+pub fn read_exactly(
+    file: &mut dyn ReadAt,
+    path: &str,
+    buffer: &mut [u8],
+    offset: u64,
+    wanted: usize,
+) -> Result<(), SortError> {
+    let got = file.read_at(buffer, offset)?;
+    if got >= wanted {
+        return Ok(());
+    }
+    Err(SortError::new(format!("{path} ends at offset {}, where there was more before", offset + got as u64))
+        .hint("the file has become shorter since it was listed: leave files alone while they are sorted"))
+}
+
+/// Reads a small file.
+pub fn read_all(files: &dyn Files, path: &str) -> Result<Vec<u8>, SortError> {
+    let mut file = files.open(path)?;
+    let (mut all, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        let got = file.read_at(&mut buffer, all.len() as u64)?;
+        all.extend_from_slice(&buffer[..got]);
+        if got < buffer.len() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Writes a small file.
+pub fn write_all(files: &dyn Files, path: &str, bytes: &[u8]) -> Result<(), SortError> {
+    let mut file = files.create(path, None)?;
+    file.write(bytes)?;
+    file.finish()
+}
+
+/// The path of a name in a directory.
+pub fn join(directory: &str, name: &str) -> String {
+    format!("{}/{name}", directory.trim_end_matches('/'))
+}
+
+/// An error of the operating system as a line, with what helps against it.
+pub fn failure(what: &str, path: &str, error: &io::Error) -> SortError {
+    let wrong = SortError::new(format!("cannot {what} {path}: {error}"));
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong
+            .hint("free some space: a sort in memory needs room for its output, an external one for twice its input"),
+        ErrorKind::NotFound => wrong.hint("check the path"),
+        ErrorKind::PermissionDenied => wrong.hint("check who owns it and its permissions"),
+        _ => wrong,
+    }
+}
+
+/// The file system of this machine, through its page cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Local {
+    _private: (),
+}
+
+struct LocalFile {
+    file: File,
+    path: String,
+}
+
+impl Files for Local {
+    fn list(&self, path: &str) -> Result<Option<Vec<Entry>>, SortError> {
+        let wrong = |error: io::Error| failure("list", path, &error);
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(wrong(error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(wrong)?;
+            // Through symbolic links: inputs are often collected by them.
+            let facts = fs::metadata(entry.path()).map_err(wrong)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            all.push(Entry { name, bytes: facts.len(), directory: facts.is_dir() });
+        }
+        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(Some(all))
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, SortError> {
+        Path::new(path).try_exists().map_err(|error| failure("look for", path, &error))
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
+        let file = File::open(path).map_err(|error| failure("open", path, &error))?;
+        Ok(Box::new(LocalFile { file, path: path.to_owned() }))
+    }
+
+    fn create(&self, path: &str, _replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let file = file.map_err(|error| failure("create", path, &error))?;
+        Ok(Box::new(LocalFile { file, path: path.to_owned() }))
+    }
+
+    fn make_directory(&self, path: &str) -> Result<(), SortError> {
+        if let Some(parent) = Path::new(path).parent() {
+            fs::create_dir_all(parent).map_err(|error| failure("create", path, &error))?;
+        }
+        fs::create_dir(path).map_err(|error| failure("create", path, &error))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
+        fs::rename(from, to).map_err(|error| failure("rename", from, &error))?;
+        match Path::new(to).parent().and_then(Path::to_str) {
+            Some(parent) => self.sync_directory(if parent.is_empty() { "." } else { parent }),
+            None => Ok(()),
+        }
+    }
+
+    fn remove(&self, path: &str) -> Result<(), SortError> {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failure("remove", path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync_directory(&self, path: &str) -> Result<(), SortError> {
+        let synced = File::open(path).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| failure("flush", path, &error))
+    }
+}
+
+impl ReadAt for LocalFile {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
+        let mut got = 0;
+        while got < buffer.len() {
+            match self.file.read_at(&mut buffer[got..], offset + got as u64) {
+                Ok(0) => break,
+                Ok(more) => got += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let place = format!("{} at offset {}", self.path, offset + got as u64);
+                    return Err(failure("read", &place, &error));
+                }
+            }
+        }
+        Ok(got)
+    }
+}
+
+impl Append for LocalFile {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
+        self.file.write_all(bytes).map_err(|error| failure("write", &self.path, &error))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), SortError> {
+        self.file.sync_all().map_err(|error| failure("flush", &self.path, &error))
+    }
+}
+
+/// The file system of a path or URI, and the path in it.
+pub fn locate(text: &str) -> Result<(Box<dyn Files>, String), SortError> {
+    let path = text.strip_prefix("file://").unwrap_or(text);
+    if let Some((scheme, _)) = path.split_once("://") {
+        return Err(SortError::usage(format!("there is no file system \"{scheme}\" ({text})"))
+            .hint("use a local path or hdfs://"));
+    }
+    Ok((Box::new(Local::default()), path.to_owned()))
+}
