@@ -108,7 +108,7 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
         base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else words)}
     if path[0] == "fleet":
         base |= {"systems": {"served": {"store": "null"}}, "clients": 4}
-    if path[0] == "workload" and path[-1] in KINDS or len(path) > 2 and path[1] in KINDS:
+    if (path[0] == "workload" and path[-1] in KINDS) or (len(path) > 2 and path[1] in KINDS):
         # A kind of work of its own, with what it needs.
         kind = KINDS[path[1]]
         fields = kind.keys.model_fields
@@ -203,7 +203,7 @@ def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
 
 
 def test_every_key_that_a_property_is_called_by_is_one() -> None:
-    for key in known.keys.values():
+    for key in known.KEYS.values():
         assert key in all_paths(Experiment)
 
 

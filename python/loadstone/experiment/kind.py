@@ -108,7 +108,7 @@ class Data:
     # What decides, of the keys of the workload, which data are loaded.
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # The table on servers that holds them.
-    table: str = ""
+    table: str = field(default="", compare=False)
     # Where the work itself says when it ends: bytes that it moves, or how long it takes.
     moved_bytes: int = 0
     seconds: float = 0.0

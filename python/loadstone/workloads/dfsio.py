@@ -77,7 +77,7 @@ def stores() -> Collection[str]:
 def check(context: Context, path: Keys, keys: Any) -> None:
     """What does not go together."""
     if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
-        context.wrong((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
+        context.warn((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:

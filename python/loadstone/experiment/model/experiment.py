@@ -49,7 +49,9 @@ AT_MOST_FACTOR = 3
 class Workload(Part):
     """What is done: the keys of YCSB's workloads, or of one other kind. A string is the `file`."""
 
-    # Each kind of work adds its keys (`add_kinds`).
+    if TYPE_CHECKING:
+        # Each kind of work adds its keys (`add_kinds`).
+        def __getattr__(self, key: str) -> Any: ...
 
     @property
     def kinds(self) -> list[str]:

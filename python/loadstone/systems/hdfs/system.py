@@ -24,7 +24,7 @@ OPENED = jvm.opened("java.lang java.nio sun.nio.ch")
 # Each data node has three: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# Data nodes are told with their next heartbeats, a second apart; some are deleting for longer, which is no error.
+# Data nodes are told with their next heartbeats, a second apart. No trial waits for longer than this.
 EMPTY_S = 30.0
 # HDFS's names of what settings of ours stand for.
 NAMED = {
