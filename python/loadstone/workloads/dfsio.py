@@ -16,7 +16,7 @@ from pydantic import Field
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
 from loadstone.experiment.model.values import Part, Size, Varied, VariedCount, VariedTruth
 from loadstone.results.value import Value
-from loadstone.workloads.front_end import ROOT, place, spec_of
+from loadstone.workloads.front_end import ROOT, place, settings, spec_of
 
 if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
@@ -62,8 +62,15 @@ class Dfsio(Part):
     direct: VariedTruth = Field(default=False, examples=[True])
     """Local files past the page cache (O_DIRECT)."""
 
+    io: Annotated[Literal["threads", "uring"], Varied()] = Field(default="threads", examples=["uring"])
+    """How local files are reached: calls that block, or io_uring."""
+
     depth: VariedCount | None = Field(default=None, examples=[16])
-    """Buffers of a local file that are under way at once. Default: the engine's."""
+    """With `io: uring`, buffers of each file that are under way at once. Default: 8."""
+
+    sync: Annotated[Literal["none", "flush", "close", "buffer"], Varied()] = Field(default="none", examples=["close"])
+    """What a written file waits for: its close alone, that the file system has it (flush), that the device has it
+    before it is closed (close), or after each buffer (buffer)."""
 
     cold: VariedTruth = Field(default=False, examples=[True])
     """Empty the page cache of the files before they are read, those of data nodes that the lab started as well."""
@@ -132,12 +139,15 @@ def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: 
     words += ["-bufferSize", str(work.buffer), "--clients", str(variant.clients)]
     if operation == "skip" and work.skip is not None:
         words += ["-skipSize", str(work.skip)]
-    for name, value in (("dfs.replication", work.replication), ("dfs.blocksize", work.block_size)):
-        if value is not None and variant.store == "hdfs":
-            words += ["-D", f"{name}={value}"]
+    if variant.store == "hdfs":
+        asked = {"dfs.replication": work.replication, "dfs.blocksize": work.block_size}
+        given = {**settings(variant), **{name: value for name, value in asked.items() if value is not None}}
+        words += [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
     words += ["--direct"] if work.direct else []
+    words += ["--io", work.io] if work.io != "threads" else []
     words += ["--depth", str(work.depth)] if work.depth is not None else []
-    words += ["--cold"] if work.cold and operation in READS else []
+    words += ["--sync", work.sync] if operation not in READS else []
+    words += ["--cold"] if work.cold and operation in READS and variant.store == "file" else []
     words += ["--no-verify"] if operation in READS and not verify else []
     (found,) = spec_of("dfsio", [*words, place(variant, directory, "dfsio")])
     return {**found, "seed": seed, "lease_ms": None}

@@ -39,3 +39,10 @@ def place(variant: Variant, directory: Path, name: str) -> str:
         return f"file://{directory / name}"
     base = variant.store_properties.get("fs.defaultFS", "hdfs://127.0.0.1:9820").rstrip("/")
     return f"{base}/{ROOT}/{name}"
+
+
+def settings(variant: Variant) -> dict[str, str]:
+    """The settings of a variant for the client of HDFS, those that lead to its name node aside."""
+    return {
+        name: text for name, text in variant.store_properties.items() if name not in ("fs.defaultFS", "hadoop.conf")
+    }

@@ -16,7 +16,7 @@ from loadstone.engine.events import Note
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
 from loadstone.experiment.model.values import Part, Size, VariedCount, VariedTruth
 from loadstone.results.value import Value
-from loadstone.workloads.front_end import ROOT, place, spec_of
+from loadstone.workloads.front_end import ROOT, place, settings, spec_of
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment
@@ -88,18 +88,19 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
 def stages(variant: Variant, name: str, directory: Path, seed: int) -> Stages:
     """The launches of one phase. Raises LoadstoneError with the engine's message."""
     work: Sort = variant.work
-    given, made = place(variant, directory, INPUT), place(variant, directory, OUTPUT)
+    unsorted, made = place(variant, directory, INPUT), place(variant, directory, OUTPUT)
     command, places = {
-        "generate": ("teragen", [str(work.rows), given]),
-        "sort": ("terasort", [given, made]),
+        "generate": ("teragen", [str(work.rows), unsorted]),
+        "sort": ("terasort", [unsorted, made]),
         "validate": ("teravalidate", [made]),
     }[name]
     words = [] if work.memory is None else ["--memory", str(work.memory)]
     words += ["--direct"] if work.direct else []
     words += [] if work.parts is None or name == "validate" else ["--parts", str(work.parts)]
-    if work.replication is not None and variant.store == "hdfs" and name != "validate":
-        words += ["-D", f"dfs.replication={work.replication}"]
-        words += ["-D", f"mapreduce.terasort.output.replication={work.replication}"]
+    if variant.store == "hdfs":
+        names = () if work.replication is None else ("dfs.replication", "mapreduce.terasort.output.replication")
+        given = {**settings(variant), **dict.fromkeys(names, str(work.replication))}
+        words += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
     specs = [{**spec, "lease_ms": None, "seed": seed} for spec in spec_of(command, [*words, *places])]
     named = [(spec["work"]["stage"], spec) for spec in specs]
     found = [(f"{name}.{stage}" if len(named) > 1 else name, spec) for stage, spec in named]

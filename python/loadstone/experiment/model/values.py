@@ -173,7 +173,8 @@ class Varied:
     """Lets a text that names a dimension stand for a value, which is looked at where the dimension has one."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(self.check, handler(source))
+        as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value)
+        return core_schema.no_info_wrap_validator_function(self.check, handler(source), serialization=as_it_is)
 
     def __get_pydantic_json_schema__(self, given: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [handler(given), {"type": "string", "pattern": VARIED_PATTERN}]}

@@ -112,16 +112,16 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
         yield Template(("directory",), experiment.directory)
 
 
-def within(path: Keys, value: object) -> Iterator[Template]:
+def within(path: Keys, value: object, system: str | None = None) -> Iterator[Template]:
     """Every text in plain values."""
     if isinstance(value, str):
-        yield Template(path, value)
+        yield Template(path, value, system)
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from within((*path, key), each)
+            yield from within((*path, key), each, system)
     elif isinstance(value, list | tuple):
         for i, each in enumerate(value):
-            yield from within((*path, i), each)
+            yield from within((*path, i), each, system)
 
 
 def below(path: Keys, texts: Mapping[str, str], system: str | None = None) -> Iterator[Template]:
@@ -144,6 +144,9 @@ def server_templates(path: Keys, system: System, name: str) -> Iterator[Template
             nodes = {} if each.nodes is None else {"nodes": each.nodes}
             yield from below((*path, *at), nodes, name)
             yield from below((*path, *at, "settings"), each.settings, name)
+    if system.start is not None:
+        for when in ("before", "after"):
+            yield from within((*path, "start", when), getattr(system.start, when), name)
     if system.attach is not None:
         for i, text in enumerate(system.attach.hosts):
             yield Template((*path, "attach", "hosts", i), text, name)
