@@ -12,7 +12,7 @@ use crate::pulse::Pulse;
 use crate::recorder::{Ended, Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
-use loadstone_stores::Session;
+use loadstone_stores::Connection;
 
 /// Where one client records: its worker's recorder, and its number there.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl Wait {
 }
 
 /// One client: loops until there is nothing more to do, then closes its session.
-pub async fn drive<T: Timer, S: Session, W: Work>(
+pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
     timer: &T,

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
+use loadstone_load::Workload;
 use loadstone_stores::{Collections, Store};
 
-use crate::actor::{Task, Work};
+use crate::actor::Task;
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End, TrialFailure};
@@ -66,7 +67,7 @@ struct Used {
     at_ns: u64,
 }
 
-impl<'a, W: Work> Conductor<'a, W> {
+impl<'a, W: Workload> Conductor<'a, W> {
     /// A conductor of workers that wait for their release.
     pub fn new(
         spec: &'a TrialSpec,
@@ -181,6 +182,7 @@ impl<'a, W: Work> Conductor<'a, W> {
             due,
             censored,
             carried,
+            files: self.task.files.summary(),
             unsettled: self.task.misses.unsettled(start_unix_ns.wrapping_sub(borders.first_ns)),
             latencies: &self.latencies,
             cpu_ns,

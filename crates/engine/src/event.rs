@@ -8,6 +8,7 @@ use loadstone_load::meter::Reading;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::file_log::FilesSummary;
 use crate::observer::Censored;
 use crate::recorder::reader::Readings;
 
@@ -266,6 +267,9 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Bytes that the engine read from and wrote to devices while measuring, as the kernel counts them.
     pub device_bytes: [u64; 2],
+    /// What became of the files; absent where the work is not on files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FilesSummary>,
     /// What garbage collectors within the engine's process did while measuring; absent where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collection>,

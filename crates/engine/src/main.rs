@@ -11,11 +11,13 @@ mod clock;
 mod conductor;
 mod control;
 mod describe;
+mod dfsio;
 mod diagnostics;
 mod dispatch;
 mod error;
 mod event;
 mod failures;
+mod file_log;
 mod ledger;
 mod limits;
 mod mapping;
@@ -50,6 +52,7 @@ const USAGE: &str = "\
 usage: loadstone-engine COMMAND
 
   ycsb {load|run|shell} STORE …   YCSB's command line
+  dfsio {-write|-read|…} URI      Hadoop's TestDFSIO command line
   teragen ROWS OUT                Hadoop's TeraGen, TeraSort and TeraValidate, on local disks and HDFS
   terasort IN OUT
   teravalidate OUT [REPORT]
@@ -73,6 +76,10 @@ fn main() -> ExitCode {
         Some("ycsb") => {
             signals::listen(signals);
             ycsb::main(&words[1..], &controls)
+        }
+        Some("dfsio") => {
+            signals::listen(signals);
+            dfsio::main(&words[1..], &controls)
         }
         Some(name @ ("teragen" | "terasort" | "teravalidate")) => {
             let command = match name {
@@ -99,7 +106,7 @@ fn main() -> ExitCode {
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\""))
-            .hint("the commands are ycsb, teragen, terasort, teravalidate, trial, ledger, describe and schema")),
+            .hint("the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, describe and schema")),
         None => {
             output::err(USAGE);
             Ok(2)

@@ -19,6 +19,8 @@ pub struct Scheduler {
     segment: Segment,
     /// How many operations a client takes at once.
     stripe: u64,
+    /// How many operations belong together, in one segment.
+    unit: u64,
     /// Operations of this segment; [`NEVER`] without a limit.
     steps: u64,
     /// Counted operations, where that is the limit.
@@ -47,6 +49,7 @@ impl Scheduler {
         Self {
             segment,
             stripe: stripe.max(1),
+            unit: 1,
             steps: borders.steps,
             counted_max: borders.counted,
             next: Alone::default(),
@@ -55,6 +58,20 @@ impl Scheduler {
             reached_end: AtomicBool::new(false),
             failure: OnceLock::new(),
         }
+    }
+
+    /// The same for operations of which so many belong together: a client takes them all, and a segment has all of them.
+    pub fn in_units(self, unit: u64) -> Self {
+        if unit > 1 { Self { stripe: unit, unit, ..self } } else { self }
+    }
+
+    /// The index, in the whole trial, of this segment's `step`-th operation.
+    #[inline]
+    fn index(&self, step: u64) -> u64 {
+        if self.unit == 1 {
+            return self.segment.index(step);
+        }
+        self.segment.index(step / self.unit) * self.unit + step % self.unit
     }
 
     /// The index of the next operation; `None` at the end.
@@ -76,7 +93,7 @@ impl Scheduler {
             }
         }
         taken.next += 1;
-        Some(self.segment.index(taken.next - 1))
+        Some(self.index(taken.next - 1))
     }
 
     /// Whether one more operation may be counted. Asked for every operation that would be, just before it is sent.
@@ -157,6 +174,29 @@ mod tests {
             assert_eq!(claimed, (0..101).map(|step| step * 2 + 1).collect::<Vec<_>>());
             assert_eq!(scheduler.claimed(), 101);
         }
+    }
+
+    #[test]
+    fn operations_that_belong_together_are_one_clients_and_one_segments() {
+        let mut all = Vec::new();
+        for k in 0..2 {
+            let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).in_units(4);
+            let mut clients = [Taken::default(), Taken::default()];
+            let mut claims = [Vec::new(), Vec::new()];
+            for turn in 0.. {
+                match scheduler.claim(&mut clients[turn % 2]) {
+                    Some(index) => claims[turn % 2].push(index),
+                    None if claims.iter().map(Vec::len).sum::<usize>() as u64 >= scheduler.steps => break,
+                    None => {}
+                }
+            }
+            for own in &claims {
+                assert!(own.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0));
+            }
+            all.extend(claims.into_iter().flatten());
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<_>>(), "five files, of which the first segment has three");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_load::values::Lengths;
 use loadstone_storage::sort::job::{Job, Stage};
+use loadstone_storage::work::FilesSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +149,8 @@ pub enum WorkSpec {
     Records(CoreSpec),
     /// YCSB's `TimeSeriesWorkload`.
     TimeSeries(TimeSeriesSpec),
+    /// Files, as in Hadoop's TestDFSIO.
+    Files(FilesSpec),
     /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients and no due times, and no store: what the spec says of
     /// these has no effect.
     Sort(SortSpec),
@@ -164,11 +167,12 @@ pub struct SortSpec {
 }
 
 impl WorkSpec {
-    /// The table of all operations.
+    /// The table of all operations; of files, their directory.
     pub fn table(&self) -> &str {
         match self {
             Self::Records(records) => &records.table,
             Self::TimeSeries(series) => &series.table,
+            Self::Files(files) => &files.directory,
             Self::Sort(_) => "",
         }
     }
@@ -281,6 +285,9 @@ impl TrialSpec {
         if let WorkSpec::Records(records) = &self.work {
             check_core(records)?;
         }
+        if let WorkSpec::Files(_) = &self.work {
+            self.check_files()?;
+        }
         if self.ledger.is_some() {
             self.check_ledger()?;
         }
@@ -288,9 +295,23 @@ impl TrialSpec {
         Ok(())
     }
 
+    fn check_files(&self) -> Result<(), EngineError> {
+        if self.warmup_seconds > 0.0 {
+            return Err(EngineError::usage("work on files cannot have a warm-up: a file counts from its first byte")
+                .hint("leave the warm-up out"));
+        }
+        if !matches!(self.pace, PaceSpec::Closed) {
+            return Err(EngineError::usage(
+                "work on files cannot have a rate: a client writes a file as fast as it can",
+            )
+            .hint("leave the rate out, and use fewer clients for less load"));
+        }
+        Ok(())
+    }
+
     fn check_ledger(&self) -> Result<(), EngineError> {
         let WorkSpec::Records(records) = &self.work else {
-            return Err(EngineError::usage("a ledger is for records, not for time series").hint("leave ledger out"));
+            return Err(EngineError::usage("a ledger is for records only").hint("leave ledger out"));
         };
         if self.phase == Phase::Load {
             return Err(EngineError::usage("a ledger is for a run, not for a load")

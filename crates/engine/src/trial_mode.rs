@@ -276,6 +276,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,
+        files: closed.files.clone(),
         collections: closed
             .collections
             .iter()

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadstone_stores::{Drive, Session, Store, StoreError};
+use loadstone_stores::{Connection, Drive, Store, StoreError};
 
 use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
@@ -121,7 +121,10 @@ pub struct WorkerThreads {
 
 impl WorkerThreads {
     /// Starts the workers and waits until every session is connected. The first failure is the error.
-    pub fn start<S: Store, W: Work + Send + Sync>(job: &Job<S, W>, clients: u64) -> Result<Self, EngineError> {
+    pub fn start<S: Store, W: Work<S::Session> + Send + Sync>(
+        job: &Job<S, W>,
+        clients: u64,
+    ) -> Result<Self, EngineError> {
         let (by_thread, workers) = threads::<S>(clients, job.spec.executors);
         limits::check(workers, S::STACK_BYTES as u64)?;
         limits::check_files(job.store.connections(clients))?;
@@ -252,7 +255,7 @@ struct Worker<S, W> {
     number: usize,
 }
 
-impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
+impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;

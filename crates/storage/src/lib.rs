@@ -1,3 +1,10 @@
-//! Files and sort: the work of DFSIO and of TeraSort. It knows no spec, no event and no command line.
+//! Files: file systems behind one small trait, the bytes that stand in them, and what a trial does with them; and sort.
+//!
+//! [`fs`] reaches local disks and HDFS. [`content`] is what a file holds: a pure function of seed, file and offset. [`work`] is what
+//! is done, [`store`] how the engine reaches it. [`sort`] is the work of TeraSort. Nothing here knows a spec, an event or a command line.
 
+pub mod content;
+pub mod fs;
 pub mod sort;
+pub mod store;
+pub mod work;

@@ -11,7 +11,7 @@ use crate::about::About;
 use crate::error::{Failure, StoreError};
 use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::session::{Drive, Rows, Session, Store};
+use crate::session::{Connection, Drive, Rows, Session, Store};
 
 /// An embedded engine with one open table.
 pub trait KeyValue: Send + Sync + Sized + 'static {
@@ -162,6 +162,12 @@ fn not_found(key: &[u8]) -> String {
     format!("no record with key {}", text(key))
 }
 
+impl<K: KeyValue> Connection for KeyValueSession<K> {
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
 impl<K: KeyValue> Session for KeyValueSession<K> {
     #[inline]
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
@@ -191,10 +197,6 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
     async fn delete(&mut self, key: &[u8]) -> Status {
         let result = self.engine.remove(&mut self.client, key);
         self.done(result)
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.error.take()
     }
 
     fn refused(&self, _status: Status) -> bool {

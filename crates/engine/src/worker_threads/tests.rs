@@ -10,7 +10,7 @@ use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
-use loadstone_stores::{About, Durability, Guarantee, Options, Rows, Session};
+use loadstone_stores::{About, Connection, Durability, Guarantee, Options, Rows, Session};
 
 use super::*;
 use crate::control::{End, TrialFailure};
@@ -62,6 +62,12 @@ impl HashingSession {
     }
 }
 
+impl Connection for HashingSession {
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
 impl Session for HashingSession {
     async fn read(&mut self, key: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
         self.add(("read", key))
@@ -77,9 +83,6 @@ impl Session for HashingSession {
     }
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.add(("delete", key))
-    }
-    fn last_error(&mut self) -> Option<String> {
-        None
     }
 }
 
@@ -139,7 +142,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
 }
 
 /// The hash of all operations of a trial in `n` segments of `clients` clients in all.
-fn hash_of<S: Store>(name: &str, clients: u64, n: u64) -> u64 {
+fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
     for k in 0..n {
         let spec = spec(name, clients, Segment { k, n });
         let WorkSpec::Records(core) = spec.work.clone() else { unreachable!() };
@@ -189,6 +192,12 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
     }
 }
 
+impl Connection for BrokenSession {
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
 impl Session for BrokenSession {
     async fn read(&mut self, _: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
         Status::Ok
@@ -208,9 +217,6 @@ impl Session for BrokenSession {
     async fn delete(&mut self, _: &[u8]) -> Status {
         Status::Ok
     }
-    fn last_error(&mut self) -> Option<String> {
-        None
-    }
 }
 
 /// Keeps the length of the measured window, ns, and how many operations got no answer.
@@ -225,7 +231,7 @@ impl Observer for Measured {
     }
 }
 
-fn end_of<S: Store>(until: Until) -> (End, Measured) {
+fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
     let mut spec = TrialSpec { until, ..spec("broken", 3, Segment::default()) };
     let WorkSpec::Records(core) = &mut spec.work else { unreachable!() };
     core.operations = until.operations;

@@ -162,6 +162,9 @@ class Compare(Part):
     metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
     """The figures. Default: throughput and p99 of reads, updates and inserts."""
 
+    repeats: Truth = False
+    """Show each repeat as well, with averages and how far repeats lie from them, as tables made by hand do."""
+
     matters: Share = Field(default=0.01, examples=["2%"])
     """The least difference that matters: smaller ones are not claimed."""
 
@@ -293,6 +296,7 @@ class Experiment(Part):
             metrics=self.compare.metrics,
             promises=self.compare.promises,
             matters=self.compare.matters,
+            repeats=self.compare.repeats,
             at_least=self.repeats.at_least,
             at_most=self.repeats.at_most,
             until=self.repeats.until,

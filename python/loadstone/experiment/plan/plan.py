@@ -196,7 +196,7 @@ class Builder:
             operations=operations,
             arrival="poisson" if names["arrival"] == "poisson" else "uniform",
             durability="none" if durability == "none" else "device" if durability == "device" else "os",
-            directory=Path(directory),
+            directory=Path.cwd() / directory,
             hooks_before=before,
             hooks_after=after,
             load_key=digest(

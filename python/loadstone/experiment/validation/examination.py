@@ -66,4 +66,7 @@ def check_directory(context: Context) -> None:
     """An absolute path, so that the experiment means the same elsewhere."""
     given = context.experiment.directory
     here = Path(escape(str(Path.cwd())))
-    context.complete(directory=escape(default_directory()) if given is None else str(here / given))
+    # What begins with a name may be absolute once that has a value (`Builder`).
+    named = given is not None and given.startswith("{") and not given.startswith("{{")
+    absolute = given if named else escape(default_directory()) if given is None else str(here / given)
+    context.complete(directory=absolute)
