@@ -36,7 +36,7 @@ def run(
     It has a process group of its own, which ends with it, however this ends. Raises CommandError when it cannot be
     started, or takes more than `timeout` seconds.
     """
-    words = list(phase.arguments(files))
+    words = list(phase.arguments(files.absolute()))
     ended = Ended(0, files / f"{phase.name}.stdout", files / f"{phase.name}.stderr")
     if shutil.which(words[0]) is None:
         raise CommandError(f"cannot run {words[0]}: it is not installed", "`loadstone doctor` says how", NOT_FOUND)

@@ -63,7 +63,8 @@ def shape(tree: Table) -> Shaped:
                 if path not in lost:
                     mistakes.append(translate(tree, each, path))
                 lost.add(path)
-                remove(document, path)
+                # Without what it needs, a part cannot be understood at all.
+                remove(document, path[:-1] if each["type"] == "missing" and len(path) > 1 else path)
             # What must be there must be there for the next round as well.
             for key, least in WHOLE_FILE.items():
                 if not document.get(key):

@@ -45,7 +45,7 @@ def check_steady(context: Context) -> bool:
         message = f"`workloads` has work that ends by itself ({', '.join(ending)}) beside {others}"
         context.wrong(("workloads",), message, "write two experiments: `measure` holds for one of them only")
     for key in OF_STEADY:
-        if context.given("measure", key):
+        if getattr(context.experiment.measure, key):
             message = f"measure.{key} has no effect: {ending[0]} ends when its work is done"
             context.wrong(("measure", key), message, f"leave it out; the keys of `{ending[0]}` say how much there is")
     for path in (("pilot",), ("find",), ("rate",)):
