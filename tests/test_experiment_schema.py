@@ -70,6 +70,10 @@ def test_the_schema_is_one_and_describes_every_key() -> None:
             assert each.get("description") or "$ref" in each, key
 
 
+# Scales that are a look, and say so.
+LOOKS = {("hdfs-replication.yaml", "small")}
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
     path = ROOT / "experiments" / name
@@ -77,9 +81,11 @@ def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
     assert complaints(document) == []
     for scale in (None, *document.get("scales", ())):
         found = load(path, scale)
-        assert [warning.message for warning in found.warnings] == WANTED.get(name, [])
+        few = (name, scale) in LOOKS
+        no_claim = [f"{found.experiment.repeats.at_least} repeats allow no claim, whatever they show"]
+        assert [warning.message for warning in found.warnings] == WANTED.get(name, no_claim if few else [])
         assert found.experiment.question
-        assert found.experiment.repeats.at_least >= REPEATS_MIN
+        assert (found.experiment.repeats.at_least < REPEATS_MIN) == few
         assert complaints(yaml.safe_load(found.resolved)) == []
 
 

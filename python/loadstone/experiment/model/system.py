@@ -50,7 +50,7 @@ class Start(Part):
     keep: Truth = False
     """Leave the servers up at the end."""
 
-    before: tuple[Text, ...] = Field(default=(), examples=[["mount {device} /mnt/bench"]])
+    before: tuple[Text, ...] = Field(default=(), examples=[["mount /mnt/bench"]])
     """Commands before the servers are started, such as those that make and mount their storage. One that fails fails
     the trial."""
 

@@ -54,9 +54,10 @@ def attempted(trial: TrialResult) -> float | None:
     if throughput is None:
         return None
     # That of files is in bytes.
-    if every and length and (failed(trial) or throughput.unit != "op/s"):
+    in_operations = throughput.unit == "op/s"
+    if every and length and (failed(trial) or not in_operations):
         return every / length
-    return throughput.value
+    return throughput.value if in_operations else None
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
