@@ -150,6 +150,9 @@ def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: 
     words += ["--cold"] if work.cold and operation in READS and variant.store == "file" else []
     words += ["--no-verify"] if operation in READS and not verify else []
     (found,) = spec_of("dfsio", [*words, place(variant, directory, "dfsio")])
+    if variant.store == "file":
+        properties = {**found["store"]["properties"], **variant.store_properties}
+        found = {**found, "store": {**found["store"], "properties": properties}}
     return {**found, "seed": seed, "lease_ms": None}
 
 
