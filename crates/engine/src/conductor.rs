@@ -111,13 +111,18 @@ impl<'a, W: Workload> Conductor<'a, W> {
         if let Some(ledger) = &self.task.ledger {
             ledger.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
         }
+        // Before anybody writes: without a warm-up, what clients do before this thread wakes again counts.
+        let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();
         if end.is_none() {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, store);
         }
         let collections = store.collections();
-        let used = self.used(&pulse);
+        let mut used = self.used(&pulse);
+        if borders.first_ns == borders.start_ns {
+            used.device_bytes = device_bytes;
+        }
         let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
         observer.started(&self.moment(borders));
         let mut number = 0;

@@ -11,6 +11,9 @@ use crate::fs::local::{Local, LocalOptions};
 use crate::fs::null::NullFs;
 use crate::fs::{FileSystem, Location, Scheme};
 
+/// More buffers than any device takes at a time.
+const DEPTH_MAX: u64 = 1_024;
+
 /// A session on files.
 pub trait FileSession: Connection {
     /// The file system.
@@ -99,7 +102,13 @@ impl Store for FileStore {
         name: "file",
         line: "files on local disks, buffered or O_DIRECT",
         networked: false,
-        properties: &[directory("file.dir"), setting("file.direct"), setting("file.cold")],
+        properties: &[
+            directory("file.dir"),
+            setting("file.direct"),
+            setting("file.cold"),
+            setting("file.io"),
+            setting("file.depth"),
+        ],
     };
     const DRIVE: Drive = Drive::Thread;
 
@@ -115,12 +124,36 @@ impl Store for FileStore {
         if cold {
             drop_caches(&format!("{}/{}", place.path, options.table))?;
         }
-        let how = if direct { "O_DIRECT, synced as the work says" } else { "page cache, synced as the work says" };
+        let uring = match options.get("file.io") {
+            None | Some("threads") => None,
+            Some("uring") => Some(options.bytes("file.depth", 8)?),
+            Some(text) => {
+                return Err(StoreError::usage(format!("file.io must be threads or uring, got \"{text}\""))
+                    .hint("leave file.io out for threads"));
+            }
+        };
+        if uring.is_some_and(|depth| !(1..=DEPTH_MAX).contains(&depth)) {
+            return Err(
+                StoreError::usage(format!("file.depth must be 1 to {DEPTH_MAX}")).hint("8 is enough for most disks")
+            );
+        }
+        let system = Local::new(LocalOptions { direct, uring_depth: uring.map(|depth| depth as usize) });
+        let how = if direct {
+            "written to the device without the page cache, its cache flushed as --sync says"
+        } else {
+            "in the page cache, on the device as --sync says"
+        };
+        let io = match (uring, system.without_uring()) {
+            (Some(_), Some(why)) => format!("pread, pwrite (io_uring cannot be used here: {why})"),
+            (Some(depth), None) => format!("io_uring, {depth} buffers for each file"),
+            (None, _) => "pread, pwrite".to_owned(),
+        };
         let guarantee = Guarantee::new(Durability::Os, how)
             .fact("directory", &place.path)
+            .fact("io", io)
             .fact("o_direct", direct.to_string())
             .fact("cold", if cold { "pages dropped before the trial" } else { "no" });
-        Ok(Self { system: Local::new(LocalOptions { direct }), base: place.path, guarantee })
+        Ok(Self { system, base: place.path, guarantee })
     }
 
     fn guarantee(&self) -> Guarantee {

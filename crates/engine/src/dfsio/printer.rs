@@ -91,12 +91,8 @@ impl Observer for Printer<'_> {
             opened.clients,
             self.spec.seed
         ));
-        err(&format!("a write that is acknowledged is {}\n", opened.guarantee.how));
-        for (name, value) in &opened.guarantee.facts {
-            if name == "note" {
-                err(&format!("note: {value}\n"));
-            }
-        }
+        let facts = opened.guarantee.facts.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+        err(&format!("what is written is {}; {}\n", opened.guarantee.how, facts.join(", ")));
     }
 
     fn interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}

@@ -1,7 +1,8 @@
-//! Files of this machine: buffered or O_DIRECT, by `pread`/`pwrite` on the caller's thread.
+//! Files of this machine: buffered or O_DIRECT, by `pread`/`pwrite` on the caller's thread or by io_uring.
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::buffer::{ALIGNMENT, AlignedBuffer};
 use super::error::{ErrorKind, FsError};
+use super::uring::Ring;
 use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Writer};
 
 /// How local files are opened.
@@ -16,22 +18,41 @@ use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Wr
 pub struct LocalOptions {
     /// `O_DIRECT`: past the page cache.
     pub direct: bool,
+    /// io_uring with so many buffers for each file; `None`: calls that block.
+    pub uring_depth: Option<usize>,
 }
 
-/// Buffers of closed files, for the next ones.
-type Pool = Arc<Mutex<Vec<AlignedBuffer>>>;
+/// What moves the bytes of one file.
+#[derive(Debug)]
+enum Engine {
+    /// Calls that block, with one buffer.
+    Calls(AlignedBuffer),
+    /// io_uring, with several.
+    Uring(Ring),
+}
+
+/// Engines of closed files, for the next ones.
+type Pool = Arc<Mutex<Vec<Engine>>>;
 
 /// Files of this machine.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
     options: LocalOptions,
     pool: Pool,
+    /// Why there is no io_uring.
+    forbidden: Option<String>,
 }
 
 impl Local {
     /// With these options.
-    pub fn new(options: LocalOptions) -> Self {
-        Self { options, pool: Pool::default() }
+    ///
+    /// Where io_uring is forbidden (containers, `kernel.io_uring_disabled`) files are reached by calls that block.
+    pub fn new(mut options: LocalOptions) -> Self {
+        let forbidden = options.uring_depth.and_then(|_| Ring::forbidden());
+        if forbidden.is_some() {
+            options.uring_depth = None;
+        }
+        Self { options, pool: Pool::default(), forbidden: forbidden.map(|error| error.to_string()) }
     }
 
     /// Drops the pages of a file from the page cache, as far as they are clean and nobody else maps them.
@@ -47,16 +68,13 @@ impl Local {
         }
     }
 
-    fn taken(&self, bytes: usize) -> AlignedBuffer {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        match pool.pop() {
-            Some(buffer) if buffer.len() >= bytes => buffer,
-            _ => AlignedBuffer::new(bytes),
-        }
+    /// Why io_uring is not used although it was asked for.
+    pub fn without_uring(&self) -> Option<&str> {
+        self.forbidden.as_deref()
     }
 
-    /// A buffer of a file. With O_DIRECT its size must be a multiple of what that asks for.
-    fn buffer(&self, path: &str, bytes: usize) -> Result<Pooled, FsError> {
+    /// What moves the bytes of a file. With O_DIRECT the size of its buffers must be a multiple of what that asks for.
+    fn engine(&self, path: &str, bytes: usize) -> Result<Pooled, FsError> {
         if self.options.direct && bytes % ALIGNMENT != 0 {
             return Err(FsError::new(
                 ErrorKind::Invalid,
@@ -66,7 +84,18 @@ impl Local {
             )
             .hint("use a buffer of 1048576 bytes, or leave O_DIRECT out"));
         }
-        Ok(Pooled { buffer: Some(self.taken(bytes)), pool: Arc::clone(&self.pool) })
+        let old = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let engine = match (old, self.options.uring_depth) {
+            (Some(Engine::Uring(ring)), Some(_)) if ring.buffer_bytes() >= bytes => Engine::Uring(ring),
+            (Some(Engine::Calls(buffer)), None) if buffer.len() >= bytes => Engine::Calls(buffer),
+            (_, Some(depth)) => {
+                let ring =
+                    Ring::new(depth, bytes).map_err(|error| FsError::io("make an io_uring for", path, &error))?;
+                Engine::Uring(ring)
+            }
+            (_, None) => Engine::Calls(AlignedBuffer::new(bytes)),
+        };
+        Ok(Pooled { engine: Some(engine), pool: Arc::clone(&self.pool) })
     }
 
     fn opened(&self, action: &'static str, path: &str, options: &mut fs::OpenOptions) -> Result<File, FsError> {
@@ -84,33 +113,44 @@ impl Local {
     }
 }
 
-/// A buffer that goes back when its file is closed.
+/// An engine that goes back when its file is closed.
 #[derive(Debug)]
 struct Pooled {
-    buffer: Option<AlignedBuffer>,
+    engine: Option<Engine>,
     pool: Pool,
-}
-
-impl Pooled {
-    fn bytes(&mut self) -> &mut [u8] {
-        self.buffer.as_deref_mut().unwrap_or_default()
-    }
-
-    /// The first `bytes`; a larger buffer than was announced is made when it is asked for.
-    fn sized(&mut self, bytes: usize) -> &mut [u8] {
-        if self.bytes().len() < bytes {
-            self.buffer = Some(AlignedBuffer::new(bytes));
-        }
-        &mut self.bytes()[..bytes]
-    }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        if let Some(mut engine) = self.engine.take() {
+            if let Engine::Uring(ring) = &mut engine {
+                ring.reset();
+            }
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
         }
     }
+}
+
+impl Deref for Pooled {
+    type Target = Option<Engine>;
+
+    fn deref(&self) -> &Option<Engine> {
+        &self.engine
+    }
+}
+
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut Option<Engine> {
+        &mut self.engine
+    }
+}
+
+/// The first `bytes` of a buffer; one that is too small is replaced.
+fn sized(buffer: &mut AlignedBuffer, bytes: usize) -> &mut [u8] {
+    if buffer.len() < bytes {
+        *buffer = AlignedBuffer::new(bytes);
+    }
+    &mut buffer[..bytes]
 }
 
 impl FileSystem for Local {
@@ -122,7 +162,7 @@ impl FileSystem for Local {
             return Err(FsError::new(ErrorKind::Unsupported, "create", path, "local files are not replicated")
                 .hint("leave dfs.replication out, or use hdfs://"));
         }
-        let buffer = self.buffer(path, options.buffer_bytes)?;
+        let engine = self.engine(path, options.buffer_bytes)?;
         let mut how = fs::OpenOptions::new();
         how.write(true).create(true).truncate(options.overwrite).create_new(!options.overwrite);
         let file = match self.opened("create", path, &mut how) {
@@ -134,18 +174,19 @@ impl FileSystem for Local {
             other => other,
         }?;
         Ok(LocalWriter {
+            engine,
             file,
             path: path.to_owned(),
             at: 0,
-            buffer,
             filled: 0,
+            held: 0,
             direct: self.options.direct,
-            cut: false,
+            cut: None,
         })
     }
 
     async fn append(&self, path: &str, options: &CreateOptions) -> Result<LocalWriter, FsError> {
-        let buffer = self.buffer(path, options.buffer_bytes)?;
+        let engine = self.engine(path, options.buffer_bytes)?;
         let file = self.opened("append to", path, fs::OpenOptions::new().write(true))?;
         let at = file.metadata().map_err(|error| FsError::io("append to", path, &error))?.len();
         if self.options.direct && at % ALIGNMENT as u64 != 0 {
@@ -157,11 +198,20 @@ impl FileSystem for Local {
             )
             .hint("append without O_DIRECT"));
         }
-        Ok(LocalWriter { file, path: path.to_owned(), at, buffer, filled: 0, direct: self.options.direct, cut: false })
+        Ok(LocalWriter {
+            engine,
+            file,
+            path: path.to_owned(),
+            at: at,
+            filled: 0,
+            held: 0,
+            direct: self.options.direct,
+            cut: None,
+        })
     }
 
     async fn open(&self, path: &str, options: OpenOptions) -> Result<LocalReader, FsError> {
-        let buffer = self.buffer(path, options.buffer_bytes)?;
+        let engine = self.engine(path, options.buffer_bytes)?;
         let file = self.opened("open", path, fs::OpenOptions::new().read(true))?;
         let facts = file.metadata().map_err(|error| FsError::io("open", path, &error))?;
         if facts.is_dir() {
@@ -172,7 +222,7 @@ impl FileSystem for Local {
             // SAFETY: an open descriptor and plain numbers.
             unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
         }
-        Ok(LocalReader { file, path: path.to_owned(), len: facts.len(), buffer, direct: self.options.direct })
+        Ok(LocalReader { engine, file, path: path.to_owned(), len: facts.len(), direct: self.options.direct })
     }
 
     async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
@@ -236,11 +286,23 @@ fn stat(path: &str, facts: &fs::Metadata) -> FileStat {
 /// Reads a local file.
 #[derive(Debug)]
 pub struct LocalReader {
+    // Before the file: what is under way is waited for first.
+    engine: Pooled,
     file: File,
     path: String,
     len: u64,
-    buffer: Pooled,
     direct: bool,
+}
+
+impl LocalReader {
+    /// What the device must read for so many bytes at an offset: from where, how much, and how much of that is before them.
+    fn span(&self, offset: u64, bytes: usize) -> (u64, usize, usize) {
+        if !self.direct {
+            return (offset, bytes, 0);
+        }
+        let before = (offset % ALIGNMENT as u64) as usize;
+        (offset - before as u64, (before + bytes).next_multiple_of(ALIGNMENT), before)
+    }
 }
 
 impl Reader for LocalReader {
@@ -248,20 +310,40 @@ impl Reader for LocalReader {
         self.len
     }
 
-    async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
-        if !self.direct {
-            let into = self.buffer.sized(bytes);
-            let read =
-                read_full(&self.file, offset, into).map_err(|e| FsError::io("read", &self.path, &e).at(offset))?;
-            return Ok(&into[..read]);
+    fn depth(&self) -> usize {
+        match &*self.engine {
+            Some(Engine::Uring(ring)) => ring.depth(),
+            _ => 0,
         }
-        // The device reads whole blocks: from the one that holds the offset to the one that holds the end.
-        let before = (offset % ALIGNMENT as u64) as usize;
-        let whole = (before + bytes).next_multiple_of(ALIGNMENT);
-        let into = self.buffer.sized(whole);
-        let from = offset - before as u64;
-        let read = read_full(&self.file, from, into).map_err(|e| FsError::io("read", &self.path, &e).at(offset))?;
-        Ok(&into[before.min(read)..(before + bytes).min(read)])
+    }
+
+    fn ahead(&mut self, offset: u64, bytes: usize) {
+        let (from, whole, _) = self.span(offset, bytes);
+        if let Some(Engine::Uring(ring)) = &mut *self.engine {
+            ring.release(None);
+            // What cannot be queued is read, or fails, when it is asked for.
+            let _ = ring.read(&self.file, from, whole);
+        }
+    }
+
+    async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
+        let (from, whole, before) = self.span(offset, bytes);
+        let failed = |error: &io::Error| FsError::io("read", &self.path, error).at(offset);
+        let (buffer, read) = match &mut *self.engine {
+            Some(Engine::Uring(ring)) => {
+                ring.release(None);
+                let fetched = ring.fetch(&self.file, from, whole);
+                let (slot, read) = fetched.map_err(|(at, error)| FsError::io("read", &self.path, &error).at(at))?;
+                (&*ring.bytes(slot), read)
+            }
+            Some(Engine::Calls(buffer)) => {
+                let into = sized(buffer, whole);
+                let read = read_full(&self.file, from, into).map_err(|error| failed(&error))?;
+                (&*into, read)
+            }
+            None => return Ok(&[]),
+        };
+        Ok(&buffer[before.min(read)..(before + bytes).min(read)])
     }
 }
 
@@ -284,25 +366,56 @@ fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
 /// Writes a local file.
 #[derive(Debug)]
 pub struct LocalWriter {
+    // Before the file: what is under way is waited for first.
+    engine: Pooled,
     file: File,
     path: String,
     at: u64,
-    buffer: Pooled,
     filled: usize,
+    /// The buffer of io_uring that is filled.
+    held: usize,
     direct: bool,
-    /// The last block of the file was filled up for O_DIRECT: the file must be cut to its length.
-    cut: bool,
+    /// The last block of the file was filled up for O_DIRECT: the file must be cut to this length.
+    cut: Option<u64>,
+}
+
+impl LocalWriter {
+    fn failed(&self, action: &'static str, (at, error): &(u64, io::Error)) -> FsError {
+        FsError::io(action, &self.path, error).at(*at)
+    }
+
+    /// Waits for what is under way, then cuts the file if its last block was filled up.
+    fn drain(&mut self, action: &'static str) -> Result<(), FsError> {
+        let drained = match &mut *self.engine {
+            Some(Engine::Uring(ring)) => ring.drain(&self.file),
+            _ => Ok(()),
+        };
+        drained.map_err(|failed| self.failed(action, &failed))?;
+        match self.cut {
+            Some(bytes) => self.file.set_len(bytes).map_err(|error| self.failed("truncate", &(bytes, error))),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Writer for LocalWriter {
     async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
         self.filled = bytes;
-        Ok(self.buffer.sized(bytes))
+        // Not `self.failed`: the engine is borrowed.
+        let failed = |(at, error): (u64, io::Error)| FsError::io("write", &self.path, &error).at(at);
+        match &mut *self.engine {
+            Some(Engine::Uring(ring)) => {
+                ring.release(None);
+                self.held = ring.take(&self.file).map_err(failed)?;
+                Ok(&mut ring.bytes(self.held)[..bytes])
+            }
+            Some(Engine::Calls(buffer)) => Ok(sized(buffer, bytes)),
+            None => Ok(&mut []),
+        }
     }
 
     async fn submit(&mut self) -> Result<(), FsError> {
-        let failed = |error: io::Error| FsError::io("write", &self.path, &error).at(self.at);
-        if self.cut {
+        if self.cut.is_some() {
             return Err(FsError::new(
                 ErrorKind::Invalid,
                 "write",
@@ -310,17 +423,23 @@ impl Writer for LocalWriter {
                 "with O_DIRECT only the last buffer may have a length of its own",
             ));
         }
-        let mut whole = self.filled;
-        if self.direct && whole % ALIGNMENT != 0 {
-            whole = whole.next_multiple_of(ALIGNMENT);
-            self.buffer.sized(whole)[self.filled..].fill(0);
-            self.cut = true;
+        let whole = if self.direct { self.filled.next_multiple_of(ALIGNMENT) } else { self.filled };
+        if whole > self.filled {
+            self.cut = Some(self.at + self.filled as u64);
         }
-        self.file.write_all_at(&self.buffer.bytes()[..whole], self.at).map_err(failed)?;
+        let written = match &mut *self.engine {
+            Some(Engine::Uring(ring)) => {
+                ring.bytes(self.held)[self.filled..whole].fill(0);
+                ring.write(&self.file, self.held, self.at, whole)
+            }
+            Some(Engine::Calls(buffer)) => {
+                buffer[self.filled..whole].fill(0);
+                self.file.write_all_at(&buffer[..whole], self.at).map_err(|error| (self.at, error))
+            }
+            None => Ok(()),
+        };
+        written.map_err(|failed| self.failed("write", &failed))?;
         self.at += self.filled as u64;
-        if self.cut {
-            self.file.set_len(self.at).map_err(|error| FsError::io("truncate", &self.path, &error).at(self.at))?;
-        }
         Ok(())
     }
 
@@ -334,16 +453,18 @@ impl Writer for LocalWriter {
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
-        // write(2) has handed it over.
-        Ok(())
+        // write(2) has handed over what is not under way.
+        self.drain("write")
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
-        self.file.sync_all().map_err(|error| FsError::io("sync", &self.path, &error).at(self.at))
+        self.drain("write")?;
+        self.file.sync_all().map_err(|error| self.failed("sync", &(self.at, error)))
     }
 
-    async fn close(self) -> Result<(), FsError> {
+    async fn close(mut self) -> Result<(), FsError> {
         use std::os::fd::IntoRawFd;
+        self.drain("write")?;
         let Self { file, path, at, .. } = self;
         // `File` ignores what close(2) says: NFS and quotas tell of failed writes there.
         // SAFETY: the descriptor is ours, and closed once.

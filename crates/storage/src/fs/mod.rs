@@ -9,6 +9,7 @@ pub mod hdfs;
 pub mod local;
 mod location;
 pub mod null;
+mod uring;
 
 use std::future::Future;
 
