@@ -15,7 +15,12 @@ from dfsio_support import MEGABYTE, Told, blocks, dfsio, trial
 
 WRITE = "-write -nrFiles 3 -fileSize 1MB"
 READ = "-read -nrFiles 3 -fileSize 1MB"
-HOW = ["", "--direct -bufferSize 65536", "--io uring --depth 4 -bufferSize 65536", "--io uring --direct -bufferSize 65536"]
+HOW = [
+    "",
+    "--direct -bufferSize 65536",
+    "--io uring --depth 4 -bufferSize 65536",
+    "--io uring --direct -bufferSize 65536",
+]
 
 
 @pytest.fixture

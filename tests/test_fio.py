@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
+import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder
+from lab_support import experiment, loadstone, only_folder, start
 from loadstone.engine.histogram import Histogram, Layout, decode, encode
 from loadstone.importers.run import bucketed
 
@@ -106,3 +111,34 @@ def test_an_encoded_histogram_is_read_as_the_same() -> None:
         histogram = bucketed(values)
         assert decode(encode(histogram)) == histogram
     assert decode(encode(Histogram(Layout()))).count == 0
+
+
+def working_in(directory: Path) -> list[str]:
+    """The processes whose directory is below this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # That of a trial's data.
+            at = os.readlink(process / "cwd").removesuffix(" (deleted)")
+            if Path(at).is_relative_to(directory) and Path(at) != directory:
+                found.append(process.name)
+    return found
+
+
+def waits_for(done: Callable[[], object]) -> None:
+    """Waits until something has come."""
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_fio_ends_with_the_lab_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "long.fio").write_text("[a]\nrw=read\nsize=1m\nruntime=600\ntime_based\n[b]\nrw=read\nsize=1m\n")
+    lab = start(tmp_path, "fio", "long.fio", "--no-report")
+    waits_for(lambda: len(working_in(tmp_path)) >= 2)
+    lab.send_signal(number)
+    lab.communicate(timeout=60)
+    assert lab.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    waits_for(lambda: not working_in(tmp_path))

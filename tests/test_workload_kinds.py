@@ -75,6 +75,12 @@ def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
     assert loaded(tmp_path, loaded(tmp_path, SEVERAL).resolved).experiment == loaded(tmp_path, SEVERAL).experiment
 
 
+def test_work_of_different_kinds_is_not_compared_with_each_other(tmp_path: Path) -> None:
+    assert loaded(tmp_path, SEVERAL).experiment.compare.by == "copy"
+    (said,) = mistakes(tmp_path, SEVERAL, "compare.by=workload")
+    assert said == "workloads of different kinds cannot be compared: dfsio, fio"
+
+
 def test_a_kind_of_work_on_a_store_that_it_cannot_use_is_refused(tmp_path: Path) -> None:
     crossed = SEVERAL.replace("system: [local], workload: [write]", "system: [local, disk], workload: [write, job]")
     said = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
