@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder
+from lab_support import ROOT, experiment, loadstone, only_folder
+from loadstone.importers import testdfsio
+from loadstone.importers.source import Source
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
 from loadstone.observe.device import IN_MEMORY, file_system_of
@@ -98,3 +100,21 @@ def test_a_load_is_used_again_by_reads_and_not_by_writes(tmp_path: Path) -> None
     found = trials(tmp_path, read)
     assert [trial.end for trial in found] == ["done"] * 4
     assert not [metric for trial in found for metric in trial.values if metric.startswith("load.")]
+
+
+def test_the_result_files_of_ours_and_of_hadoop_are_read_by_one_parser(tmp_path: Path) -> None:
+    ours = tmp_path / "TestDFSIO_results.log"
+    words = ("-write", "-nrFiles", "2", "-fileSize", "1MB", "-resFile", str(ours))
+    told = loadstone(tmp_path, "dfsio", *words, f"file://{tmp_path}/bench").stdout
+    hadoops = (ROOT / "tests/fixtures/imports/TestDFSIO_results.log").read_text()
+    both = tmp_path / "both.log"
+    both.write_text(hadoops + ours.read_text())
+    found = testdfsio.runs(Source(both, both.read_text(), {}))
+    kept = testdfsio.runs(Source(ours, ours.read_text(), {}))
+    assert len(kept) == 1
+    assert found[:-1] == testdfsio.runs(Source(both, hadoops, {}))
+    assert found[-1] == kept[0]
+    assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
+    assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
+    # What is printed is the same block.
+    assert testdfsio.runs(Source(ours, told, {}))[0].values == kept[0].values

@@ -147,7 +147,7 @@ def table(plan: Plan) -> list[str]:
             else "closed loop"
             if variant.rate is None
             else f"{variant.rate:,.10g} op/s {variant.arrival}",
-            "work" if "workload" in variant.config else "workload": kind_of(variant).title(variant.work),
+            "work" if plan.experiment.workloads else "workload": kind_of(variant).title(variant.work),
         }
         for variant in plan.variants[:ROWS_MAX]
     ]
