@@ -19,13 +19,15 @@ from hosted import over_the_binding
 from lab import REPEATS, at_scale
 from measure import ENGINE, ROOT, TARGET, Ratio, ratio_of, run, spec, trial, verdict
 from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
+from terasort import sorting
 
 BARE = str(TARGET / "release" / "examples" / "bare")
 
 
 def build() -> None:
     """The engine and the bare loop, optimised."""
-    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "--bins", "--examples"]
+    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "-p", "loadstone-storage"]
+    cargo += ["--bins", "--examples"]
     subprocess.run(cargo, cwd=ROOT, check=True)
 
 
@@ -160,7 +162,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefgh"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefghs"), help="one part")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -190,6 +192,8 @@ def main() -> int:
             against_performance_evaluation(1 if args.quick else 3, few, many)
         if args.only in (None, "h"):
             over_the_binding(ycsb_class_path(work), 1 if args.quick else 6, 0.01 if args.quick else 1)
+        if args.only in (None, "s"):
+            sorting(work, args.quick)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

@@ -62,10 +62,6 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
             let workload = SeriesOf::new(series, phase, seed)?;
             visit(name, Trial { spec, workload, controls, observer })?
         }
-        // `trial` has a driver of its own for it.
-        WorkSpec::Sort(_) => {
-            Err(EngineError::usage("a sort has no operations").hint("loadstone-engine trial runs a stage of it"))
-        }
         WorkSpec::Files(files) => {
             let workload = FilesOf::new(files, seed)?;
             match name.as_str() {
@@ -74,6 +70,10 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
                 other => Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
                     .hint("the stores of files are file and hdfs")),
             }
+        }
+        // `trial` has a driver of its own for it.
+        WorkSpec::Sort(_) => {
+            Err(EngineError::usage("a sort has no operations").hint("loadstone-engine trial runs a stage of it"))
         }
     }
 }

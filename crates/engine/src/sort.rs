@@ -6,9 +6,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use loadstone_load::Segment;
+use loadstone_storage::sort::disk::{self, Speed};
 use loadstone_storage::sort::files::{Files, locate};
 use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::sort::progress::{Done, Progress};
+use loadstone_storage::sort::scratch::Scratch;
 use loadstone_storage::sort::stage::{Outcome, Task};
 
 use crate::control::{Control, End};
@@ -32,9 +34,16 @@ impl Places {
     /// Finds them.
     pub fn of(job: &Job) -> Result<Self, SortError> {
         let nowhere = String::new();
-        let output = job.output.as_deref().map_or_else(|| locate(".").map(|(files, _)| (files, nowhere)), locate)?;
-        let input = locate(job.input.as_deref().unwrap_or("."))?;
+        let at = |place: &str| locate(place, job);
+        let output = job.output.as_deref().map_or_else(|| at(".").map(|(files, _)| (files, nowhere)), at)?;
+        let input = at(job.input.as_deref().unwrap_or("."))?;
         Ok(Self { input, output })
+    }
+
+    /// The speed of what the scratch directory is on, past the page cache.
+    pub fn disk(&self, job: &Job, name: &str) -> Result<Speed, SortError> {
+        let (files, path) = locate(job.output.as_deref().unwrap_or("."), &Job { direct: true, ..job.clone() })?;
+        disk::measure(&*files, &Scratch::of(&path)?.path, name)
     }
 
     /// A stage of the job on them.

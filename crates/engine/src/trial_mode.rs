@@ -12,7 +12,7 @@ use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
 use crate::borders::NEVER;
-use crate::control::{Control, End, Stop};
+use crate::control::{Control, Stop};
 use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;

@@ -1,7 +1,7 @@
-//! Files: file systems behind one small trait, the bytes that stand in them, and what a trial does with them; and sort.
+//! Files: file systems behind one small trait, the bytes that stand in them, and what a trial does with them.
 //!
 //! [`fs`] reaches local disks and HDFS. [`content`] is what a file holds: a pure function of seed, file and offset. [`work`] is what
-//! is done, [`store`] how the engine reaches it. [`sort`] is the work of TeraSort. Nothing here knows a spec, an event or a command line.
+//! is done, [`store`] how the engine reaches it. [`sort`] is TeraSort, in stages.
 
 pub mod content;
 pub mod fs;

@@ -92,6 +92,7 @@ const IDLE_PREFIXES: &[&str] = &["mapreduce.map.", "mapreduce.reduce.", "yarn."]
 
 const MAPS: [&str; 2] = ["mapreduce.job.maps", "mapred.map.tasks"];
 const REDUCES: [&str; 2] = ["mapreduce.job.reduces", "mapred.reduce.tasks"];
+const BLOCK: &str = "dfs.blocksize";
 const REPLICATION: &str = "dfs.replication";
 const SORT_REPLICATION: &str = "mapreduce.terasort.output.replication";
 
@@ -115,7 +116,7 @@ impl Args {
                 attached.clone().or_else(|| words.next().cloned()).ok_or_else(|| usage(format!("{word} needs a value")))
             };
             match name {
-                "--memory" => memory = Some(bytes(&value()?)?),
+                "--memory" => memory = Some(bytes("--memory", &value()?)?),
                 "--parts" => parts = Some(number("--parts", &value()?)?),
                 "--threads" => threads = number("--threads", &value()?)?,
                 "--direct" => direct = true,
@@ -145,6 +146,8 @@ impl Args {
             threads,
             parts: settings.parts()?.or(parts).unwrap_or(processors),
             replication: settings.replication()?,
+            block_bytes: settings.properties.remove(BLOCK).map(|value| bytes(BLOCK, &value)).transpose()?,
+            properties: settings.of_hdfs(),
             direct,
             ..Job::default()
         };
@@ -234,6 +237,14 @@ impl Settings {
             .transpose()
     }
 
+    /// Those that the client of HDFS reads.
+    fn of_hdfs(&mut self) -> BTreeMap<String, String> {
+        let all = std::mem::take(&mut self.properties);
+        let (own, others) = all.into_iter().partition(|(name, _)| name.starts_with("dfs.") || name.starts_with("fs."));
+        self.properties = others;
+        own
+    }
+
     fn look_at_the_others(&mut self) {
         for name in self.properties.keys() {
             let idle = IDLE.contains(&name.as_str()) || IDLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
@@ -269,7 +280,7 @@ fn rows(text: &str) -> Result<u64, String> {
 }
 
 /// A number of bytes: `1500000`, `64MiB`, `2GB`, `2g` (Hadoop's and Java's letters are powers of 1024).
-fn bytes(text: &str) -> Result<u64, EngineError> {
+fn bytes(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let factor = match text[digits..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => Some(1u64),
@@ -285,7 +296,7 @@ fn bytes(text: &str) -> Result<u64, EngineError> {
     };
     let number = text[..digits].parse::<f64>().ok();
     number.zip(factor).map(|(number, factor)| (number * factor as f64) as u64).ok_or_else(|| {
-        EngineError::usage(format!("--memory must be a number of bytes, got \"{text}\""))
+        EngineError::usage(format!("{name} must be a number of bytes, got \"{text}\""))
             .hint("for example 2GB or 512MiB")
     })
 }

@@ -18,6 +18,7 @@ use crate::control::{Control, End};
 use crate::error::EngineError;
 use crate::output::{err, out};
 use crate::sort::{self, Places};
+use crate::spec::VERSION;
 
 /// How often progress is shown.
 const EVERY: Duration = Duration::from_millis(200);
@@ -34,6 +35,12 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
     }
     let places = Places::of(&args.job)?;
     let stages = stages(&args, &places)?;
+    if args.print_spec {
+        for stage in stages {
+            out(&format!("{}\n", spec(stage, &args)));
+        }
+        return Ok(0);
+    }
     let mut report = Report::new(&args);
     let ended = run(&args, &places, &stages, controls, &mut report);
     // What failed leaves nothing behind; a failure of that is said by the next run, which tries again.
@@ -69,6 +76,23 @@ fn stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
     })
 }
 
+/// The TrialSpec of a stage, for one segment.
+fn spec(stage: Stage, args: &Args) -> serde_json::Value {
+    serde_json::json!({
+        "spec": VERSION,
+        "store": {"name": "file"},
+        "phase": "run",
+        "work": {"type": "sort", "stage": stage, "job": args.job},
+        "clients": 1,
+        "pace": {"mode": "closed"},
+        "until": {},
+        "segment": {"k": 0, "n": 1},
+        "seed": 0,
+        "sinks": [],
+        "interval_ms": 1_000,
+    })
+}
+
 /// Runs the stages, one after the other. Returns how it was ended from outside, if it was.
 fn run(
     args: &Args,
@@ -78,6 +102,10 @@ fn run(
     report: &mut Report,
 ) -> Result<Option<End>, EngineError> {
     for &stage in stages {
+        // The scratch directory is there from the first stage on, and is gone with the last.
+        if args.disk && stage == Stage::Commit {
+            report.disk(places.disk(&args.job, "disk-after")?);
+        }
         let mut terminal = Terminal::new(stage);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
             terminal.show(done);
@@ -97,6 +125,9 @@ fn run(
             // What was refused before anything was done needs no stage.
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
+        if args.disk && stage == Stage::Prepare {
+            report.disk(places.disk(&args.job, "disk-before")?);
+        }
     }
     Ok(None)
 }

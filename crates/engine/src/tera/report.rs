@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use loadstone_storage::sort::disk::Speed;
 use loadstone_storage::sort::job::Stage;
 use loadstone_storage::sort::progress::Done;
 use loadstone_storage::sort::validate::Verdict;
@@ -54,12 +55,21 @@ pub struct Report {
     start: Instant,
     checksum: Option<String>,
     verdict: Option<Verdict>,
+    /// Before the work and after it.
+    disk: Vec<Speed>,
 }
 
 impl Report {
     /// Of a command that begins.
     pub fn new(args: &Args) -> Self {
-        Self { name: args.command.name(), rows: Vec::new(), start: Instant::now(), checksum: None, verdict: None }
+        Self {
+            name: args.command.name(),
+            rows: Vec::new(),
+            start: Instant::now(),
+            checksum: None,
+            verdict: None,
+            disk: Vec::new(),
+        }
     }
 
     /// Adds a stage.
@@ -69,6 +79,11 @@ impl Report {
             self.checksum = outcome.checksum.clone().or(self.checksum.take());
             self.verdict = outcome.verdict.clone().or(self.verdict.take());
         }
+    }
+
+    /// Adds the disk's own speed.
+    pub fn disk(&mut self, speed: Speed) {
+        self.disk.push(speed);
     }
 
     /// Whether there is a scratch directory of ours.
@@ -97,6 +112,12 @@ impl Report {
             written: all.written + done.written,
         });
         text += &line("total", all, self.start.elapsed());
+        for (speed, when) in self.disk.iter().zip(["before", "after"]) {
+            let [write, read] = [speed.write, speed.read].map(|speed| speed / 1e6);
+            text += &format!(
+                "disk {when:<11}{write:>10.1} MB/s written, {read:.1} MB/s read (O_DIRECT where there is one)\n"
+            );
+        }
         let [user, system] = usage::cpu_ns().map(|ns| ns as f64 / 1e9);
         text += &format!("cpu             {:>10.3} s ({user:.3} user, {system:.3} system)\n", user + system);
         text += &format!("memory          {:>10.1} MB at most\n", usage::memory_max() as f64 / 1e6);

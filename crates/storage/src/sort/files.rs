@@ -1,11 +1,16 @@
 //! What a sort asks of a file system.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::fs::{Location, Scheme};
 use crate::sort::SortError;
+use crate::sort::arena::ALIGNMENT;
+use crate::sort::hdfs::OnHdfs;
+use crate::sort::job::Job;
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,27 +98,66 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
+/// What helps against a full disk.
+pub const SPACE: &str =
+    "free some space: a sort in memory needs room for its output, an external one for twice its input";
+
 /// An error of the operating system as a line, with what helps against it.
 pub fn failure(what: &str, path: &str, error: &io::Error) -> SortError {
     let wrong = SortError::new(format!("cannot {what} {path}: {error}"));
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong
-            .hint("free some space: a sort in memory needs room for its output, an external one for twice its input"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong.hint(SPACE),
         ErrorKind::NotFound => wrong.hint("check the path"),
         ErrorKind::PermissionDenied => wrong.hint("check who owns it and its permissions"),
         _ => wrong,
     }
 }
 
-/// The file system of this machine, through its page cache.
+/// The file system of this machine. Rows are read straight to where they are sorted, without a copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local {
-    _private: (),
+    /// `O_DIRECT`: past the page cache, where the file system has that.
+    pub direct: bool,
 }
 
 struct LocalFile {
     file: File,
     path: String,
+    /// What is read or written next goes past the page cache.
+    direct: bool,
+    /// Where the next write goes.
+    at: u64,
+}
+
+impl Local {
+    fn opened(self, path: &str, action: &str, options: &mut OpenOptions) -> Result<Box<LocalFile>, SortError> {
+        let flags = if self.direct { libc::O_DIRECT } else { 0 };
+        let (file, direct) = match options.custom_flags(flags).open(path) {
+            // open(2): the file system has no such thing.
+            Err(error) if self.direct && error.raw_os_error() == Some(libc::EINVAL) => {
+                (options.custom_flags(0).open(path), false)
+            }
+            opened => (opened, self.direct),
+        };
+        let file = file.map_err(|error| failure(action, path, &error))?;
+        Ok(Box::new(LocalFile { file, path: path.to_owned(), direct, at: 0 }))
+    }
+}
+
+impl LocalFile {
+    /// Direct I/O needs aligned memory, offsets and lengths: from the first that is not, the file goes through the page cache.
+    fn suit(&mut self, address: *const u8, offset: u64, bytes: usize) -> Result<(), SortError> {
+        let suits = |number: usize| number.is_multiple_of(ALIGNMENT);
+        if !self.direct || (suits(address.addr()) && suits(offset as usize) && suits(bytes)) {
+            return Ok(());
+        }
+        self.direct = false;
+        // SAFETY: plain numbers and a descriptor that is ours. No other flag of it can be set.
+        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, 0) } {
+            0 => Ok(()),
+            _ => Err(failure("leave O_DIRECT for", &self.path, &io::Error::last_os_error())),
+        }
+    }
 }
 
 impl Files for Local {
@@ -141,14 +185,11 @@ impl Files for Local {
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
-        let file = File::open(path).map_err(|error| failure("open", path, &error))?;
-        Ok(Box::new(LocalFile { file, path: path.to_owned() }))
+        Ok(self.opened(path, "open", OpenOptions::new().read(true))?)
     }
 
     fn create(&self, path: &str, _replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path);
-        let file = file.map_err(|error| failure("create", path, &error))?;
-        Ok(Box::new(LocalFile { file, path: path.to_owned() }))
+        Ok(self.opened(path, "create", OpenOptions::new().write(true).create_new(true))?)
     }
 
     fn make_directory(&self, path: &str) -> Result<(), SortError> {
@@ -181,11 +222,18 @@ impl Files for Local {
 
 impl ReadAt for LocalFile {
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
+        self.suit(buffer.as_ptr(), offset, buffer.len())?;
         let mut got = 0;
         while got < buffer.len() {
             match self.file.read_at(&mut buffer[got..], offset + got as u64) {
                 Ok(0) => break,
-                Ok(more) => got += more,
+                Ok(more) => {
+                    got += more;
+                    // The file ends within a block, and direct I/O cannot ask for what comes after.
+                    if self.direct && got % ALIGNMENT != 0 {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let place = format!("{} at offset {}", self.path, offset + got as u64);
@@ -199,7 +247,18 @@ impl ReadAt for LocalFile {
 
 impl Append for LocalFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
-        self.file.write_all(bytes).map_err(|error| failure("write", &self.path, &error))
+        let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
+        for bytes in [&bytes[..whole], &bytes[whole..]] {
+            if bytes.is_empty() {
+                continue;
+            }
+            self.suit(bytes.as_ptr(), self.at, bytes.len())?;
+            self.file
+                .write_all_at(bytes, self.at)
+                .map_err(|error| failure("write", &format!("{} at offset {}", self.path, self.at), &error))?;
+            self.at += bytes.len() as u64;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<(), SortError> {
@@ -208,11 +267,11 @@ impl Append for LocalFile {
 }
 
 /// The file system of a path or URI, and the path in it.
-pub fn locate(text: &str) -> Result<(Box<dyn Files>, String), SortError> {
-    let path = text.strip_prefix("file://").unwrap_or(text);
-    if let Some((scheme, _)) = path.split_once("://") {
-        return Err(SortError::usage(format!("there is no file system \"{scheme}\" ({text})"))
-            .hint("use a local path or hdfs://"));
-    }
-    Ok((Box::new(Local::default()), path.to_owned()))
+pub fn locate(text: &str, job: &Job) -> Result<(Box<dyn Files>, String), SortError> {
+    let location = Location::parse(text)?;
+    let files: Box<dyn Files> = match location.scheme {
+        Scheme::File => Box::new(Local { direct: job.direct }),
+        Scheme::Hdfs => Box::new(OnHdfs::new(&location.authority, job)?),
+    };
+    Ok((files, location.path))
 }

@@ -1,5 +1,7 @@
 //! What is to be sorted, and how the memory for it is cut.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +77,12 @@ pub struct Job {
     /// Copies of the output that HDFS keeps; its default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
+    /// Bytes of a block of HDFS; its default if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+    /// Settings of the client of HDFS, as Hadoop names them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, String>,
     /// `O_DIRECT` for local files: past the page cache.
     #[serde(default)]
     pub direct: bool,
@@ -90,6 +98,8 @@ impl Default for Job {
             memory_bytes: MEMORY_MIN,
             threads: 1,
             replication: None,
+            block_bytes: None,
+            properties: BTreeMap::new(),
             direct: false,
         }
     }

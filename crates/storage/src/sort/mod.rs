@@ -7,7 +7,9 @@
 pub mod arena;
 pub mod checksum;
 pub mod chunk;
+pub mod disk;
 pub mod files;
+pub mod hdfs;
 pub mod input;
 pub mod job;
 pub mod merge;
@@ -22,7 +24,10 @@ pub mod stage;
 pub mod tournament;
 pub mod validate;
 
+use loadstone_stores::StoreError;
 use thiserror::Error;
+
+use crate::fs::{ErrorKind, FsError};
 
 /// Why a sort cannot go on: one line, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -59,5 +64,22 @@ impl SortError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<FsError> for SortError {
+    fn from(error: FsError) -> Self {
+        let message = error.to_string();
+        let hint = match error.kind {
+            ErrorKind::NoSpace => Some(files::SPACE.to_owned()),
+            _ => error.hint,
+        };
+        Self { hint, ..Self::new(message) }
+    }
+}
+
+impl From<StoreError> for SortError {
+    fn from(error: StoreError) -> Self {
+        Self { message: error.message, hint: error.hint, usage: error.usage, stopped: false }
     }
 }
