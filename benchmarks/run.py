@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from files import against_fio, against_testdfsio
 from hosted import over_the_binding
 from lab import REPEATS, at_scale
 from measure import ENGINE, ROOT, TARGET, Ratio, ratio_of, run, spec, trial, verdict
@@ -26,7 +27,17 @@ BARE = str(TARGET / "release" / "examples" / "bare")
 
 def build() -> None:
     """The engine and the bare loop, optimised."""
-    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "-p", "loadstone-storage"]
+    cargo = [
+        "cargo",
+        "build",
+        "--release",
+        "-p",
+        "loadstone-engine",
+        "-p",
+        "loadstone-stores",
+        "-p",
+        "loadstone-storage",
+    ]
     cargo += ["--bins", "--examples"]
     subprocess.run(cargo, cwd=ROOT, check=True)
 
@@ -162,7 +173,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefghs"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefghijs"), help="one part")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -194,6 +205,10 @@ def main() -> int:
             over_the_binding(ycsb_class_path(work), 1 if args.quick else 6, 0.01 if args.quick else 1)
         if args.only in (None, "s"):
             sorting(work, args.quick)
+        if args.only in (None, "i"):
+            against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
+        if args.only in (None, "j"):
+            against_testdfsio(work, 16 if args.quick else 512, 1 if args.quick else 6)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

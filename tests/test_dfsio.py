@@ -1,4 +1,4 @@
-"""DFSIO on local files: what Hadoop's command line does, and what is found when files or disks are not as they should be."""
+"""DFSIO on local files: the command line of Hadoop, and files and disks that are not as they should be."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ use loadstone_load::Status;
 use loadstone_stores::about::{About, directory, setting};
 use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Store, StoreError};
 
-use crate::fs::hdfs::Hdfs;
+use crate::fs::hdfs::{self, Hdfs};
 use crate::fs::local::{Local, LocalOptions};
 use crate::fs::null::NullFs;
 use crate::fs::{FileSystem, Location, Scheme};
@@ -200,6 +200,8 @@ impl Store for HdfsStore {
         properties: &[setting("hdfs.dir"), setting("dfs.*"), setting("fs.*"), setting("ipc.*")],
     };
     const DRIVE: Drive = Drive::Task;
+    // The client's futures are large, and there are few executors.
+    const STACK_BYTES: usize = 8 << 20;
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         let Some(text) = options.get("hdfs.dir") else {
@@ -210,6 +212,7 @@ impl Store for HdfsStore {
             return Err(StoreError::usage(format!("hdfs.dir must begin with hdfs://, got \"{text}\""))
                 .hint("use the store file for local files"));
         }
+        hdfs::reach(&place.authority)?;
         let settings = options.properties.iter().filter(|(name, _)| *name != "hdfs.dir");
         Ok(Self { settings: settings.map(|(name, value)| (name.clone(), value.clone())).collect(), place })
     }

@@ -14,6 +14,11 @@ use crate::clock::Timer;
 use crate::file_log::{FileEnd, FileTimes};
 use crate::workload::FilesOf;
 
+/// How often the end of a file may be lost and written again.
+const REWINDS_MAX: u32 = 8;
+/// For how long closing a file may go on so, ns.
+const COMPLETE_NS: u64 = 120_000_000_000;
+
 /// An open file.
 #[derive(Debug)]
 enum Handle<R, W> {
@@ -231,6 +236,7 @@ impl<'a, S: FileSession> Files<'a, S> {
             },
             Err(error) => Err(error),
         };
+        let written = self.written_again(writer, written, (operation.file, content, at + operation.bytes)).await;
         let done = watch.now_ns();
         watch.step(FileStep::Generate.id(), Status::Ok, from, until);
         // What the content took is none of the write's time.
@@ -243,6 +249,34 @@ impl<'a, S: FileSession> Files<'a, S> {
             self.file.times.durable = now;
         }
         operation.bytes
+    }
+
+    /// Writes again what a file system lost of a file, as often as it may: content is a function of the offset.
+    async fn written_again(
+        &self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        mut written: Result<(), FsError>,
+        (file, content, end): (u64, Content, u64),
+    ) -> Result<(), FsError> {
+        for _ in 0..REWINDS_MAX {
+            match &written {
+                Err(error) if error.kind == ErrorKind::Rewound => {}
+                _ => break,
+            }
+            written = Ok(());
+            while written.is_ok() && writer.position() < end {
+                let at = writer.position();
+                let bytes = self.task.workload.spec.buffer_bytes.min(end - at);
+                written = match writer.buffer(bytes as usize).await {
+                    Ok(buffer) => {
+                        content.fill(file, at, buffer);
+                        writer.submit().await
+                    }
+                    Err(error) => Err(error),
+                };
+            }
+        }
+        written
     }
 
     async fn truncate<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
@@ -267,7 +301,7 @@ impl<'a, S: FileSession> Files<'a, S> {
     }
 
     /// Ends the file: syncs it as asked, closes it, notes it.
-    async fn finish<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) {
+    async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
                 let sync = self.task.workload.spec.sync;
@@ -288,8 +322,20 @@ impl<'a, S: FileSession> Files<'a, S> {
                     }
                 }
                 let sent = watch.now_ns();
+                let (content, end) = (self.file.content.unwrap_or(Content::new(self.task.seed)), writer.position());
+                let mut complete = writer.complete().await;
+                while matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound) && self.file.failed.is_none()
+                {
+                    complete = match self.written_again(&mut writer, complete, (file, content, end)).await {
+                        Ok(()) => writer.complete().await,
+                        failed => failed,
+                    };
+                    if watch.now_ns().saturating_sub(sent) > COMPLETE_NS {
+                        break;
+                    }
+                }
                 let closed = writer.close().await;
-                self.step(FileStep::Close, closed, watch, (sent, watch.now_ns()));
+                self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
             }
             Some(Handle::Reader(reader)) => {
                 let sent = watch.now_ns();
@@ -354,7 +400,7 @@ impl<S: FileSession> Actor for Files<'_, S> {
         let status = if self.file.wrong { Status::UnexpectedState } else { Status::Ok };
         self.file.wrong |= wrong;
         if operation.last {
-            self.finish(watch).await;
+            self.finish(operation.file, watch).await;
         }
         let status = worse(self.file.failed.unwrap_or(Status::Ok), status);
         Outcome { status, done_ns: watch.now_ns(), rows: u64::from(bytes > 0), bytes }

@@ -26,6 +26,7 @@ use crate::control::End;
 use crate::diagnostics;
 use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
+use crate::file_log::FileLog;
 use crate::mapping::Mapping;
 use crate::observer::{Censored, Closed, Moment};
 use crate::pulse::Pulse;
@@ -160,6 +161,8 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
         pace: pace.cloned(),
         failures: Failures::new(workload.steps().len()),
         inserts: Some(InsertLog::new()),
+        files: FileLog::default(),
+        to_unix_ns: 0,
         misses: Misses::default(),
         insert_policy: setting.insert_policy,
         ledger: setting.ledger.map(|file| ledger(file, setting)),
@@ -273,6 +276,7 @@ impl<W> Simulated<W> {
             due: None,
             censored: Censored::default(),
             carried: Carried::default(),
+            files: None,
             unsettled: Unsettled::default(),
             latencies: &all,
             cpu_ns: [0, 0],

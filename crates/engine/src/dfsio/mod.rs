@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use args::{Args, Test, USAGE};
-use loadstone_storage::fs::hdfs::Hdfs;
+use loadstone_storage::fs::hdfs::{self, Hdfs};
 use loadstone_storage::fs::local::Local;
 use loadstone_storage::fs::{FileSystem, FsError, Location, Scheme};
 use loadstone_storage::work::{Access, Action};
@@ -67,7 +67,10 @@ fn delete(place: &Location, path: &str) -> Result<(), EngineError> {
     let deleted: Result<bool, FsError> = runtime.block_on(async {
         match place.scheme {
             Scheme::File => Local::default().delete(path).await,
-            Scheme::Hdfs => Hdfs::new(&place.authority, &std::collections::BTreeMap::new())?.delete(path).await,
+            Scheme::Hdfs => {
+                hdfs::reach(&place.authority)?;
+                Hdfs::new(&place.authority, &std::collections::BTreeMap::new())?.delete(path).await
+            }
         }
     });
     deleted.map(|_| ()).map_err(|error| StoreError::from(error).into())

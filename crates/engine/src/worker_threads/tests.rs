@@ -10,7 +10,8 @@ use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
-use loadstone_stores::{About, Connection, Durability, Guarantee, Options, Rows, Session};
+use loadstone_stores::null::NullSession;
+use loadstone_stores::{About, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session};
 
 use super::*;
 use crate::control::{End, TrialFailure};
@@ -148,7 +149,7 @@ fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
         let WorkSpec::Records(core) = spec.work.clone() else { unreachable!() };
         let (_keep, controls) = channel();
         let workload = CoreRun::new(core, spec.seed).unwrap();
-        assert_eq!(trial::run::<S, _>(&spec, workload, &controls, &mut Nobody).unwrap(), End::Done);
+        assert_eq!(trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut Nobody).unwrap(), End::Done);
     }
     SUMS.lock().unwrap()[name]
 }
@@ -237,7 +238,7 @@ fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
     core.operations = until.operations;
     let workload = CoreRun::new(core.clone(), spec.seed).unwrap();
     let ((_keep, controls), mut measured) = (channel(), Measured::default());
-    (trial::run::<S, _>(&spec, workload, &controls, &mut measured).unwrap(), measured)
+    (trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut measured).unwrap(), measured)
 }
 
 #[test]

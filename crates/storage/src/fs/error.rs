@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Unavailable,
     /// No answer in time.
     Timeout,
+    /// The end of the file was lost, and the writer stands at the end of what is left: what follows must be written again.
+    Rewound,
     /// The bytes are not what was written: a checksum, or our own content.
     Corrupt,
     /// Something else.
@@ -114,7 +116,7 @@ impl FsError {
             ErrorKind::Forbidden => Status::Forbidden,
             ErrorKind::NoSpace => Status::NoSpace,
             ErrorKind::Unsupported => Status::NotImplemented,
-            ErrorKind::Unavailable => Status::ServiceUnavailable,
+            ErrorKind::Unavailable | ErrorKind::Rewound => Status::ServiceUnavailable,
             ErrorKind::Timeout => Status::Timeout,
             ErrorKind::Corrupt => Status::UnexpectedState,
             ErrorKind::Other => Status::Error,

@@ -3,6 +3,9 @@
 //! What it lacks: hflush (a flush is an hsync there, which guarantees more) and truncate.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::StreamExt;
@@ -14,6 +17,13 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 use super::error::{ErrorKind, FsError};
 use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Writer};
 
+/// How long a name node may take to accept a connection.
+const REACH: Duration = Duration::from_secs(5);
+/// For how long a write goes on trying when a block cannot be begun …
+const RESUME: Duration = Duration::from_secs(60);
+/// … and how long it waits in between.
+const AGAIN: Duration = Duration::from_millis(500);
+const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
 /// Directories that we make.
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -28,13 +38,35 @@ impl Hdfs {
     /// nothing is sent before the first call.
     pub fn new(authority: &str, settings: &BTreeMap<String, String>) -> Result<Self, FsError> {
         let url = format!("hdfs://{authority}");
+        let mut settings = settings.clone();
+        // Hadoop's own client replaces a lost node of a block of 3 copies only after an append or a flush; this one takes any
+        // block that has bytes for one of those, and without a fourth node gives up.
+        settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
         let built = ClientBuilder::new()
             .with_url(&url)
-            .with_config(settings.iter().map(|(name, value)| (name.clone(), value.clone())))
+            .with_config(settings)
             .with_io_runtime(tokio::runtime::Handle::current())
             .build();
         built.map(|client| Self { client }).map_err(|error| failed("open", &url, &error))
     }
+}
+
+/// Looks whether somebody listens at a name node's address: the client itself tries again for minutes. An address without a
+/// port may be a name service, of which only the client's settings know the hosts.
+pub fn reach(authority: &str) -> Result<(), FsError> {
+    let url = format!("hdfs://{authority}");
+    if !authority.contains(':') {
+        return Ok(());
+    }
+    let failed = |error: &io::Error| FsError::new(ErrorKind::Unavailable, "reach", &url, error.to_string());
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in authority.to_socket_addrs().map_err(|error| failed(&error))? {
+        match TcpStream::connect_timeout(&address, REACH) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(&last))
 }
 
 /// An error of the crate's, with what was tried.
@@ -86,13 +118,13 @@ impl FileSystem for Hdfs {
             ..WriteOptions::default()
         };
         let file = self.client.create(path, how).await.map_err(|error| failed("create", path, &error))?;
-        Ok(HdfsWriter::new(file, path, 0, options.buffer_bytes))
+        Ok(HdfsWriter::new(&self.client, file, path, 0, options.buffer_bytes))
     }
 
     async fn append(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
         let at = self.stat(path).await?.bytes;
         let file = self.client.append(path).await.map_err(|error| failed("append to", path, &error))?;
-        Ok(HdfsWriter::new(file, path, at, options.buffer_bytes))
+        Ok(HdfsWriter::new(&self.client, file, path, at, options.buffer_bytes))
     }
 
     async fn open(&self, path: &str, options: OpenOptions) -> Result<HdfsReader, FsError> {
@@ -213,7 +245,9 @@ impl Reader for HdfsReader {
 
 /// Writes a file of HDFS.
 pub struct HdfsWriter {
-    file: FileWriter,
+    client: Client,
+    /// `None` after a failure that could not be mended.
+    file: Option<FileWriter>,
     path: String,
     at: u64,
     buffer: BytesMut,
@@ -226,8 +260,65 @@ impl std::fmt::Debug for HdfsWriter {
 }
 
 impl HdfsWriter {
-    fn new(file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
-        Self { file, path: path.to_owned(), at, buffer: BytesMut::zeroed(buffer_bytes) }
+    fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
+        let buffer = BytesMut::zeroed(buffer_bytes);
+        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer }
+    }
+
+    fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
+        failed(action, &self.path, error).at(self.at)
+    }
+
+    async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
+        match &mut self.file {
+            Some(file) => file.write_bytes(bytes).await.map(|_| ()),
+            None => Err(HdfsError::DataTransferError("an earlier write failed".to_owned())),
+        }
+    }
+
+    /// Goes on with a file after a block that could not be begun, because one of its data nodes is gone.
+    ///
+    /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed as
+    /// far as it came, and opened for append, until the name node gives other nodes for the next block.
+    async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
+        let begun = Instant::now();
+        let mut last = self.failed("write", &first);
+        while begun.elapsed() < RESUME {
+            match self.reopened(buffer, begun).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind == ErrorKind::Rewound => return Err(error),
+                Err(error) => last = error,
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        Err(last.hint(
+            "the name node still gives a data node that is gone: see dfs.namenode.heartbeat.recheck-interval, or use fewer copies",
+        ))
+    }
+
+    /// Opens the file anew, and writes what is missing of a buffer.
+    async fn reopened(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
+        // Before the next one is made: it ends the lease of this file.
+        self.file = None;
+        while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
+            if begun.elapsed() > RESUME {
+                return Err(
+                    FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released").at(self.at)
+                );
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        let found = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
+        let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
+        self.file = Some(file);
+        let missing = (found.length as u64).checked_sub(self.at).filter(|&there| there <= buffer.len() as u64);
+        let Some(there) = missing else {
+            let message = format!("{} bytes are left after recovery, of {}", found.length, self.at);
+            let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).at(self.at);
+            self.at = found.length as u64;
+            return Err(rewound);
+        };
+        self.write_bytes(buffer.slice(there as usize..)).await.map_err(|error| self.failed("write", &error))
     }
 }
 
@@ -238,13 +329,16 @@ impl Writer for HdfsWriter {
     }
 
     async fn submit(&mut self) -> Result<(), FsError> {
-        let bytes = self.buffer.len() as u64;
+        let bytes = self.buffer.len();
         let buffer = std::mem::take(&mut self.buffer).freeze();
-        let written = self.file.write_bytes(buffer.clone()).await;
+        let written = match self.write_bytes(buffer.clone()).await {
+            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => self.resume(&buffer, error).await,
+            other => other.map_err(|error| self.failed("write", &error)),
+        };
         // The client has copied it into its packets; the memory is ours again.
-        self.buffer = buffer.try_into_mut().unwrap_or_else(|_| BytesMut::zeroed(bytes as usize));
-        written.map_err(|error| failed("write", &self.path, &error).at(self.at))?;
-        self.at += bytes;
+        self.buffer = buffer.try_into_mut().unwrap_or_else(|_| BytesMut::zeroed(bytes));
+        written?;
+        self.at += bytes as u64;
         Ok(())
     }
 
@@ -256,14 +350,8 @@ impl Writer for HdfsWriter {
         if offset == self.at {
             return Ok(());
         }
-        Err(FsError::new(
-            ErrorKind::Unsupported,
-            "write",
-            &self.path,
-            "HDFS writes files from their beginning to their end",
-        )
-        .at(offset)
-        .hint("write sequentially"))
+        let message = "HDFS writes files from their beginning to their end";
+        Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message).at(offset).hint("write sequentially"))
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
@@ -272,10 +360,33 @@ impl Writer for HdfsWriter {
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
-        self.file.hsync().await.map_err(|error| failed("sync", &self.path, &error).at(self.at))
+        let synced = match &mut self.file {
+            Some(file) => file.hsync().await,
+            None => Ok(()),
+        };
+        synced.map_err(|error| self.failed("sync", &error))
+    }
+
+    async fn complete(&mut self) -> Result<(), FsError> {
+        let closed = match &mut self.file {
+            Some(file) => file.close().await,
+            None => Ok(()),
+        };
+        match closed {
+            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => {
+                self.resume(&Bytes::new(), error).await?;
+                Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
+                    .at(self.at))
+            }
+            other => other.map_err(|error| self.failed("close", &error)),
+        }
     }
 
     async fn close(mut self) -> Result<(), FsError> {
-        self.file.close().await.map_err(|error| failed("close", &self.path, &error).at(self.at))
+        let closed = match &mut self.file {
+            Some(file) => file.close().await,
+            None => Ok(()),
+        };
+        closed.map_err(|error| self.failed("close", &error))
     }
 }

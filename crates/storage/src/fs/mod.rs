@@ -174,6 +174,11 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     /// Waits until the device has it: fsync, hsync.
     fn sync(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
+    /// Brings the file to where closing it can lose nothing. An error of kind [`ErrorKind::Rewound`] leaves the writer open.
+    fn complete(&mut self) -> impl Future<Output = Result<(), FsError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Closes the file. Whatever failed and was not told before is told now.
     fn close(self) -> impl Future<Output = Result<(), FsError>> + Send;
 }
