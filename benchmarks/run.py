@@ -28,7 +28,17 @@ BARE = str(TARGET / "release" / "examples" / "bare")
 
 def build() -> None:
     """The engine and the bare loop, optimised."""
-    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "-p", "loadstone-storage"]
+    cargo = [
+        "cargo",
+        "build",
+        "--release",
+        "-p",
+        "loadstone-engine",
+        "-p",
+        "loadstone-stores",
+        "-p",
+        "loadstone-storage",
+    ]
     cargo += ["--bins", "--examples"]
     subprocess.run(cargo, cwd=ROOT, check=True)
 
@@ -159,7 +169,7 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefghijk"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefghijs"), help="one part")
     parser.add_argument("--against", type=Path, metavar="ENGINE", help="(a) to (c) against this engine binary instead")
     args = parser.parse_args()
     load = os.getloadavg()[0]
@@ -197,7 +207,7 @@ def main() -> int:
             against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
         if args.only in (None, "j"):
             against_testdfsio(work, 16 if args.quick else 512, 1 if args.quick else 6)
-        if args.only in (None, "k"):
+        if args.only in (None, "s"):
             sorting(work, args.quick)
     finally:
         shutil.rmtree(work, ignore_errors=True)

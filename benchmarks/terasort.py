@@ -40,7 +40,16 @@ def against_hadoop(work: Path, rows: int, repeats: int) -> None:
     jars = os.pathsep.join(map(str, class_path("terasort-local", [f"org.apache.hadoop:{n}:{HADOOP}" for n in names])))
     processors = os.cpu_count() or 1
     tera = "org.apache.hadoop.examples.terasort.TeraSort"
-    java = ["java", "-Xmx2g", *OPENED, "-cp", jars, tera, f"-Dhadoop.tmp.dir={work}/tmp", "-Dmapreduce.framework.name=local"]
+    java = [
+        "java",
+        "-Xmx2g",
+        *OPENED,
+        "-cp",
+        jars,
+        tera,
+        f"-Dhadoop.tmp.dir={work}/tmp",
+        "-Dmapreduce.framework.name=local",
+    ]
     java += [f"-Dmapreduce.local.{kind}.tasks.maximum={processors}" for kind in ("map", "reduce")]
     java += [f"-Dmapreduce.job.reduces={processors}"]
     source = work / "in"
