@@ -195,9 +195,7 @@ def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypat
 
     conductor = Conductor.__new__(Conductor)
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
-    with pytest.raises(
-        EngineError, match="2 clients of the load did not close: writes that they held back may be lost"
-    ):
+    with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
         conductor._complete(LOAD, {}, Path())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
     assert conductor._complete(LOAD, {}, Path()).result.summary.unclosed == 0
