@@ -156,7 +156,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ("ephemeral ports", {"ephemeral_ports": (50_001, 60_000)}, "warn", "twice that", '"20000 65535"'),
         ("ephemeral ports", {"ephemeral_ports": (50_002, 60_000)}, "fail", "9,999 connections", '"20000 65535"'),
         ("ephemeral ports", {"ephemeral_ports": (1024, 65_535)}, "warn", "9042", '"20000 65535"'),
-        ("accept queue", {"connections_waiting_max": 128}, "warn", "4,096 would do", "net.core.somaxconn=4096"),
+        ("accept queue", {"connections_waiting_max": 128}, "warn", "4,096 is enough", "net.core.somaxconn=4096"),
         (
             "servers' ports",
             {"listeners": (Listener(6379, "redis-server", 7), Listener(9042, "java", 8), Listener(80, "nginx", 9))},
@@ -164,7 +164,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
             "taken: 6379 of redis by redis-server, pid 7, 9042 of cassandra by java, pid 8",
             "kill 7 8   #",
         ),
-        ("servers' ports", {"listeners": (Listener(5432),)}, "warn", "5432 of postgres by somebody", "sudo ss -ltnp"),
+        ("servers' ports", {"listeners": (Listener(5432),)}, "warn", "5432 of postgres by an unknown process", "sudo ss -ltnp"),
         ("swap", {"swap_bytes": GB, "swappiness": 10}, "ok", "0 B of 1.00 GB in use", ""),
         ("swap", {"swap_bytes": GB}, "warn", "swappiness 60", "vm.swappiness=1"),
         ("swap", {"swap_bytes": GB, "swap_used_bytes": 1_000_000, "swappiness": 1}, "warn", "1.00 MB", "swapoff -a"),
@@ -242,7 +242,7 @@ def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, fo
     ("clients", "state", "fix"),
     [
         (64_512, "ok", ""),
-        (64_513, "fail", "^# no sysctl helps: use servers at several addresses, or at most 64,512 clients$"),
+        (64_513, "fail", "^# no sysctl helps: use several server addresses, or at most 64,512 clients$"),
     ],
 )
 def test_no_range_of_ports_is_proposed_for_more_clients_than_one_address_takes(

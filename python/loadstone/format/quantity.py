@@ -1,4 +1,4 @@
-"""Lengths of time and shares as people write them: `500ms`, `1m30s`, `5%`."""
+"""Durations and shares as people write them: `500ms`, `1m30s`, `5%`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
 def is_finite(given: object) -> TypeGuard[int | float]:
-    """Whether it is a number that is one."""
+    """Whether a value is a finite number; bool is not one."""
     return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
@@ -30,7 +30,7 @@ def seconds(given: object) -> float:
 
 
 def written(length: float) -> str:
-    """Seconds as text that reads back as exactly these."""
+    """Seconds as text that reads back as exactly the same."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
         return f"{length / UNITS[unit]:.0f}{unit}"
