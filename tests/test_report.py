@@ -160,7 +160,7 @@ def test_messages_that_differ_in_their_numbers_alone_are_one() -> None:
 
 
 def test_promises_stand_side_by_side_and_differences_are_marked() -> None:
-    lines = rows(report_support.usual(), "## What each promises")
+    lines = rows(report_support.usual(), "## What each guarantees")
     assert "| cache (differs) | 33.6 MB | 33.6 MB | – |" in lines
     survive = "the end of the process (durability os)"
     assert f"| writes survive | {survive} | {survive} | {survive} |" in lines
@@ -179,7 +179,7 @@ def test_what_is_missing_is_said_in_a_line() -> None:
     assert "No course over time was recorded for these trials." in alone
     imported = outline(page("imported")).text
     assert "These results were imported: the command that measured them is not known." in imported
-    assert "There are no trials, so there is no answer." in outline(page("nothing")).text
+    assert "No answer: there are no trials." in outline(page("nothing")).text
 
 
 def test_the_command_the_seed_and_the_file_are_there_to_measure_again() -> None:

@@ -1,4 +1,4 @@
-"""Findings by check, as a reader acts on them: what is wrong, in how many trials, what to do, where to read on."""
+"""Findings by check, as a reader needs them: what is wrong, in how many trials, what to do, where to read more."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import variant_name
 
-# Messages of a check that are printed; there may be one for each trial. Notes change no verdict.
+# The most messages printed of a check; there may be one for each trial. Notes change no verdict.
 MESSAGES_MAX = {Severity.INVALID: 4, Severity.SUSPECT: 4, Severity.WITHHELD: 4, Severity.NOTE: 2}
-# A number that stands alone (not the 99 of p99), with its unit where that is scaled with it.
+# A separate number (not the 99 of p99), with its unit where both are scaled together.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")
 LABELS: Mapping[Severity, str] = {
@@ -26,7 +26,7 @@ LABELS: Mapping[Severity, str] = {
 
 @dataclass(frozen=True)
 class Warnings:
-    """All that one check had to say at one severity."""
+    """All findings of one check at one severity."""
 
     check: str
     severity: Severity
@@ -49,7 +49,7 @@ class Warnings:
 
 
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
-    """By check and severity, the worst first: messages that differ in their numbers alone as one, or the `whole`."""
+    """By check and severity, the worst first: messages that differ only in their numbers as one, or the `whole`."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     whose = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     by_check: dict[tuple[str, Severity], list[Finding]] = {}
@@ -71,7 +71,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 
 
 def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgement: Judgement) -> Iterator[str]:
-    """Messages that differ in their numbers alone as one, with the ranges and the number of trials; the most first."""
+    """Messages that differ only in their numbers as one, with ranges and the number of trials; the most first."""
     alike: dict[str, list[Finding]] = {}
     for finding in findings:
         alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)

@@ -20,7 +20,7 @@ SHARES = {
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Each share of the host that went elsewhere."""
     if not any(metric in trial.values for metric in SHARES):
-        yield NotLooked(NAME, "nobody observed the host")
+        yield NotLooked(NAME, "the host was not observed")
     limit = settings.threshold(NAME, "share")
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)

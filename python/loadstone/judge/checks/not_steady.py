@@ -1,4 +1,4 @@
-"""not-steady: the measured window is not of one piece, so its mean is the mean of different things."""
+"""not-steady: the system changed during the measured window, so its mean is the mean of different states."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
-HINT = "warm up longer, measure longer, or let the store settle before"
+HINT = "warm up longer, measure longer, or let the store settle first"
 # The levels in the first and in the second half of a window.
 Halves = tuple[float, float]
 # Figures of servers that were started, and of the time between two beginnings of what they do now and then.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
-# So many drops are a period of the system.
+# This many drops show a periodic activity of the system.
 DIPS_MIN = 3
-# Drops are a state of their own where their mean is so many standard deviations below the others' (root mean square of
+# Drops are a separate state where their mean is this many standard deviations below the others' (root mean square of
 # both sides'; Ashman, Bird & Zepf, Astronomical Journal 108, 1994). Simulated from 2.5 to 4.5: below 3.5 the tail of
 # lognormal, exponential and Poisson noise is taken for drops, above it drops in noise of 15 % are missed.
 SEPARATION = 3.5
@@ -54,7 +54,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
 
 
 def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
-    """The compared percentiles that each interval has, by their names, ns."""
+    """The compared percentiles that all intervals have, by name, ns."""
     whole = len(series.whole_rates)
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         known = [each for each in column[:whole] if each is not None]
@@ -82,7 +82,7 @@ def halves(series: Series, settings: Settings) -> dict[str, Halves]:
 def together(
     trials: Sequence[TrialResult], courses: Mapping[str, Mapping[str, Halves]], settings: Settings
 ) -> Iterator[Finding]:
-    """Repeats that move the same way: that is no chance, however little each of them moves.
+    """Repeats that all move the same way: that is not chance, however little each of them moves.
 
     A t-test of the logarithms of second ÷ first half. A line that changes by a share over the window changes by half of
     it from half to half.
@@ -94,7 +94,7 @@ def together(
         if len(known) < REPEATS_MIN:
             continue
         moved = [log(second / first) for first, second in known]
-        # Of repeats that all move alike p is not a number.
+        # For repeats that all move by the same share p is not a number.
         if abs(2 * fmean(moved)) < log1p(effect) or t_interval(np.array(moved))[1] >= alpha:
             continue
         first, second = (exp(fmean(log(each[half]) for each in known)) for half in (0, 1))
@@ -108,7 +108,7 @@ def together(
 
 
 def name_compared(name: str, settings: Settings) -> bool:
-    """Whether a percentile is one of those that are compared; that of the usual ones where the question names none."""
+    """Whether a percentile is compared; where the question names none, whether it is one of the usual ones."""
     return any(metric.endswith(f".{name}") for metric in settings.metrics or DEFAULT_METRICS)
 
 
@@ -133,10 +133,10 @@ def moving(
 
 
 def dips(rates: Sequence[float], share: float, matters: float) -> int:
-    """How often throughput falls below a share of its upper quartile, where it does so again and again; else 0.
+    """How often throughput falls below a share of its upper quartile, where it does so repeatedly; else 0.
 
-    One drop is an outlier or the end of a window. From three on they are a period of the system: a flush, a checkpoint.
-    The upper quartile, as such drops may last for more than half of the time: then the median is of the drops.
+    One drop is an outlier or the end of a window. Three or more show a periodic activity: a flush, a checkpoint.
+    The upper quartile, because drops can last more than half of the time: then the median lies in them.
     """
     if len(rates) < DIPS_MIN:
         return 0
@@ -149,13 +149,13 @@ def dips(rates: Sequence[float], share: float, matters: float) -> int:
     apart = fmean(above) - fmean(below)
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
-    # A window has one drop more or less by chance, and so has that of the other side.
+    # Each side's window has one drop more or less by chance.
     one = apart * len(below) / count / sum(rates)
     return count if 2 * one >= matters else 0
 
 
 def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """A note for each thing that the servers do less than once in a window: whether one fell into it is chance."""
+    """A note for each activity that servers start less than once a window: whether it fell into one is chance."""
     length = seconds(trial)
     for name, value in trial.values.items():
         if not (name.startswith(SERVER) and name.endswith(PERIOD)) or name.startswith(BEFORE):
@@ -171,7 +171,7 @@ def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
 
 
 def warm_up_hint(series: Series) -> str:
-    """How much more warm-up would have left a steady window (MSER-5); nothing if none would."""
+    """How much more warm-up would have left a steady window (MSER-5); empty if no length would."""
     rates = series.whole_rates
     end = warm_up_end(rates)
     if not end or not steadiness(rates[end:]).steady:
@@ -181,7 +181,7 @@ def warm_up_hint(series: Series) -> str:
 
 def moves(first: float, last: float, plain: Callable[[float], str], written: Callable[[float], str]) -> str:
     """From which level to which: `falls from 12,000 to 9,000 op/s`."""
-    # A level is no better known than to three digits.
+    # A level is known to three digits at best.
     shown = [float(f"{level:.3g}") for level in (first, last)]
     return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {written(shown[1])}"
 
