@@ -71,7 +71,7 @@ fn probe_ns<W: Work + Send + Sync>(task: &Task<W>, borders: &Borders, recorders:
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
-        drive_thread(task, borders, &ThreadTimer::default(), &mut NullSession::default(), context);
+        drive_thread(task, borders, ThreadTimer::default(), &mut NullSession::default(), context);
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, others @ ..] = recorders else { return 0 };

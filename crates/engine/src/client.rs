@@ -170,11 +170,11 @@ pub async fn drive<T: Timer, S: Session, W: Work>(
 pub fn drive_thread<S: Session, W: Work>(
     task: &Task<W>,
     borders: &Borders,
-    timer: &ThreadTimer,
+    timer: ThreadTimer,
     session: &mut S,
     context: ClientContext<'_>,
 ) {
-    timing_loop!(thread, task, borders, timer, session, context);
+    timing_loop!(thread, task, borders, &timer, session, context);
 }
 
 #[cfg(test)]
