@@ -95,8 +95,7 @@ fn add(cell: &AtomicU64, n: u64) {
 
 impl Grid {
     /// Counts one value. Only ever called by the grid's one writer.
-    #[expect(clippy::inline_always, reason = "once an operation, and as long as a call of it")]
-    #[inline(always)]
+    #[inline]
     pub fn record(&self, value: u64) {
         if value > VALUE_MAX {
             return self.saturate(value);
