@@ -85,6 +85,10 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     """What does not go together."""
     if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
         context.warn((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
+    for name, system in context.experiment.systems.items():
+        if keys.cold and system.store == "hdfs" and system.start is None:
+            message = f"`cold` has no effect on {name}, whose data nodes the lab does not start"
+            context.warn((*path, "cold"), message, "empty their page caches in a hook: `hooks: {before: [ssh …]}`")
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
