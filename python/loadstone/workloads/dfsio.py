@@ -192,6 +192,8 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     yield Value(f"{name}dfsio.files_unverified", found.unverified, "files", begun)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", found.bytes, "B", found.done)
     if not found.done or found.first_start_unix_ns is None:
+        # No file was moved; buffers in a second, which the engine counts, are something else.
+        yield Value(f"{name}throughput", 0.0, "B/s", begun)
         return
     for metric, end in (("first_done", found.first_done_unix_ns), ("last_done", found.last_done_unix_ns)):
         if end is not None:
