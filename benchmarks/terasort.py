@@ -10,9 +10,10 @@ import subprocess
 import time
 from pathlib import Path
 
+from measure import ENGINE, TARGET, ratio_of, verdict
+
 from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.hdfs.system import OPENED
-from measure import ENGINE, TARGET, ratio_of, verdict
 
 HADOOP = "3.4.2"
 BOUND = str(TARGET / "release" / "examples" / "sort_bound")

@@ -33,7 +33,9 @@ class Ran:
     def stages(self) -> list[str]:
         """The names of the stages, in order."""
         lines = self.out.splitlines()[1:]
-        return [line[:16].strip() for line in lines[: next(i for i, each in enumerate(lines) if each.startswith("total"))]]
+        return [
+            line[:16].strip() for line in lines[: next(i for i, each in enumerate(lines) if each.startswith("total"))]
+        ]
 
     def found(self, pattern: str) -> str:
         """The group of a pattern that must be in the output once."""

@@ -198,9 +198,7 @@ def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypat
     conductor = Conductor.__new__(Conductor)
     conductor.shown = PlainLines(Console())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
-    with pytest.raises(
-        EngineError, match="2 clients of the load did not close: writes that they held back may be lost"
-    ):
+    with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
         conductor._complete(LOAD, Path(), 1, Path())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
     (found,) = conductor._complete(LOAD, Path(), 1, Path())

@@ -1,4 +1,4 @@
-"""Lengths of time, shares and sizes as people write them: `500ms`, `1m30s`, `5%`, `128MB`."""
+"""Durations, shares and sizes as people write them: `500ms`, `1m30s`, `5%`, `128MB`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
 def is_finite(given: object) -> TypeGuard[int | float]:
-    """Whether it is a number that is one."""
+    """Whether a value is a finite number; bool is not one."""
     return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
@@ -33,7 +33,7 @@ def seconds(given: object) -> float:
 
 
 def written(length: float) -> str:
-    """Seconds as text that reads back as exactly these."""
+    """Seconds as text that reads back as exactly the same."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
         return f"{length / UNITS[unit]:.0f}{unit}"

@@ -1,7 +1,7 @@
-"""Bounds: how far a side's figures may be from the truth, and what still holds wherever the truth is.
+"""Bounds: how far a side's figures may be from the truth, and what holds wherever within them the truth lies.
 
-Each doubt about the figures is a scenario: other samples that the two sides may have had. A claim must hold in all of
-them, so p is the largest, and the interval covers those of all.
+Each doubt about the figures is a scenario: other samples that the two sides could have had. A claim must hold in all of
+them, so p is the largest of theirs, and the interval covers all of theirs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadstone.statistics.estimate import Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
-# Ratios nearer than that are one: histograms have three significant digits.
+# Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
 
 
@@ -26,30 +26,30 @@ RESOLUTION = 0.001
 class Doubts:
     """What may be wrong with the figures of a baseline and of a contender."""
 
-    # How many times faster than measured either may be; infinite where nobody knows.
+    # How many times faster than measured either may be; infinite where it is not known.
     factors: tuple[float, float] = (1.0, 1.0)
     # Each side's lower bounds of a latency, where it has them.
     lower: tuple[Cell | None, Cell | None] = (None, None)
-    # Repeats of either side whose trials are invalid, each for a reason of its own.
+    # Repeats of either side whose own trials are invalid.
     tainted: tuple[Collection[int], Collection[int]] = ((), ())
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """The evidence of a comparison, as measured and whatever the doubts come to."""
+    """The evidence of a comparison, as measured and under every doubt."""
 
     measured: Evidence
     robust: Evidence
-    # The same at the level of 90 %, by which two sides are found to be alike (Schuirmann 1987).
+    # The same at the level of 90 %, by which two sides are found to be equivalent (Schuirmann 1987).
     alike: Estimate
-    # Whether the robust ratio is a bound: that which is nearest to 1 of all that are possible.
+    # Whether the robust ratio is a bound: the possible ratio that is nearest to 1.
     bound: bool
 
 
 def weigh(
     baseline: Cell, contender: Cell, way: Direction | None, doubts: Doubts, *, interleaved: bool, equal_level: float
 ) -> Weighed:
-    """What is known of contender ÷ baseline; `equal_level` is that of the interval by which sides are alike."""
+    """What is known of contender ÷ baseline; `equal_level`: the level of the interval that shows equivalence."""
     sides = (dict(baseline.samples), dict(contender.samples))
     off = list(biased(sides, way, doubts))
     every = [sides, *without(sides, doubts.tainted), *off]
@@ -64,7 +64,7 @@ def weigh(
 
 
 def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
-    """Within blocks where variants took turns, else between runs."""
+    """Within blocks where variants were interleaved, else between runs."""
     if interleaved:
         return blocked(*sides, level)
     return between(list(sides[0].values()), list(sides[1].values()), level)
@@ -81,7 +81,7 @@ def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> I
 
 
 def biased(sides: Sides, way: Direction | None, doubts: Doubts) -> Iterator[Sides]:
-    """The sides with one at the best that it may have been and the other as it was measured."""
+    """The sides with one at the best that is possible and the other as measured."""
     if way is not None:
         for at, factor in enumerate(doubts.factors):
             if 1 < factor < math.inf:
@@ -98,7 +98,7 @@ def put(sides: Sides, at: int, samples: Samples) -> Sides:
 
 
 def envelope(found: Sequence[Evidence]) -> Evidence:
-    """The first of several, with the interval of all and the largest p; 1 where they point in different directions."""
+    """The first of several, with the interval of all and the largest p; p is 1 where their directions differ."""
     first = found[0]
     if len(found) == 1:
         return first
@@ -118,7 +118,7 @@ def above(evidence: Evidence) -> bool:
 
 
 def nearest(found: Sequence[Evidence]) -> float:
-    """The ratio that is nearest to 1, which is all that can be claimed."""
+    """The ratio nearest to 1, which is all that can be claimed."""
     ratios = [each.ratio.value for each in found]
     if any(math.isnan(ratio) for ratio in ratios):
         return found[0].ratio.value
@@ -128,7 +128,7 @@ def nearest(found: Sequence[Evidence]) -> float:
 
 
 def opened(ratio: Estimate, way: Direction | None, factors: tuple[float, float]) -> Estimate:
-    """A ratio whose interval is open where a side may be faster by nobody knows how much."""
+    """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
     baseline, contender = (math.isinf(factor) for factor in factors)
     if way == "lower":
         baseline, contender = contender, baseline

@@ -1,12 +1,12 @@
-"""Histograms on disk: the interval log of HdrHistogram (format 1.3), which its own tools read.
+"""Histograms on disk: the interval log of HdrHistogram (format 1.3), which HdrHistogram's tools read.
 
-One file a phase, a line an interval and kind of operation; the tag is `READ`, with `-<status>` behind for what did not
+One file per phase, a line per interval and kind of operation; the tag is `READ`, with `-<status>` for what did not
 end well and `-response` for response times. Values, the column Interval_Max among them, are ns.
 
-An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing that was written
-is written again, so an interval can have several lines of one tag: they add up. Those of one file are therefore not in
-the order of time. At the end stand, over the whole window, the operations that never ended, by the tag `READ-CENSORED`:
-values are how long each was waited for. So the file alone tells every percentile (loadstone.statistics.percentile).
+An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing already written
+is rewritten, so an interval can have several lines of one tag: they add up. The lines of a file are therefore not in
+the order of time. At the end, for the whole window, are the operations that never ended, with the tag `READ-CENSORED`:
+values are how long each was waited for. So every percentile follows from the file (loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Writer:
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self._begun = False
-        # Start and length of each interval, ns, for what later ones add to it.
+        # Start and length of each interval, ns, for what is added to it later.
         self._spans: dict[int, tuple[int, int]] = {}
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval's histograms, and to earlier ones those of what ended since."""
+        """Adds an interval's histograms, and to earlier intervals those of operations that ended since."""
         if not self._begun:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))

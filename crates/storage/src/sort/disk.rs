@@ -32,7 +32,7 @@ pub fn measure(files: &dyn Files, directory: &str, name: &str) -> Result<Speed, 
     for _ in 0..BYTES / BLOCK as u64 {
         file.write(&buffer[..BLOCK])?;
     }
-    file.finish()?;
+    file.finish(true)?;
     let written = start.elapsed().as_secs_f64();
     let mut file = files.open(&path)?;
     let start = Instant::now();

@@ -53,8 +53,8 @@ pub trait ReadAt: Send {
 pub trait Append: Send {
     /// Writes all of it.
     fn write(&mut self, bytes: &[u8]) -> Result<(), SortError>;
-    /// Ends the file; it survives the end of the machine.
-    fn finish(self: Box<Self>) -> Result<(), SortError>;
+    /// Ends the file; if it is to be durable, it survives the end of the machine.
+    fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError>;
 }
 
 /// Reads at least `wanted` bytes into a buffer that may be longer, as direct I/O reads whole blocks.
@@ -90,7 +90,7 @@ pub fn read_all(files: &dyn Files, path: &str) -> Result<Vec<u8>, SortError> {
 pub fn write_all(files: &dyn Files, path: &str, bytes: &[u8]) -> Result<(), SortError> {
     let mut file = files.create(path, None)?;
     file.write(bytes)?;
-    file.finish()
+    file.finish(true)
 }
 
 /// The path of a name in a directory.
@@ -261,7 +261,10 @@ impl Append for LocalFile {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<(), SortError> {
+    fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError> {
+        if !durable {
+            return Ok(());
+        }
         self.file.sync_all().map_err(|error| failure("flush", &self.path, &error))
     }
 }

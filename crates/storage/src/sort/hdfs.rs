@@ -111,8 +111,10 @@ impl Append for HdfsWriter {
         wait(Writer::write(self, bytes))
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), SortError> {
-        wait(self.sync())?;
+    fn finish(mut self: Box<Self>, durable: bool) -> Result<(), SortError> {
+        if durable {
+            wait(self.sync())?;
+        }
         wait(self.close())
     }
 }

@@ -119,6 +119,8 @@ const PARTS_MAX: u64 = 100_000;
 const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
 /// The largest block: larger ones are no faster on any disk.
 const BLOCK_MAX: u64 = 40 * UNIT;
+/// The same for reading runs, of which there are many: less fresh memory, and still long reads.
+const RUN_BLOCK_MAX: u64 = 10 * UNIT;
 
 /// How the memory of a segment is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +180,7 @@ impl Sizes {
         for merges in (1..=self.threads.min(parts.max(1) as u64)).rev() {
             let block = (self.merge / merges).saturating_sub(write) / buffers / UNIT * UNIT;
             if block > 0 {
-                return Ok((merges as usize, block.min(BLOCK_MAX) as usize));
+                return Ok((merges as usize, block.min(RUN_BLOCK_MAX) as usize));
             }
         }
         let needed = RESERVE + write + buffers * UNIT;

@@ -11,7 +11,7 @@ use crate::sort::files::Files;
 use crate::sort::progress::Progress;
 use crate::sort::read_ahead::{self, Cursor, Request, Source};
 use crate::sort::runs::Run;
-use crate::sort::spool::{Buffers, Spool};
+use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::tournament::{END, Tournament};
 
 /// Threads that read for one merge: the disk has something to do while one of them hands over.
@@ -31,7 +31,7 @@ pub fn merge(
     files: &dyn Files,
     runs: &[Run],
     part: usize,
-    (path, replicas): (&str, Option<u16>),
+    (path, keep): (&str, Keep),
     memory: Memory,
     progress: &Progress,
 ) -> Result<(Checksum, Memory), SortError> {
@@ -59,7 +59,7 @@ pub fn merge(
             cursors.push(Cursor::open(source, requests.clone(), [one, other])?);
         }
         drop(requests);
-        let mut spool = Spool::create(scope, files, path, replicas, write, progress)?;
+        let mut spool = Spool::create(scope, files, path, keep, write, progress)?;
         let mut sum = Checksum::default();
         let merged = merge_rows(&mut cursors, &mut spool, &mut sum, progress);
         let write = spool.finish(merged)?;

@@ -10,7 +10,7 @@ use crate::sort::files::{Files, join, read_all, write_all};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
-use crate::sort::spool::{Buffers, Spool};
+use crate::sort::spool::{Buffers, Keep, Spool};
 
 /// What the names of runs begin with.
 const PREFIX: &str = "run-";
@@ -61,7 +61,7 @@ pub fn spill(
                         return Ok(buffers);
                     }
                     std::thread::scope(|scope| {
-                        let mut spool = Spool::create(scope, files, &path, Some(1), buffers, progress)?;
+                        let mut spool = Spool::create(scope, files, &path, Keep::Scratch, buffers, progress)?;
                         let mut slices = Vec::new();
                         let gathered = share.into_iter().try_for_each(|part| {
                             let offset = spool.align()?;

@@ -15,6 +15,15 @@ use crate::sort::rows::ROW_BYTES;
 /// How many buffers a file has: one that is filled, one that is written, one between them.
 pub const BUFFERS: usize = 3;
 
+/// What becomes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// It is read once more by this job, and need not outlive the machine.
+    Scratch,
+    /// It is part of the output, with so many copies where the file system has such.
+    Output(Option<u16>),
+}
+
 /// Buffers to fill and to write, used again for one file after another.
 #[derive(Debug)]
 pub struct Buffers(Vec<Arena>);
@@ -44,10 +53,14 @@ impl<'s> Spool<'s> {
         scope: &'s Scope<'s, 'e>,
         files: &'e dyn Files,
         path: &str,
-        replicas: Option<u16>,
+        keep: Keep,
         buffers: Buffers,
         progress: &'e Progress,
     ) -> Result<Self, SortError> {
+        let (replicas, durable) = match keep {
+            Keep::Scratch => (Some(1), false),
+            Keep::Output(replicas) => (replicas, true),
+        };
         let mut file: Box<dyn Append> = files.create(path, replicas)?;
         let (full, to_write) = sync_channel::<(Arena, usize)>(BUFFERS);
         let (give_back, empty) = sync_channel(BUFFERS);
@@ -65,7 +78,7 @@ impl<'s> Spool<'s> {
                 let _ = give_back.send(buffer);
             }
             // What is given up need not be flushed to the disk.
-            if is_complete.load(Acquire) { file.finish() } else { Ok(()) }
+            if is_complete.load(Acquire) { file.finish(durable) } else { Ok(()) }
         });
         Ok(Self { writer, complete, full, empty, current, used: 0, bytes: 0 })
     }

@@ -18,12 +18,18 @@ use crate::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use crate::sort::runs::{self, Run};
 use crate::sort::scratch::Scratch;
 use crate::sort::splitters::{Key, Splitters};
-use crate::sort::spool::{Buffers, Spool};
+use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::validate::{self, Span, Verdict};
 
 /// Places of the input at which a sample is taken, by all segments together. Each gives [`ALIGNED_ROWS`] keys; Hadoop samples
 /// 100,000 keys at up to 10 places.
 const SAMPLED: usize = 100;
+
+/// Memory of a chunk beyond which a larger one is worth nothing: 4 CPU-seconds for a GB of fresh memory, measured on a virtual
+/// machine, are more than a few more runs to merge.
+const CHUNK_ENOUGH: usize = 256 << 20;
+/// So many runs are still merged without a longer way up the tournament that matters.
+const RUNS: usize = 64;
 
 /// A stage of a job, for one of the segments.
 #[derive(Clone, Copy)]
@@ -127,6 +133,10 @@ impl Task<'_> {
         2 * self.threads()
     }
 
+    fn keep(&self) -> Keep {
+        Keep::Output(self.job.replication)
+    }
+
     fn buffers(&self, sets: usize) -> Result<Vec<Buffers>, SortError> {
         (0..sets).map(|_| Buffers::new(self.sizes.block)).collect()
     }
@@ -154,7 +164,7 @@ impl Task<'_> {
             let (first, end) = (self.first_row(part), self.first_row(part + 1));
             let path = join(&growing, &format!("part-m-{part:05}"));
             std::thread::scope(|scope| {
-                let mut spool = Spool::create(scope, self.output, &path, self.job.replication, buffers, self.progress)?;
+                let mut spool = Spool::create(scope, self.output, &path, self.keep(), buffers, self.progress)?;
                 let (mut rows, mut left, mut sum) = (Rows::from(first), end - first, Checksum::default());
                 let mut fill = || {
                     while left > 0 {
@@ -252,9 +262,10 @@ impl Task<'_> {
         let splitters = self.splitters()?;
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let bytes: usize = pieces.iter().map(Piece::room).sum();
+        let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
+        let chunk = sizes.chunk.min(enough).min(bytes.max(1));
         // Refused now, and not after hours.
-        self.sizes.merges(bytes.div_ceil(sizes.chunk) * self.segment.1 as usize, self.job.parts as usize)?;
-        let chunk = sizes.chunk.min(bytes.max(1));
+        self.sizes.merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);
         for _ in 0..if bytes > chunk { 2 } else { 1 } {
@@ -270,6 +281,9 @@ impl Task<'_> {
                     // The writer has ended with an error of its own, which counts.
                     let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stopped()) };
                     let (now, later) = rest.split_at(chunk.room_for(rest));
+                    if now.is_empty() {
+                        return Err(SortError::new("internal error: a chunk has no room for a block"));
+                    }
                     sum += chunk.fill(now, (self.input, input), self.workers(), self.progress)?;
                     rest = later;
                     if spill.send(chunk).is_err() {
@@ -309,7 +323,7 @@ impl Task<'_> {
         let sum = in_parallel(&all, memory, |part, buffers| {
             let path = join(&growing, &format!("part-r-{part:05}"));
             std::thread::scope(|scope| {
-                let mut spool = Spool::create(scope, self.output, &path, self.job.replication, buffers, self.progress)?;
+                let mut spool = Spool::create(scope, self.output, &path, self.keep(), buffers, self.progress)?;
                 let mut sum = Checksum::default();
                 let gathered = sorted.gather(&parts[part], &mut spool, Some(&mut sum));
                 spool.finish(gathered).map(|buffers| (sum, buffers))
@@ -335,7 +349,7 @@ impl Task<'_> {
         let memory = memory.collect::<Result<Vec<_>, SortError>>()?;
         let sum = in_parallel(&own, memory, |part, memory| {
             let path = join(&scratch.growing, &format!("part-r-{part:05}"));
-            merge::merge(self.output, &runs, part, (&path, self.job.replication), memory, self.progress)
+            merge::merge(self.output, &runs, part, (&path, self.keep()), memory, self.progress)
         })?;
         self.leave_sum(Side::Written, self.progress.done().rows, sum)
     }
