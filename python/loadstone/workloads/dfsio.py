@@ -85,6 +85,10 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     """What does not go together."""
     if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
         context.warn((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
+    for name, system in context.experiment.systems.items():
+        if keys.cold and system.store == "hdfs" and system.start is None:
+            message = f"`cold` has no effect on {name}, whose data nodes the lab does not start"
+            context.warn((*path, "cold"), message, "empty their page caches in a hook: `hooks: {before: [ssh …]}`")
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
@@ -188,6 +192,8 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     yield Value(f"{name}dfsio.files_unverified", found.unverified, "files", begun)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", found.bytes, "B", found.done)
     if not found.done or found.first_start_unix_ns is None:
+        # No file was moved; buffers in a second, which the engine counts, are something else.
+        yield Value(f"{name}throughput", 0.0, "B/s", begun)
         return
     for metric, end in (("first_done", found.first_done_unix_ns), ("last_done", found.last_done_unix_ns)):
         if end is not None:

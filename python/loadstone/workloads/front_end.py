@@ -27,7 +27,8 @@ def spec_of(command: str, words: Sequence[str]) -> list[Spec]:
     if done.returncode:
         raise failure(done.returncode, done.stderr.splitlines())
     try:
-        return [json.loads(line) for line in done.stdout.splitlines() if line]
+        specs = [json.loads(line) for line in done.stdout.splitlines() if line]
+        return [{"warmup_seconds": 0.0, **spec, "store": {"properties": {}, **spec["store"]}} for spec in specs]
     except ValueError as error:
         hint = "use the loadstone and loadstone-engine of one installation"
         raise LoadstoneError("the engine printed no spec", hint) from error

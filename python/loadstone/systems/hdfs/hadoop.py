@@ -34,16 +34,19 @@ def heap_bytes(host: str, port: int) -> int | None:
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
 
-def remove(host: str, port: int, path: str, user: str) -> bool:
-    """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP."""
+def remove(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
+    """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP.
+
+    None if it does not answer in time: it may remove it later.
+    """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
-    told = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}")
-    return bool(told and told.get("boolean"))
+    told = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
+    return None if told is None else bool(told.get("boolean"))
 
 
-def request(method: str, host: str, port: int, path: str) -> Mapping[str, Any] | None:
+def request(method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S) -> Mapping[str, Any] | None:
     """Queries a server; None if it does not answer with a JSON object."""
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
         connection.request(method, path, headers={"Accept": "application/json"})
         response = connection.getresponse()

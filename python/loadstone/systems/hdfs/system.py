@@ -26,6 +26,7 @@ PORTS_EACH = 10
 FORMAT_S = 120
 # Data nodes hear of it with their next heartbeats, a second apart. No trial waits longer than this.
 EMPTY_S = 30.0
+REMOVE_S = 60.0
 # HDFS's names for Loadstone's settings.
 NAMED = {
     "dfs.replication": "replication",
@@ -138,12 +139,11 @@ class Hdfs(System):
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
         """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
-        port = ports(plan, None)[1]
-        if name_node_bean(plan, "FSNamesystemState") is None:
+        # What is removed late would be what the load has just written.
+        if hadoop.remove(HOST, ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
             raise SystemsError(
                 "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
             )
-        hadoop.remove(HOST, port, f"/{table}", "loadstone")
         until = time.monotonic() + EMPTY_S
         while time.monotonic() < until:
             state = name_node_bean(plan, "FSNamesystem")
