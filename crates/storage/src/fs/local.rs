@@ -173,6 +173,15 @@ impl FileSystem for Local {
             }
             other => other,
         }?;
+        if let Some(bytes) = options.file_bytes.filter(|&bytes| self.options.direct && bytes > 0) {
+            // O_DIRECT writes that make a file longer wait for one another. A file system without fallocate goes on without.
+            // SAFETY: an open descriptor and plain numbers.
+            let failed = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0;
+            let error = io::Error::last_os_error();
+            if failed && matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) {
+                return Err(FsError::io("create", path, &error).at(0));
+            }
+        }
         Ok(LocalWriter {
             engine,
             file,
