@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::about::{About, setting};
-use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
@@ -165,7 +165,7 @@ impl Connection {
     }
 }
 
-impl Connection for Connection {
+impl loadstone_stores::Connection for Connection {
     async fn connect(&mut self) -> Result<(), StoreError> {
         let connected = timeout(TIMEOUT, self.stream()).await;
         connected.map_err(Error::from).and_then(|made| made.map(|_| ())).map_err(|error| {

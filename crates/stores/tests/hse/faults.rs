@@ -1,7 +1,7 @@
 //! What is refused, and with which messages.
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Durability, Session, Store};
+use loadstone_stores::{Connection, Durability, Session, Store};
 
 use crate::bench::{Bench, now, row};
 use crate::hse_fake::{Library, Version};
