@@ -26,7 +26,17 @@ BARE = str(TARGET / "release" / "examples" / "bare")
 
 def build() -> None:
     """The engine and the bare loop, optimised."""
-    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "-p", "loadstone-storage"]
+    cargo = [
+        "cargo",
+        "build",
+        "--release",
+        "-p",
+        "loadstone-engine",
+        "-p",
+        "loadstone-stores",
+        "-p",
+        "loadstone-storage",
+    ]
     cargo += ["--bins", "--examples"]
     subprocess.run(cargo, cwd=ROOT, check=True)
 

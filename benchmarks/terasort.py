@@ -10,9 +10,10 @@ import subprocess
 import time
 from pathlib import Path
 
+from measure import ENGINE, TARGET, ratio_of, verdict
+
 from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.hdfs.system import OPENED
-from measure import ENGINE, TARGET, ratio_of, verdict
 
 HADOOP = "3.4.2"
 BOUND = str(TARGET / "release" / "examples" / "sort_bound")
@@ -40,7 +41,16 @@ def against_hadoop(work: Path, rows: int, repeats: int) -> None:
     jars = os.pathsep.join(map(str, class_path("terasort-local", [f"org.apache.hadoop:{n}:{HADOOP}" for n in names])))
     processors = os.cpu_count() or 1
     tera = "org.apache.hadoop.examples.terasort.TeraSort"
-    java = ["java", "-Xmx2g", *OPENED, "-cp", jars, tera, f"-Dhadoop.tmp.dir={work}/tmp", "-Dmapreduce.framework.name=local"]
+    java = [
+        "java",
+        "-Xmx2g",
+        *OPENED,
+        "-cp",
+        jars,
+        tera,
+        f"-Dhadoop.tmp.dir={work}/tmp",
+        "-Dmapreduce.framework.name=local",
+    ]
     java += [f"-Dmapreduce.local.{kind}.tasks.maximum={processors}" for kind in ("map", "reduce")]
     java += [f"-Dmapreduce.job.reduces={processors}"]
     source = work / "in"

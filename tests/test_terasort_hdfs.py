@@ -36,7 +36,12 @@ class Hadoop:
     """Hadoop's own examples, in this machine's JVM."""
 
     def __init__(self, running: Running, home: Path) -> None:
-        names = ("hadoop-mapreduce-examples", "hadoop-mapreduce-client-jobclient", "hadoop-common", "hadoop-hdfs-client")
+        names = (
+            "hadoop-mapreduce-examples",
+            "hadoop-mapreduce-client-jobclient",
+            "hadoop-common",
+            "hadoop-hdfs-client",
+        )
         jars = maven.class_path("terasort", [f"org.apache.hadoop:{name}:{VERSION}" for name in names])
         self.classes = os.pathsep.join([running.properties()["hadoop.conf"], *map(str, jars)])
         self.home = home
@@ -94,7 +99,9 @@ def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop:
     # Ours, of their rows, in both ways, for their validation.
     for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "64MiB"])):
         out = f"/sorted-{name}"
-        assert tera(program, "terasort", *options, "--parts", "3", f"{uri}/theirs/7", f"{uri}{out}").checksum == checksum
+        assert (
+            tera(program, "terasort", *options, "--parts", "3", f"{uri}/theirs/7", f"{uri}{out}").checksum == checksum
+        )
         assert b"".join(whole(hdfs, out, "r", 3)) == sorted_rows(whole(hdfs, "/ours/1", "m", 1))
         hadoop("TeraValidate", f"{uri}{out}", f"{uri}/report{out}")
         assert read(hdfs, f"/report{out}/part-r-00000") == f"checksum\t{checksum}\n".encode()
