@@ -23,7 +23,7 @@ class Ran:
 
     @property
     def memory_bytes_max(self) -> float:
-        """The peak of the program as the kernel counts it (VmHWM). What wait4 tells may be that of pytest, which started it."""
+        """The peak of the program, VmHWM. What wait4 tells may be that of pytest, which started it."""
         return float(self.found(r"^memory +([\d.]+) MB")) * 1e6
 
     @property
@@ -47,7 +47,7 @@ class Ran:
 
 def tera(program: Path, *words: str | Path, code: int = 0) -> Ran:
     """Runs a command to its end, which must have this code."""
-    line = [program, *map(str, words)]
+    line: list[str | Path] = [program, *words]
     done = subprocess.run(line, capture_output=True, text=True, timeout=HANGS_SECONDS)
     ran = Ran(done.returncode, done.stdout, done.stderr)
     assert "panicked" not in ran.err, ran.err
