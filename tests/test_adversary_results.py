@@ -127,7 +127,7 @@ def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.Captur
     assert judge(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
 
 
-def test_an_answer_of_one_figure_says_when_it_is_not_to_be_trusted() -> None:
+def test_an_answer_of_one_figure_warns_when_it_cannot_be_trusted() -> None:
     results = experiment(facts(file_system="tmpfs"))
     one = replace(results, trials=[each for each in results.trials if each.config["system"] == "lmdb"])
     assert judge(one).answer.endswith(", n=6)")

@@ -19,7 +19,7 @@ def busy(imported: Imported) -> float:
     return (result.value("throughput") or 0) * (result.value("read.mean") or 0) / 1e9 / result.clients
 
 
-def test_a_bound_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_bound_is_kept_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,n,bound\nread.p50,ms,3,100,\nread.p99,ms,30,100,at_least\nread.max,ms,40,100,failed\n"
     result = one(written(tmp_path, table)).result
     assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
@@ -143,7 +143,7 @@ def test_a_table_in_markdown_is_found(tmp_path: Path) -> None:
     assert one(written(tmp_path, text, "report.md")).result.value("throughput") == 10
 
 
-def test_a_cell_without_a_number_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_cell_without_a_number_is_left_out_with_a_note(tmp_path: Path) -> None:
     found = one(written(tmp_path, f"{HEADER}a,1,4,throughput,op/s,10\na,1,4,read.p99,ms,NaN\n", "a.csv"))
     assert set(found.result.values) == {"throughput"}
     assert [(note.name, note.message) for note in found.result.notes] == [("not-a-number", "read.p99 has no value")]

@@ -32,7 +32,7 @@ def refused(path: Path) -> bool:
     return True
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "gone.log") == (
         f"error: cannot read {tmp_path / 'gone.log'}: No such file or directory\nhint: name a file with results"
     )

@@ -68,7 +68,7 @@ def test_clients_are_a_facts_where_no_log_has_them_and_never_guessed() -> None:
     assert "clients" not in result.facts
 
 
-def test_a_fact_wins_over_the_log_and_says_so() -> None:
+def test_a_fact_wins_over_the_log_with_a_note() -> None:
     result = one(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
@@ -155,7 +155,7 @@ def test_several_runs_of_a_file_are_numbered_unless_a_fact_makes_them_repeats(tm
     assert [(result.config["variant"], result.repeat) for result in named] == [("lmdb", 1), ("lmdb", 2), ("lmdb", 3)]
 
 
-def test_runs_that_differ_by_clients_are_told_apart_by_them(tmp_path: Path) -> None:
+def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
     log = "".join(f"ycsb run basic -threads {clients}\n{RUN}" for clients in (1, 2, 4))
     assert [dict(each.result.config) for each in read(written(tmp_path, log), {})] == [
         {"variant": "bench", "clients": clients} for clients in (1, 2, 4)

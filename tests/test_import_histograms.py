@@ -84,7 +84,7 @@ def test_a_report_within_normal_output_is_found_and_a_rate_makes_an_open_loop() 
     assert (result.loop, result.values["write.mean"].n) == ("open", 64)
 
 
-def test_a_job_that_failed_says_so(tmp_path: Path) -> None:
+def test_a_failed_job_has_a_note(tmp_path: Path) -> None:
     document = report("fio-mixed.json")
     document["jobs"][0]["error"] = 5
     result = one(written(tmp_path, json.dumps(document))).result
@@ -111,7 +111,7 @@ def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
 # HDR histogram logs.
 
 
-def test_ycsbs_histogram_log_says_what_its_report_says() -> None:
+def test_ycsbs_histogram_log_agrees_with_its_report() -> None:
     log, text = one(YCSB / "hdr_READ.hdr"), one(YCSB / "hdrfile.out")
     # Six of 600 values lie above the 99th percentile, which is for the judge to say.
     for metric in ("read.p95", "read.p99", "read.min", "read.max", "read.count"):

@@ -204,7 +204,7 @@ def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
     if given is None:
         return run.clients
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise LoadstoneError(f'the fact "clients" must be a whole number of at least 1, got "{given}"', "say clients=4")
+        raise LoadstoneError(f'the fact "clients" must be a whole number of at least 1, got "{given}"', "try clients=4")
     return given
 
 
