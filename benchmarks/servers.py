@@ -25,13 +25,13 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 
 @contextlib.contextmanager
-def up(name: str, **settings: str) -> Iterator[Running]:
+def up(name: str, nodes: int = 1, **settings: str) -> Iterator[Running]:
     """A system of our own on its usual ports, taken down at the end, also of a benchmark that is told to end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as root:
         running = Running(name, Path(root) / name)
         try:
-            running.up(1, settings)
+            running.up(nodes, settings)
             yield running
         finally:
             running.down()

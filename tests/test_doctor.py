@@ -39,7 +39,7 @@ FIT = Machine(
     clock_sources=("tsc", "hpet"),
     places=tuple(Place(name, f"/{name}", 100 * GB, "ext4") for name in ("results", "data", "state", "cache")),
     programs={
-        **{name: Program(f"/usr/bin/{name}") for name in ("mvn", "apt-get")},
+        **{name: Program(f"/usr/bin/{name}") for name in ("mvn", "fio", "apt-get")},
         **{name: Program(f"/usr/bin/{name}", 17) for name in ("java", "javac")},
     },
 )
@@ -235,6 +235,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ("JDK", {"programs": with_program("java", Program("/j"))}, "warn", "unknown version", "^/j -version"),
         ("Maven", {"programs": without("mvn")}, "fail", "no mvn", "apt-get install maven"),
         ("Maven", {"programs": with_dnf("mvn")}, "fail", "no mvn", "^sudo dnf install maven$"),
+        ("fio", {"programs": without("fio")}, "warn", "no fio", "apt-get install fio"),
     ],
 )
 def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, found: str, fix: str) -> None:

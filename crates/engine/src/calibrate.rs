@@ -1,26 +1,28 @@
-//! What the driver itself costs: the trial's own operations on the null store, for a moment, before the trial.
+//! What the driver itself costs: the trial's own operations on a null store, for a moment, before the trial.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use loadstone_load::Segment;
-use loadstone_stores::null::NullSession;
+use loadstone_stores::Connection;
 
 use crate::actor::inserts::InsertPolicy;
 use crate::actor::misses::Misses;
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER};
-use crate::client::{ClientContext, drive};
+use crate::client::{ClientContext, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer};
 use crate::failures::Failures;
+use crate::file_log::FileLog;
 use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::sink::Sink;
-use crate::worker_threads::block_on;
 
 /// Operations of a thread per probe: some 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
+/// Bytes of a thread per probe, where operations move many.
+const BYTES: u64 = 4 << 20;
 /// The least of this many probes counts: whatever disturbs a probe makes it longer.
 const PROBES: u32 = 200;
 /// No probe starts after this.
@@ -28,10 +30,16 @@ const BUDGET: Duration = Duration::from_millis(100);
 
 /// ns per operation that the timing loop, the workload and the recorder take in the closed loop, with this many threads at
 /// the same time: what they share, they share here too. Returns the workload.
-pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, stripe: u64) -> (W, f64) {
+pub fn driver_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
+    workload: W,
+    seed: u64,
+    threads: u64,
+    stripe: u64,
+) -> (W, f64) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let threads = threads.clamp(1, processors);
-    let operations = workload.operations().unwrap_or(u64::MAX).clamp(1, OPERATIONS * threads);
+    let most = (BYTES / workload.operation_bytes().max(1)).clamp(1, OPERATIONS);
+    let operations = workload.operations().unwrap_or(u64::MAX).clamp(1, most * threads);
     let borders = Borders { steps: operations, ..Borders::UNLIMITED };
     let shape = Shape {
         steps: workload.steps().len(),
@@ -44,12 +52,14 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
     let recorders: Vec<Recorder> = (0..threads).map(|_| Recorder::new(&shape, 1)).collect();
     let mut task = Task {
         failures: Failures::new(shape.steps),
-        scheduler: Scheduler::new(Segment::default(), &borders, stripe),
+        scheduler: Scheduler::new(Segment::default(), &borders, stripe).in_units(workload.unit()),
         pace: None,
         inserts: None,
         ledger: None,
         misses: Misses::default(),
         insert_policy: InsertPolicy { retries: 0, interval_ns: 0, stop: false },
+        files: FileLog::default(),
+        to_unix_ns: 0,
         seed,
         workload,
     };
@@ -59,20 +69,24 @@ pub fn driver_ns<W: Work + Send + Sync>(workload: W, seed: u64, threads: u64, st
         if probe > 2 && begin.elapsed() > BUDGET {
             break;
         }
-        task.scheduler = Scheduler::new(Segment::default(), &borders, stripe);
-        let ns = probe_ns(&task, &borders, &recorders);
+        task.scheduler = Scheduler::new(Segment::default(), &borders, stripe).in_units(task.workload.unit());
+        let ns = probe_ns::<N, W>(&task, &borders, &recorders);
         best = best.min(ns as f64 * threads as f64 / operations as f64);
     }
     (task.workload, best)
 }
 
 /// How long the longest of the threads takes.
-fn probe_ns<W: Work + Send + Sync>(task: &Task<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
+fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
+    task: &Task<W>,
+    borders: &Borders,
+    recorders: &[Recorder],
+) -> u64 {
     let pulse = Pulse::new("probe".to_owned(), 0);
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
-        block_on(drive(task, borders, &ThreadTimer::default(), &mut NullSession::default(), context));
+        drive_thread(task, borders, &ThreadTimer::default(), &mut N::default(), context);
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, others @ ..] = recorders else { return 0 };

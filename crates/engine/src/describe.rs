@@ -6,7 +6,7 @@ use loadstone_stores::{About, Role};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dispatch::STORES;
+use crate::dispatch::{FILE_STORES, STORES};
 use crate::error::EngineError;
 use crate::output::out;
 use crate::ycsb::known::{KNOWN, Source};
@@ -35,6 +35,8 @@ pub struct StoreDescription {
     pub name: String,
     /// What it is, in a line.
     pub about: String,
+    /// What it holds: `records` or `files`.
+    pub holds: String,
     /// Whether its operations cross a network, unless a property says otherwise.
     pub networked: bool,
     /// Its own properties; a name with `*` at its end stands for all that begin so.
@@ -70,7 +72,11 @@ impl Description {
         Self {
             describe: 1,
             engine: env!("CARGO_PKG_VERSION").to_owned(),
-            stores: STORES.iter().map(store).collect(),
+            stores: STORES
+                .iter()
+                .map(|about| store(about, "records"))
+                .chain(FILE_STORES.iter().map(|about| store(about, "files")))
+                .collect(),
             properties: KNOWN
                 .iter()
                 .map(|known| PropertyDescription {
@@ -85,13 +91,13 @@ impl Description {
                     .to_owned(),
                 })
                 .collect(),
-            work: ["records", "time_series"].map(str::to_owned).to_vec(),
-            front_ends: vec!["ycsb".to_owned()],
+            work: ["records", "time_series", "files", "sort"].map(str::to_owned).to_vec(),
+            front_ends: ["ycsb", "dfsio", "teragen", "terasort", "teravalidate"].map(str::to_owned).to_vec(),
         }
     }
 }
 
-fn store(about: &About) -> StoreDescription {
+fn store(about: &About, holds: &str) -> StoreDescription {
     let having = |role: Role| {
         let own = about.properties.iter().filter(move |property| property.role == role);
         own.map(|property| property.name.to_owned())
@@ -99,6 +105,7 @@ fn store(about: &About) -> StoreDescription {
     StoreDescription {
         name: about.name.to_owned(),
         about: about.line.to_owned(),
+        holds: holds.to_owned(),
         networked: about.networked,
         properties: about.properties.iter().map(|property| property.name.to_owned()).collect(),
         secrets: having(Role::Secret).collect(),

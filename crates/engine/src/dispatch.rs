@@ -2,31 +2,31 @@
 
 use std::sync::mpsc::Receiver;
 
+use loadstone_storage::store::{FileStore, HdfsStore, NullFiles};
 use loadstone_stores::cassandra::Cassandra;
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hbase::HBase;
 use loadstone_stores::hse::Hse;
 use loadstone_stores::jvm::Jvm;
 use loadstone_stores::lmdb::Lmdb;
-use loadstone_stores::null::Null;
+use loadstone_stores::null::{Null, NullSession};
 use loadstone_stores::postgres::{PostgreNoSql, Postgres};
 use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
-use loadstone_stores::{About, Store};
+use loadstone_stores::{About, RecordStore, Store};
 
-use crate::actor::Work;
 use crate::control::{Control, End};
 use crate::error::EngineError;
 use crate::observer::Observer;
 use crate::spec::{TrialSpec, WorkSpec};
 use crate::trial;
-use crate::workload::{RecordsOf, SeriesOf};
+use crate::workload::{FilesOf, RecordsOf, SeriesOf};
 
 /// Lists the stores, once.
 macro_rules! stores {
     ($($store:ty),+ $(,)?) => {
-        /// The stores there are.
+        /// The stores of records there are.
         pub const STORES: &[About] = &[$(<$store as Store>::ABOUT),+];
 
         /// Hands the store of this name to a visitor.
@@ -39,12 +39,15 @@ macro_rules! stores {
     };
 }
 
+/// The stores of files there are.
+pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
+
 // A new store is entered here.
 stores!(RocksDb, Lmdb, Fjall, Redb, Hse, HBase, Jvm, Redis, Postgres, PostgreNoSql, Cassandra, Null);
 
 /// What the store of this name tells of itself.
 pub fn about(name: &str) -> Option<&'static About> {
-    STORES.iter().find(|about| about.name == name)
+    STORES.iter().chain(FILE_STORES).find(|about| about.name == name)
 }
 
 /// Runs a trial to its end.
@@ -59,6 +62,19 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
             let workload = SeriesOf::new(series, phase, seed)?;
             visit(name, Trial { spec, workload, controls, observer })?
         }
+        WorkSpec::Files(files) => {
+            let workload = FilesOf::new(files, seed)?;
+            match name.as_str() {
+                "file" => trial::run::<FileStore, NullFiles, _>(spec, workload, controls, observer),
+                "hdfs" => trial::run::<HdfsStore, NullFiles, _>(spec, workload, controls, observer),
+                other => Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
+                    .hint("the stores of files are file and hdfs")),
+            }
+        }
+        // `trial` has a driver of its own for it.
+        WorkSpec::Sort(_) => {
+            Err(EngineError::usage("a sort has no operations").hint("loadstone-engine trial runs a stage of it"))
+        }
     }
 }
 
@@ -67,7 +83,7 @@ pub trait Visitor {
     /// What comes of it.
     type Output;
     /// Does it.
-    fn visit<S: Store>(self) -> Self::Output;
+    fn visit<S: RecordStore>(self) -> Self::Output;
 }
 
 struct Trial<'a, W> {
@@ -77,11 +93,19 @@ struct Trial<'a, W> {
     observer: &'a mut dyn Observer,
 }
 
-impl<W: Work + Send + Sync> Visitor for Trial<'_, W> {
+impl Visitor for Trial<'_, RecordsOf> {
     type Output = Result<End, EngineError>;
 
-    fn visit<S: Store>(self) -> Self::Output {
-        trial::run::<S, W>(self.spec, self.workload, self.controls, self.observer)
+    fn visit<S: RecordStore>(self) -> Self::Output {
+        trial::run::<S, NullSession, _>(self.spec, self.workload, self.controls, self.observer)
+    }
+}
+
+impl Visitor for Trial<'_, SeriesOf> {
+    type Output = Result<End, EngineError>;
+
+    fn visit<S: RecordStore>(self) -> Self::Output {
+        trial::run::<S, NullSession, _>(self.spec, self.workload, self.controls, self.observer)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::borders::{Borders, Window};
 use crate::control::End;
 use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
+use crate::file_log::FilesSummary;
 use crate::recorder::Recorder;
 use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
 use crate::spec::TrialSpec;
@@ -109,6 +110,8 @@ pub struct Closed<'a> {
     pub due: Option<u64>,
     /// Operations whose end was not seen.
     pub censored: Censored,
+    /// What became of the files, if the work is on files.
+    pub files: Option<FilesSummary>,
     /// Reads that missed inserts of other segments.
     pub unsettled: Unsettled,
     /// Operations of the warm-up that lasted into the window.

@@ -19,6 +19,10 @@ pub struct Scheduler {
     segment: Segment,
     /// How many operations a client takes at once.
     stripe: u64,
+    /// How many operations belong together, in one segment.
+    unit: u64,
+    /// From the index of one operation that a client takes to that of the next.
+    pitch: u64,
     /// Operations of this segment; [`NEVER`] without a limit.
     steps: u64,
     /// Counted operations, where that is the limit.
@@ -36,8 +40,10 @@ pub struct Scheduler {
 /// The operations that a client has taken and not yet begun.
 #[derive(Debug, Default)]
 pub struct Taken {
-    next: u64,
-    end: u64,
+    /// The index of the next one.
+    index: u64,
+    /// How many they are.
+    left: u64,
 }
 
 impl Scheduler {
@@ -47,6 +53,8 @@ impl Scheduler {
         Self {
             segment,
             stripe: stripe.max(1),
+            unit: 1,
+            pitch: segment.n,
             steps: borders.steps,
             counted_max: borders.counted,
             next: Alone::default(),
@@ -57,26 +65,38 @@ impl Scheduler {
         }
     }
 
+    /// The same for operations of which so many belong together: a client takes them all, and a segment has all of them.
+    pub fn in_units(self, unit: u64) -> Self {
+        if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
+    }
+
     /// The index of the next operation; `None` at the end.
     #[inline]
     pub fn claim(&self, taken: &mut Taken) -> Option<u64> {
         if self.halted() {
             return None;
         }
-        if taken.next == taken.end {
-            // Clients that find the end leave the counter where it is.
-            if self.next.0.load(Ordering::Relaxed) >= self.steps {
-                return None;
-            }
-            taken.next = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
-            taken.end = taken.next.saturating_add(self.stripe).min(self.steps);
-            if taken.next >= self.steps {
-                taken.end = taken.next;
-                return None;
-            }
+        if taken.left == 0 {
+            self.take(taken)?;
         }
-        taken.next += 1;
-        Some(self.segment.index(taken.next - 1))
+        taken.left -= 1;
+        let index = taken.index;
+        taken.index = index.saturating_add(self.pitch);
+        Some(index)
+    }
+
+    /// Takes the next operations; `None` at the end.
+    #[inline]
+    fn take(&self, taken: &mut Taken) -> Option<()> {
+        // Clients that find the end leave the counter where it is.
+        if self.next.0.load(Ordering::Relaxed) >= self.steps {
+            return None;
+        }
+        let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
+        taken.left = self.stripe.min(self.steps.saturating_sub(first));
+        // A client takes whole units.
+        taken.index = self.segment.index(first / self.unit) * self.unit;
+        (taken.left > 0).then_some(())
     }
 
     /// Whether one more operation may be counted. Asked for every operation that would be, just before it is sent.
@@ -157,6 +177,29 @@ mod tests {
             assert_eq!(claimed, (0..101).map(|step| step * 2 + 1).collect::<Vec<_>>());
             assert_eq!(scheduler.claimed(), 101);
         }
+    }
+
+    #[test]
+    fn operations_that_belong_together_are_one_clients_and_one_segments() {
+        let mut all = Vec::new();
+        for k in 0..2 {
+            let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).in_units(4);
+            let mut clients = [Taken::default(), Taken::default()];
+            let mut claims = [Vec::new(), Vec::new()];
+            for turn in 0.. {
+                match scheduler.claim(&mut clients[turn % 2]) {
+                    Some(index) => claims[turn % 2].push(index),
+                    None if claims.iter().map(Vec::len).sum::<usize>() as u64 >= scheduler.steps => break,
+                    None => {}
+                }
+            }
+            for own in &claims {
+                assert!(own.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0));
+            }
+            all.extend(claims.into_iter().flatten());
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<_>>(), "five files, of which the first segment has three");
     }
 
     #[test]

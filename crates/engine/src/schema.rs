@@ -43,7 +43,8 @@ fn properties_page() -> String {
             let _ = writeln!(page, "| `{}` | {default} | {} |", known.name, known.meaning);
         }
     }
-    let stores: Vec<String> = all.stores.iter().map(|store| format!("[{0}](stores/{0}.md)", store.name)).collect();
+    let stores = all.stores.iter().filter(|store| store.holds == "records");
+    let stores: Vec<String> = stores.map(|store| format!("[{0}](stores/{0}.md)", store.name)).collect();
     let _ = write!(page, "\n## Stores\n\nThe properties of a store are on its page: {}.\n", stores.join(", "));
     page
 }

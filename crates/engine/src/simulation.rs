@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Rows, Session};
+use loadstone_stores::{Connection, Rows, Session};
 
 use crate::clock::{Clock, Timer};
 
@@ -152,10 +152,17 @@ impl Scripted {
     }
 }
 
-impl Session for Scripted {
+impl Connection for Scripted {
     async fn rest(&mut self) {
         self.timer.sleep_until(self.timer.now_ns() + Self::REST_NS).await;
     }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+impl Session for Scripted {
     async fn read(&mut self, key: &[u8], _: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         self.act(key).await
@@ -173,9 +180,6 @@ impl Session for Scripted {
     }
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.act(key).await
-    }
-    fn last_error(&mut self) -> Option<String> {
-        self.error.take()
     }
     fn refused(&self, status: Status) -> bool {
         status == Self::REFUSAL

@@ -7,6 +7,8 @@ use loadstone_load::core::CoreSpec;
 use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_load::values::Lengths;
+use loadstone_storage::sort::job::{Job, Stage};
+use loadstone_storage::work::FilesSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,14 +149,31 @@ pub enum WorkSpec {
     Records(CoreSpec),
     /// YCSB's `TimeSeriesWorkload`.
     TimeSeries(TimeSeriesSpec),
+    /// Files, as in Hadoop's TestDFSIO.
+    Files(FilesSpec),
+    /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients and no due times, and no store: what the spec says of
+    /// these has no effect.
+    Sort(SortSpec),
+}
+
+/// One stage of a sort. The stages follow each other; what runs them is the barrier between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SortSpec {
+    /// The stage.
+    pub stage: Stage,
+    /// What is generated, sorted or validated: the same for every stage and segment.
+    pub job: Job,
 }
 
 impl WorkSpec {
-    /// The table of all operations.
+    /// The table of all operations; of files, their directory.
     pub fn table(&self) -> &str {
         match self {
             Self::Records(records) => &records.table,
             Self::TimeSeries(series) => &series.table,
+            Self::Files(files) => &files.directory,
+            Self::Sort(_) => "",
         }
     }
 }
@@ -222,6 +241,15 @@ impl TrialSpec {
             let message = format!("segment {}/{} is not valid", self.segment.k, self.segment.n);
             return Err(EngineError::usage(message).hint("segment must be k/n with k below n"));
         }
+        if self.interval_ms == 0 {
+            return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
+        }
+        if self.lease_ms == Some(0) {
+            return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
+        }
+        if let WorkSpec::Sort(sort) = &self.work {
+            return Ok(sort.job.check()?);
+        }
         if self.clients == 0 {
             return Err(EngineError::usage("clients must be at least 1, got 0").hint("set clients to 1 or more"));
         }
@@ -254,14 +282,11 @@ impl TrialSpec {
             return Err(EngineError::usage("a load cannot have a warm-up: every record of it counts")
                 .hint("leave the warm-up out"));
         }
-        if self.interval_ms == 0 {
-            return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
-        }
-        if self.lease_ms == Some(0) {
-            return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
-        }
         if let WorkSpec::Records(records) = &self.work {
             check_core(records)?;
+        }
+        if let WorkSpec::Files(_) = &self.work {
+            self.check_files()?;
         }
         if self.ledger.is_some() {
             self.check_ledger()?;
@@ -270,9 +295,23 @@ impl TrialSpec {
         Ok(())
     }
 
+    fn check_files(&self) -> Result<(), EngineError> {
+        if self.warmup_seconds > 0.0 {
+            return Err(EngineError::usage("work on files cannot have a warm-up: a file counts from its first byte")
+                .hint("leave the warm-up out"));
+        }
+        if !matches!(self.pace, PaceSpec::Closed) {
+            return Err(EngineError::usage(
+                "work on files cannot have a rate: a client writes a file as fast as it can",
+            )
+            .hint("leave the rate out, and use fewer clients for less load"));
+        }
+        Ok(())
+    }
+
     fn check_ledger(&self) -> Result<(), EngineError> {
         let WorkSpec::Records(records) = &self.work else {
-            return Err(EngineError::usage("a ledger is for records, not for time series").hint("leave ledger out"));
+            return Err(EngineError::usage("a ledger is for records only").hint("leave ledger out"));
         };
         if self.phase == Phase::Load {
             return Err(EngineError::usage("a ledger is for a run, not for a load")

@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use loadstone_load::pace::Pace;
-use loadstone_stores::{Options, Store};
+use loadstone_stores::{Connection, Options, Store};
 
 use crate::actor::inserts::{InsertLog, InsertPolicy};
 use crate::actor::misses::Misses;
@@ -16,6 +16,7 @@ use crate::conductor::Conductor;
 use crate::control::{Control, End};
 use crate::error::EngineError;
 use crate::failures::Failures;
+use crate::file_log::FileLog;
 use crate::ledger;
 use crate::observer::{Observer, Opened};
 use crate::recorder::Shape;
@@ -29,8 +30,8 @@ const STRIPE_MAX: u64 = 32;
 /// With fewer operations than this for each client they are taken one by one.
 const STRIPED_MIN: u64 = 10_000;
 
-/// Runs a trial on a store of type `S`.
-pub fn run<S: Store, W: Work + Send + Sync>(
+/// Runs a trial on a store of type `S`; sessions of type `N` do nothing, for a probe of the driver.
+pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Send + Sync>(
     spec: &TrialSpec,
     workload: W,
     controls: &Receiver<Control>,
@@ -42,14 +43,15 @@ pub fn run<S: Store, W: Work + Send + Sync>(
     let clients = spec.segment.share(spec.clients);
     let (by_thread, workers) = threads::<S>(clients, spec.executors);
     let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
-    let operations = operations.map(|n| spec.segment.share(n));
+    let unit = workload.unit();
+    let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
     // A ledger's times are those of claims: an operation that was claimed with others would be sent much later.
     let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && workload.any_order() {
         stripe(operations, clients)
     } else {
         1
     };
-    let (workload, driver_ns) = crate::calibrate::driver_ns(workload, spec.seed, workers, stripe);
+    let (workload, driver_ns) = crate::calibrate::driver_ns::<N, W>(workload, spec.seed, workers, stripe);
     let store = S::open(&Options {
         properties: spec.store.properties.clone(),
         durability: spec.store.durability.into(),
@@ -68,7 +70,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
     };
     let task = Arc::new(Task {
         failures: Failures::new(shape.steps),
-        scheduler: Scheduler::new(spec.segment, &borders, stripe),
+        scheduler: Scheduler::new(spec.segment, &borders, stripe).in_units(unit),
         pace,
         inserts: (spec.phase == Phase::Run).then(InsertLog::new),
         misses: Misses::default(),
@@ -78,6 +80,8 @@ pub fn run<S: Store, W: Work + Send + Sync>(
             stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
         },
         ledger: ledger::create(spec, workers)?,
+        files: FileLog::default(),
+        to_unix_ns: shape.to_unix_ns,
         seed: spec.seed,
         workload,
     });
@@ -94,7 +98,7 @@ pub fn run<S: Store, W: Work + Send + Sync>(
         connect: connecting.elapsed(),
     });
     let mut conductor = Conductor::new(spec, operations, &task, workers, driver_ns);
-    let (end, all_ended) = conductor.conduct(borders, controls, observer, &*keep);
+    let (end, all_ended) = conductor.conduct(borders, controls, observer, &keep);
     if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
         // What stopped the trial is reported, not an error of closing the store afterwards.
@@ -123,7 +127,8 @@ impl TrialSpec {
                 mix.insert > 0.0
                     && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
             }
-            WorkSpec::TimeSeries(_) => true,
+            WorkSpec::TimeSeries(_) | WorkSpec::Files(_) => true,
+            WorkSpec::Sort(_) => false,
         };
         self.phase == Phase::Load || only_inserts
     }

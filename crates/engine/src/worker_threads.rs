@@ -7,12 +7,12 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadstone_stores::{Drive, Session, Store, StoreError};
+use loadstone_stores::{Connection, Drive, Store, StoreError};
 
 use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
-use crate::client::{ClientContext, drive};
+use crate::client::{ClientContext, drive, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
@@ -121,7 +121,10 @@ pub struct WorkerThreads {
 
 impl WorkerThreads {
     /// Starts the workers and waits until every session is connected. The first failure is the error.
-    pub fn start<S: Store, W: Work + Send + Sync>(job: &Job<S, W>, clients: u64) -> Result<Self, EngineError> {
+    pub fn start<S: Store, W: Work<S::Session> + Send + Sync>(
+        job: &Job<S, W>,
+        clients: u64,
+    ) -> Result<Self, EngineError> {
         let (by_thread, workers) = threads::<S>(clients, job.spec.executors);
         limits::check(workers, S::STACK_BYTES as u64)?;
         limits::check_files(job.store.connections(clients))?;
@@ -208,11 +211,12 @@ impl WorkerThreads {
         self.working.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until all have ended; `false` if one still works when `grace` is over.
-    pub fn join(&mut self, borders: &Borders, grace: Duration) -> bool {
+    /// Waits until all have ended; `false` if one still works when `grace` is over, or once the clients of a store that is
+    /// `lost` will not end.
+    pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.finished() {
-            if start.elapsed() > grace {
+            if lost() || start.elapsed() > grace {
                 return false;
             }
             let due = Monotonic.now_ns() + JOIN_NS;
@@ -252,7 +256,7 @@ struct Worker<S, W> {
     number: usize,
 }
 
-impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
+impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
     /// One client on a thread of its own: its futures are always ready, so a poll is a call.
     fn thread(self) {
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
@@ -264,7 +268,7 @@ impl<S: Store, W: Work + Send + Sync> Worker<S, W> {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
             let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
-            block_on(drive(task, &borders, &timer, &mut session, context));
+            drive_thread(task, &borders, &timer, &mut session, context);
         }
         drop(session);
         drop(job);

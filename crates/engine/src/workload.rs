@@ -1,11 +1,16 @@
 //! The workload of a spec, as one type for each kind of operation: the loop is compiled once for each store and kind, and not
 //! for each store and workload. The branch that this costs always goes the same way.
 
+use std::ops::Deref;
+
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
 use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
 use loadstone_load::{Check, Operation, RecordWorkload, Row, StepId, Workload};
+use loadstone_storage::store::FileSession;
+use loadstone_storage::work::{FileOperation, Files, FilesSpec};
 use loadstone_stores::Session;
 
+use crate::actor::files::Files as FilesActor;
 use crate::actor::records::Records;
 use crate::actor::series::Series;
 use crate::actor::{Task, Work};
@@ -149,21 +154,90 @@ impl SeriesWorkload for SeriesOf {
     }
 }
 
-impl<W: RecordWorkload + 'static> Work for W {
-    type Actor<'a, S: Session + 'a>
+impl<S: Session, W: RecordWorkload + 'static> Work<S> for W {
+    type Actor<'a>
         = Records<'a, S, W>
     where
-        W: 'a;
+        W: 'a,
+        S: 'a;
 
-    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a, S> {
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
         Records::new(task, session, worker)
     }
 }
 
-impl Work for SeriesOf {
-    type Actor<'a, S: Session + 'a> = Series<'a, S, Self>;
+impl<S: Session> Work<S> for SeriesOf {
+    type Actor<'a>
+        = Series<'a, S, Self>
+    where
+        S: 'a;
 
-    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a, S> {
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
         Series::new(task, session)
+    }
+}
+
+/// Work on files. A type of this crate, as that of another might become a `RecordWorkload`.
+#[derive(Debug)]
+pub struct FilesOf(Files);
+
+impl FilesOf {
+    /// The workload of a spec. An error when it cannot be.
+    pub fn new(spec: &FilesSpec, seed: u64) -> Result<Self, EngineError> {
+        let files = Files::new(spec.clone(), seed);
+        files.map(Self).map_err(|(message, hint)| EngineError::usage(message).hint(hint))
+    }
+}
+
+impl Deref for FilesOf {
+    type Target = Files;
+
+    #[inline]
+    fn deref(&self) -> &Files {
+        &self.0
+    }
+}
+
+impl Workload for FilesOf {
+    type Operation = FileOperation;
+
+    fn steps(&self) -> &'static [&'static str] {
+        self.0.steps()
+    }
+
+    #[inline]
+    fn fill(&self, index: u64, operation: &mut FileOperation) {
+        self.0.fill(index, operation);
+    }
+
+    fn step_of(&self, index: u64) -> StepId {
+        self.0.step_of(index)
+    }
+
+    fn operations(&self) -> Option<u64> {
+        self.0.operations()
+    }
+
+    fn any_order(&self) -> bool {
+        self.0.any_order()
+    }
+
+    fn unit(&self) -> u64 {
+        self.0.unit()
+    }
+
+    fn operation_bytes(&self) -> u64 {
+        self.0.operation_bytes()
+    }
+}
+
+impl<S: FileSession> Work<S> for FilesOf {
+    type Actor<'a>
+        = FilesActor<'a, S>
+    where
+        S: 'a;
+
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
+        FilesActor::new(task, session)
     }
 }

@@ -141,6 +141,16 @@ pub trait Workload: Send + Sync {
     fn any_order(&self) -> bool {
         false
     }
+
+    /// How many operations belong together: one client performs them, in their order, and a segment has all of them.
+    fn unit(&self) -> u64 {
+        1
+    }
+
+    /// Bytes that an operation moves, where that is what it costs.
+    fn operation_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// A workload on YCSB's records: what is needed to judge a store's answers.

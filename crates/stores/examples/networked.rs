@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::about::{About, setting};
-use loadstone_stores::{Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
@@ -165,7 +165,7 @@ impl Connection {
     }
 }
 
-impl Session for Connection {
+impl Connection for Connection {
     async fn connect(&mut self) -> Result<(), StoreError> {
         let connected = timeout(TIMEOUT, self.stream()).await;
         connected.map_err(Error::from).and_then(|made| made.map(|_| ())).map_err(|error| {
@@ -181,6 +181,12 @@ impl Session for Connection {
         }
     }
 
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+impl Session for Connection {
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = timeout(TIMEOUT, self.get(key)).await;
@@ -210,10 +216,6 @@ impl Session for Connection {
         // DELETED or NOT_FOUND: a record that was not there is gone, too.
         let answered = timeout(TIMEOUT, self.ask(&[b"delete ", key, b"\r\n"])).await;
         self.done(answered.map(|asked| asked.map(|()| Status::Ok)))
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.error.take()
     }
 }
 

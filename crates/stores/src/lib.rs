@@ -1,6 +1,7 @@
 //! Stores: how each system is reached.
 //!
-//! One trait pair ([`Store`], [`Session`]), one file per store. An embedded engine implements the smaller
+//! One trait for what is opened ([`Store`]), one for what any session has ([`Connection`]), one for sessions of records
+//! ([`Session`]); one file per store. An embedded engine implements the smaller
 //! [`KeyValue`](key_value::KeyValue) and gets both from [`KeyValueStore`](key_value::KeyValueStore), so that reading,
 //! merging and scanning are the same code, and the same cost, for all of them.
 
@@ -30,4 +31,4 @@ pub use about::{About, Property, Role};
 pub use error::{Failure, StoreError};
 pub use guarantee::Guarantee;
 pub use options::{Durability, Options};
-pub use session::{Collections, Drive, Rows, Session, Store};
+pub use session::{Collections, Connection, Drive, RecordStore, Rows, Session, Store};

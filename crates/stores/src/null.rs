@@ -9,7 +9,7 @@ use crate::about::{About, setting};
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
-use crate::session::{Drive, Rows, Session, Store};
+use crate::session::{Connection, Drive, Rows, Session, Store};
 
 /// The longest delay that can be asked for, us.
 const DELAY_US_MAX: u64 = 1_000_000;
@@ -78,6 +78,12 @@ impl Store for Null {
     }
 }
 
+impl Connection for NullSession {
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
 impl Session for NullSession {
     #[inline]
     async fn read(&mut self, key: &[u8], _wanted: Wanted<'_>, row: &mut Row) -> Status {
@@ -109,9 +115,5 @@ impl Session for NullSession {
     async fn delete(&mut self, key: &[u8]) -> Status {
         black_box(key);
         self.answer()
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        None
     }
 }

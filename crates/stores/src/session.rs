@@ -1,4 +1,4 @@
-//! The two traits of a store.
+//! The traits of a store.
 
 use std::future::Future;
 
@@ -23,7 +23,7 @@ pub enum Drive {
 /// A system, opened.
 pub trait Store: Send + Sync + Sized + 'static {
     /// One client's way to it.
-    type Session: Session;
+    type Session: Connection;
     /// Its name, its properties, what kind of system it is.
     const ABOUT: About;
     /// What drives its sessions.
@@ -70,6 +70,11 @@ pub trait Store: Send + Sync + Sized + 'static {
     }
 }
 
+/// A store of records.
+pub trait RecordStore: Store<Session: Session> {}
+
+impl<S: Store<Session: Session>> RecordStore for S {}
+
 /// What a garbage collector within this process has done since it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collections {
@@ -81,12 +86,12 @@ pub struct Collections {
     pub time_ms: u64,
 }
 
-/// One client's way to a store. Keys are bytes, rows are fields with names.
+/// What any session has, whatever is done in it.
 ///
-/// Every method may be called again after any status. A failure's message is kept until [`last_error`] takes them.
+/// Every method may be called again after any status. A failure's message is kept until [`last_error`] takes it.
 ///
-/// [`last_error`]: Session::last_error
-pub trait Session {
+/// [`last_error`]: Connection::last_error
+pub trait Connection {
     /// Connects. Called once, before any clock runs, and before any other method.
     fn connect(&mut self) -> impl Future<Output = Result<(), StoreError>> {
         std::future::ready(Ok(()))
@@ -98,6 +103,17 @@ pub trait Session {
         std::future::ready(())
     }
 
+    /// The message of the last failure, if it has not been taken.
+    fn last_error(&mut self) -> Option<String>;
+
+    /// Closes the session; what it held back is written.
+    fn cleanup(&mut self) -> impl Future<Output = Status> {
+        std::future::ready(Status::Ok)
+    }
+}
+
+/// One client's way to a store of records. Keys are bytes, rows are fields with names.
+pub trait Session: Connection {
     /// Reads one record into `row` (cleared first).
     fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status>;
 
@@ -113,19 +129,11 @@ pub trait Session {
     /// Removes a record; `Ok` also when there was none.
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status>;
 
-    /// The message of the last failure, if it has not been taken.
-    fn last_error(&mut self) -> Option<String>;
-
     /// Whether the write that has just ended with this status was refused for certain: nothing was written, and nothing
     /// will be. Asked only after a write that is not `Ok`. A store that does not know says `false`: a write that is called
     /// refused and is found afterwards counts as a fault of the system.
     fn refused(&self, _status: Status) -> bool {
         false
-    }
-
-    /// Closes the session; what it held back is written.
-    fn cleanup(&mut self) -> impl Future<Output = Status> {
-        std::future::ready(Status::Ok)
     }
 }
 

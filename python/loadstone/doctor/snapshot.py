@@ -21,7 +21,7 @@ from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.running import systems_root
 
-PROGRAMS = ("mvn", "apt-get", "dnf")
+PROGRAMS = ("mvn", "fio", "apt-get", "dnf")
 JAVA = ("java", "javac")
 CLOCK = "devices/system/clocksource/clocksource0"
 VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Required programs: to run Java, to fetch servers."""
+"""Required programs: to run Java, to fetch servers, to do work of their own."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def maven(machine: Machine, _: int) -> Seen:
     return Seen("ok", machine.programs["mvn"].path)
 
 
+def fio(machine: Machine, _: int) -> Seen:
+    """Jobs of fio are run by fio itself."""
+    if "fio" not in machine.programs:
+        return Seen("warn", "no fio", install(machine, "fio", "fio"))
+    return Seen("ok", machine.programs["fio"].path)
+
+
 def install(machine: Machine, debian: str, fedora: str) -> str:
     """The command that installs packages, by their names in either family of distributions."""
     if "dnf" in machine.programs and "apt-get" not in machine.programs:
@@ -47,4 +54,5 @@ CHECKS = (
         jdk,
     ),
     Check("Maven", "`mvn`", "it fetches the servers, and RocksDB", maven),
+    Check("fio", "`fio`", "`loadstone fio` and workloads of the kind `fio` run it", fio),
 )

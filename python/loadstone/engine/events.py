@@ -15,7 +15,7 @@ from loadstone.engine.histogram import Histogram, decode
 
 VERSION = 2
 # Steps that are timed, but are not operations.
-BESIDE = frozenset({"CLEANUP", "VERIFY"})
+BESIDE = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
 # The engine also reports their parts, so in sums over operations they would count twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE"})
 # How an operation can end, beside failures, which have other statuses: it ended well (a buffered write is
@@ -170,6 +170,69 @@ class Borders:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How many files reached a guarantee: their bytes, the sum of the times that it took each, and the last instant."""
+
+    files: int = 0
+    bytes: int = 0
+    ns: int = 0
+    last_unix_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a trial that works on files. Rates are MB (2^20 bytes) a second; bytes are those of files done."""
+
+    done: int
+    failed: int
+    unfinished: int
+    unverified: int
+    bytes: int
+    lost_bytes: int
+    task_ns: int
+    rate_sum: float
+    rate_square_sum: float
+    returned: Reached
+    flushed: Reached
+    durable: Reached
+    closed: Reached
+    rate_min: float | None = None
+    rate_max: float | None = None
+    first_start_unix_ns: int | None = None
+    first_done_unix_ns: int | None = None
+    last_done_unix_ns: int | None = None
+
+    @property
+    def guarantees(self) -> dict[str, Reached]:
+        """What a write assures, the weakest first."""
+        return {"returned": self.returned, "flushed": self.flushed, "durable": self.durable, "closed": self.closed}
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a look at sorted rows found; `faults` are rows out of order, or not what was generated."""
+
+    rows: int
+    parts: int
+    duplicates: int
+    faults: int
+    first_faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What a stage of a sort did."""
+
+    stage: str
+    rows: int
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    checksum: str | None = None
+    validation: Validation | None = None
+
+
+@dataclass(frozen=True)
 class Summary:
     """The whole measured window; `end` is `done`, `stopped`, `lease` or `failed`."""
 
@@ -207,6 +270,8 @@ class Summary:
     settle_seconds: float | None = None
     not_yet: int = 0
     carried: Carried = Carried()
+    files: Files | None = None
+    sort: Sorted | None = None
 
     @property
     def failed(self) -> int:

@@ -148,3 +148,27 @@ def numbers(payload: bytes) -> Iterator[int]:
         value = shift = 0
     if shift:
         raise ValueError("not an HDR histogram: it ends within a number")
+
+
+def encode(histogram: Histogram) -> str:
+    """Writes a histogram: the inverse of `decode`."""
+    payload, following = bytearray(), 0
+    for index in sorted(histogram.counts):
+        if index > following:
+            payload += leb128(following - index)
+        payload += leb128(histogram.counts[index])
+        following = index + 1
+    layout = histogram.layout
+    highest = max(layout.highest_equivalent(max(following - 1, 0)), 2 * layout.lowest)
+    head = HEADER.pack(COOKIE, len(payload), 0, layout.digits, layout.lowest, highest, 1.0)
+    deflated = zlib.compress(head + bytes(payload))
+    return base64.b64encode(struct.pack(">ii", COOKIE_DEFLATED, len(deflated)) + deflated).decode()
+
+
+def leb128(number: int) -> bytes:
+    """A number as `numbers` reads it."""
+    value, found = (number << 1) ^ (number >> 63), bytearray()
+    while value >= 0x80 and len(found) < 8:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from loadstone.engine.events import Carried, Event, Interval, Note, Ready, Result, Summary
+from loadstone.engine.events import Carried, Event, Files, Interval, Note, Reached, Ready, Result, Sorted, Summary
 from loadstone.engine.trial import EngineError
 
 # The worst first: the whole ends as its worst segment did.
@@ -127,8 +127,39 @@ def summary(parts: Sequence[Summary]) -> Summary:
         wait_client=None,
         wait_generator=None,
         settle_seconds=max(settled, default=None),
+        files=files([each.files for each in parts if each.files is not None]),
+        sort=stage([each.sort for each in parts if each.sort is not None]),
         carried=Carried(**sums(carried, "ended unanswered unsent"), ns_max=max(each.ns_max for each in carried)),
     )
+
+
+def files(parts: Sequence[Files]) -> Files | None:
+    """The files of all segments: sums, the first starts and the last ends."""
+    if not parts:
+        return None
+    ends: dict[str, Any] = {}
+    for choose, names in (
+        (min, "rate_min first_start_unix_ns first_done_unix_ns"),
+        (max, "rate_max last_done_unix_ns"),
+    ):
+        for name in names.split():
+            known = [value for each in parts if (value := getattr(each, name)) is not None]
+            ends[name] = choose(known) if known else None
+    for name in parts[0].guarantees:
+        reached = [each.guarantees[name] for each in parts]
+        last = max((each.last_unix_ns for each in reached if each.last_unix_ns is not None), default=None)
+        ends[name] = Reached(**sums(reached, "files bytes ns"), last_unix_ns=last)
+    counted = "done failed unfinished unverified bytes lost_bytes task_ns rate_sum rate_square_sum"
+    return Files(**sums(parts, counted), **ends)
+
+
+def stage(parts: Sequence[Sorted]) -> Sorted | None:
+    """A stage of a sort on all segments. A checksum of a share of the rows is not that of all."""
+    if not parts:
+        return None
+    seconds = max(each.seconds for each in parts)
+    moved = sums(parts, "rows bytes_read bytes_written")
+    return replace(parts[0], **moved, seconds=seconds, checksum=None, validation=None)
 
 
 def sums(parts: Iterable[object], names: str) -> dict[str, Any]:

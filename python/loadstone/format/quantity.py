@@ -1,4 +1,4 @@
-"""Durations and shares as people write them: `500ms`, `1m30s`, `5%`."""
+"""Durations, shares and sizes as people write them: `500ms`, `1m30s`, `5%`, `128MB`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TypeGuard
 
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms|s|m|h|d)\s*")
+# Powers of 1024, as in Hadoop, fio and engines' options.
+SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
@@ -53,3 +56,11 @@ def share(given: object) -> float:
     if not is_finite(given):
         raise ValueError(given)
     return float(given)
+
+
+def size(given: object) -> int:
+    """Bytes of `128MB`, `64k`, or of a bare number of them. Raises ValueError."""
+    match = SIZE.fullmatch(given if isinstance(given, str) else str(given))
+    if match is None or isinstance(given, bool):
+        raise ValueError(given)
+    return int(match[1]) << 10 * SIZES[match[2].upper()]

@@ -10,6 +10,8 @@ import ctypes
 import os
 import re
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,3 +174,22 @@ def flush(directory: Path) -> float:
     finally:
         os.close(descriptor)
     return time.monotonic() - start
+
+
+def drop_cache(directories: Iterable[Path]) -> None:
+    """Drops what the page cache holds of the files below directories; what is not on its device yet is written first.
+
+    Unlike `/proc/sys/vm/drop_caches` it needs no rights but those to read the files. Files that go away meanwhile, or
+    that may not be read, are left alone.
+    """
+    for directory in directories:
+        if not directory.exists():
+            continue
+        flush(directory)
+        for file in (path for path in directory.rglob("*") if path.is_file()):
+            with suppress(OSError):
+                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)

@@ -11,11 +11,12 @@ values are how long each was waited for. So every percentile follows from the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import IO
 
 from loadstone.engine.events import CENSORED, WELL, Interval, Outcome, Summary
-from loadstone.engine.histogram import decode
+from loadstone.engine.histogram import Histogram, decode, encode
 
 UNIT = "#[Unit: ns]"
 HEADER = """\
@@ -61,3 +62,14 @@ class Writer:
                 if text is not None and (histogram := decode(text)).count:
                     largest = histogram.quantile(1)
                     self._file.write(f"Tag={tag},{start_ns / 1e9:.3f},{length_ns / 1e9:.3f},{largest},{text}\n")
+
+
+def write(path: Path, histograms: Mapping[str, Histogram]) -> None:
+    """Writes histograms of a whole window, ns, by their tags; without any there is no file."""
+    if histograms:
+        lines = [
+            f"Tag={tag},0.000,0.000,{each.quantile(1)},{encode(each)}\n"
+            for tag, each in histograms.items()
+            if each.count
+        ]
+        path.write_text(HEADER.format(unit=UNIT, start=0.0) + "".join(lines))

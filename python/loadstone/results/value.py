@@ -11,7 +11,7 @@ every number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from loadstone.statistics.percentile import Bound
@@ -55,6 +55,10 @@ class Value:
     bound: Bound | None = None
     # The step in which it was read: the width of its histogram's bucket, or the last digit printed by a tool.
     resolution: float = 0.0
+
+    def below(self, name: str) -> Value:
+        """The same figure of a part of the whole."""
+        return replace(self, metric=f"{name}.{self.metric}")
 
     def to_json(self) -> dict[str, Any]:
         """The figure in the form of values.jsonl."""

@@ -23,6 +23,7 @@ SERVED_BY: dict[str, str] = {
     "postgres": "postgres",
     "postgrenosql": "postgres",
     "hbase": "hbase",
+    "hdfs": "hdfs",
 }
 
 

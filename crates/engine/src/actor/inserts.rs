@@ -215,6 +215,8 @@ mod tests {
             pace: None,
             failures: Failures::new(Kind::COUNT),
             inserts: None,
+            files: crate::file_log::FileLog::default(),
+            to_unix_ns: 0,
             misses: Misses::default(),
             insert_policy,
             ledger: Some(Ledger::create(mapping, layout, 1, Segment::default()).unwrap()),

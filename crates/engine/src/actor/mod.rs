@@ -3,6 +3,7 @@
 //! A workload says what is done, an actor does it in a session, through a stopwatch that reads the clocks and records. A new
 //! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
 
+pub mod files;
 pub mod inserts;
 mod ledger_writer;
 pub mod misses;
@@ -12,10 +13,11 @@ pub mod series;
 use loadstone_load::ledger::Ledger;
 use loadstone_load::pace::Pace;
 use loadstone_load::{Status, StepId, Workload};
-use loadstone_stores::Session;
+use loadstone_stores::Connection;
 
 use crate::clock::Timer;
 use crate::failures::Failures;
+use crate::file_log::FileLog;
 use crate::mapping::Mapping;
 use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Step};
@@ -43,18 +45,23 @@ pub struct Task<W> {
     pub insert_policy: InsertPolicy,
     /// Where the writes of the run are noted, if they are.
     pub ledger: Option<Ledger<Mapping>>,
+    /// What became of the files, if the work is on files.
+    pub files: FileLog,
+    /// What makes a time of the clients' clock one since the Unix epoch, ns.
+    pub to_unix_ns: u64,
     pub seed: u64,
 }
 
-/// A workload that the engine can run.
-pub trait Work: Workload + Sized + 'static {
+/// A workload that the engine can run in sessions of a type.
+pub trait Work<S: Connection>: Workload + Sized + 'static {
     /// What performs its operations.
-    type Actor<'a, S: Session + 'a>: Actor<Operation = Self::Operation>
+    type Actor<'a>: Actor<Operation = Self::Operation>
     where
-        Self: 'a;
+        Self: 'a,
+        S: 'a;
 
     /// An actor for one client of this worker.
-    fn actor<'a, S: Session + 'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a, S>;
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
 }
 
 /// How a whole operation ended.
@@ -142,7 +149,8 @@ impl<T: Timer> Stopwatch<'_, T> {
     }
 
     /// Records the operation, or a part of it that began at `sent` and was due with the whole.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
+    #[inline(always)]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
@@ -153,7 +161,8 @@ impl<T: Timer> Stopwatch<'_, T> {
         self.record(id, status, Times { due: sent, sent, done }, None);
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
     fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<&Lateness<'_>>) {
         if self.counted {
             let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));

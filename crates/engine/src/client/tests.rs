@@ -26,6 +26,7 @@ use crate::control::End;
 use crate::diagnostics;
 use crate::event::{Carried, Unsettled};
 use crate::failures::Failures;
+use crate::file_log::FileLog;
 use crate::mapping::Mapping;
 use crate::observer::{Censored, Closed, Moment};
 use crate::pulse::Pulse;
@@ -34,7 +35,6 @@ use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::scheduler::Scheduler;
 use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
-use crate::worker_threads::block_on;
 use crate::workload::RecordsOf;
 
 const MS: u64 = 1_000_000;
@@ -160,6 +160,8 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
         pace: pace.cloned(),
         failures: Failures::new(workload.steps().len()),
         inserts: Some(InsertLog::new()),
+        files: FileLog::default(),
+        to_unix_ns: 0,
         misses: Misses::default(),
         insert_policy: setting.insert_policy,
         ledger: setting.ledger.map(|file| ledger(file, setting)),
@@ -273,6 +275,7 @@ impl<W> Simulated<W> {
             due: None,
             censored: Censored::default(),
             carried: Carried::default(),
+            files: None,
             unsettled: Unsettled::default(),
             latencies: &all,
             cpu_ns: [0, 0],

@@ -3,15 +3,15 @@
 use loadstone_load::pace::Cursor;
 
 use super::Conductor;
-use crate::actor::Work;
 use crate::borders::{Borders, Ending, NEVER};
 use crate::event::Carried;
 use crate::observer::Censored;
 use crate::recorder::LATE_NS;
 use crate::recorder::flight::Unfinished;
 use crate::recorder::reader::totals;
+use loadstone_load::Workload;
 
-impl<W: Work> Conductor<'_, W> {
+impl<W: Workload> Conductor<'_, W> {
     /// What was due and is in no histogram of latencies, and how much was due in all. `held_ns`: for how long the engine was
     /// held up.
     pub(super) fn censored(

@@ -7,7 +7,7 @@ use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, Judge, Loss, Shown, Writes};
 use loadstone_load::version::Stamp;
 use loadstone_load::{RecordWorkload, Row, Status, Wanted};
-use loadstone_stores::{Options, Session, Store};
+use loadstone_stores::{Connection, Options, RecordStore, Session};
 
 use super::findings::Findings;
 use crate::dispatch::Visitor;
@@ -43,7 +43,7 @@ pub struct ReadBack<'a, E> {
 impl Visitor for ReadBack<'_, Evidence<'_, Mapping>> {
     type Output = Result<Findings, EngineError>;
 
-    fn visit<S: Store>(self) -> Self::Output {
+    fn visit<S: RecordStore>(self) -> Self::Output {
         self.run::<S>()
     }
 }
@@ -54,7 +54,7 @@ fn unreadable(message: String) -> EngineError {
 }
 
 impl ReadBack<'_, Evidence<'_, Mapping>> {
-    fn run<S: Store>(mut self) -> Result<Findings, EngineError> {
+    fn run<S: RecordStore>(mut self) -> Result<Findings, EngineError> {
         let failed = |error: loadstone_stores::StoreError| {
             let error = EngineError::from(error);
             if error.exit == 2 { error } else { EngineError { exit: UNREADABLE, ..error } }

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Connection, Options, RecordStore, Rows, Session, StoreError};
 
 use crate::dispatch::{self, Visitor};
 use crate::error::EngineError;
@@ -48,7 +48,7 @@ struct Shell<'a> {
 impl Visitor for Shell<'_> {
     type Output = Result<Next, EngineError>;
 
-    fn visit<S: Store>(self) -> Self::Output {
+    fn visit<S: RecordStore>(self) -> Self::Output {
         let store = S::open(&Options {
             properties: self.spec.store.properties.clone(),
             durability: self.spec.store.durability.into(),

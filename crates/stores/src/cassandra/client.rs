@@ -15,7 +15,7 @@ use super::slot::Slot;
 use super::statements::{self, KEY, Verb};
 use super::wire::{TRACING, opcode, put_bytes};
 use crate::error::{Failure, StoreError};
-use crate::session::{Rows, Session};
+use crate::session::{Connection, Rows, Session};
 
 const VALUES: u8 = 0x01;
 const SKIP_METADATA: u8 = 0x02;
@@ -270,7 +270,7 @@ impl Sink for Rows {
     }
 }
 
-impl Session for Client {
+impl Connection for Client {
     async fn connect(&mut self) -> Result<(), StoreError> {
         let own = self.cluster.settings.per_client;
         let pool = if own { Pool::new(Arc::clone(&self.cluster)) } else { self.shared() };
@@ -279,6 +279,12 @@ impl Session for Client {
         Ok(())
     }
 
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+impl Session for Client {
     #[inline]
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
@@ -305,10 +311,6 @@ impl Session for Client {
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.write(Verb::Delete, key, None).await
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.error.take()
     }
 
     fn refused(&self, _status: Status) -> bool {

@@ -8,7 +8,7 @@ use super::env::Env;
 use super::exit;
 use super::machine::Machine;
 use crate::error::StoreError;
-use crate::session::{Rows, Session};
+use crate::session::{Connection, Rows, Session};
 
 /// Memory of a client at first: a record of YCSB's default size several times over.
 const MEMORY_BYTES: usize = 16 << 10;
@@ -126,7 +126,7 @@ impl JvmSession {
     }
 }
 
-impl Session for JvmSession {
+impl Connection for JvmSession {
     async fn connect(&mut self) -> Result<(), StoreError> {
         self.machine.host.connect(self.env, self.client).map_err(|words| {
             let (words, hint) = (self.explain)(&words);
@@ -134,6 +134,16 @@ impl Session for JvmSession {
         })
     }
 
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take().or_else(|| self.machine.host.words(self.env, self.client))
+    }
+
+    async fn cleanup(&mut self) -> Status {
+        self.ask(CLEANUP, &[], Parts::Names(Wanted::All), 0).0
+    }
+}
+
+impl Session for JvmSession {
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let (status, len) = self.ask(READ, key, Parts::Names(wanted), 0);
@@ -167,14 +177,6 @@ impl Session for JvmSession {
 
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.ask(DELETE, key, Parts::Names(Wanted::All), 0).0
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.error.take().or_else(|| self.machine.host.words(self.env, self.client))
-    }
-
-    async fn cleanup(&mut self) -> Status {
-        self.ask(CLEANUP, &[], Parts::Names(Wanted::All), 0).0
     }
 }
 

@@ -15,7 +15,7 @@ use super::values::{Param, Text, params, write_object};
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
 use crate::remote::LastFailure;
-use crate::session::{Rows, Session};
+use crate::session::{Connection, Rows, Session};
 
 /// One client's connection, and buffers that are used again.
 #[derive(Debug)]
@@ -271,7 +271,7 @@ fn asked_name<'a>(wanted: Wanted<'a>, name: &'a str) -> Option<&'a [u8]> {
     }
 }
 
-impl Session for PostgresSession {
+impl Connection for PostgresSession {
     async fn connect(&mut self) -> Result<(), StoreError> {
         self.connected().await.map_err(|failure| refused(&self.plan.settings, &failure))
     }
@@ -280,6 +280,19 @@ impl Session for PostgresSession {
         self.last.rest().await;
     }
 
+    fn last_error(&mut self) -> Option<String> {
+        self.last.message()
+    }
+
+    async fn cleanup(&mut self) -> Status {
+        if let Some(link) = self.link.take() {
+            link.close(self.plan.settings.timeout).await;
+        }
+        Status::Ok
+    }
+}
+
+impl Session for PostgresSession {
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = self.get(key, wanted, row).await;
@@ -307,18 +320,7 @@ impl Session for PostgresSession {
         self.last.status(removed)
     }
 
-    fn last_error(&mut self) -> Option<String> {
-        self.last.message()
-    }
-
     fn refused(&self, status: Status) -> bool {
         self.last.refused(status)
-    }
-
-    async fn cleanup(&mut self) -> Status {
-        if let Some(link) = self.link.take() {
-            link.close(self.plan.settings.timeout).await;
-        }
-        Status::Ok
     }
 }

@@ -13,7 +13,7 @@ use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
 use crate::remote::LastFailure;
-use crate::session::{Rows, Session};
+use crate::session::{self, Rows, Session};
 
 /// One client's connection, and buffers that are used again.
 #[derive(Debug)]
@@ -260,7 +260,7 @@ fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<()
     ended.into_iter().collect::<Result<(), Failure>>().map_err(|failure| Failure { refused, ..failure })
 }
 
-impl Session for RedisSession {
+impl session::Connection for RedisSession {
     async fn connect(&mut self) -> Result<(), StoreError> {
         self.request.clear();
         self.request.command(&[b"PING"]);
@@ -280,6 +280,12 @@ impl Session for RedisSession {
         self.last.rest().await;
     }
 
+    fn last_error(&mut self) -> Option<String> {
+        self.last.message()
+    }
+}
+
+impl Session for RedisSession {
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = self.get(key, wanted, row).await;
@@ -305,10 +311,6 @@ impl Session for RedisSession {
     async fn delete(&mut self, key: &[u8]) -> Status {
         let removed = self.remove(key).await;
         self.last.status(removed)
-    }
-
-    fn last_error(&mut self) -> Option<String> {
-        self.last.message()
     }
 
     fn refused(&self, status: Status) -> bool {

@@ -7,7 +7,7 @@ use crate::relay::Relay;
 use crate::subject::{Subject, Sync, row};
 
 /// A client behind a relay, with a limit on every wait, also on those of a new connection.
-fn behind<S: Store>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
+fn behind<S: RecordStore>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
     let (host, port) = subject.address();
     let relay = Relay::to(format!("{host}:{port}"));
     let mut options = subject.options_at("127.0.0.1", &relay.address.port().to_string());
@@ -17,7 +17,7 @@ fn behind<S: Store>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session
     (relay, session)
 }
 
-pub fn a_broken_connection_is_made_anew<S: Store>(subject: &Subject, case: &str) {
+pub fn a_broken_connection_is_made_anew<S: RecordStore>(subject: &Subject, case: &str) {
     if subject.timeout.is_empty() {
         return;
     }
@@ -37,7 +37,7 @@ pub fn a_broken_connection_is_made_anew<S: Store>(subject: &Subject, case: &str)
     }
 }
 
-pub fn a_late_answer_is_dropped<S: Store>(subject: &Subject, case: &str) {
+pub fn a_late_answer_is_dropped<S: RecordStore>(subject: &Subject, case: &str) {
     if subject.timeout.is_empty() {
         return;
     }
@@ -58,7 +58,7 @@ pub fn a_late_answer_is_dropped<S: Store>(subject: &Subject, case: &str) {
     }
 }
 
-pub fn an_unknown_password_is_refused<S: Store>(subject: &Subject, _case: &str) {
+pub fn an_unknown_password_is_refused<S: RecordStore>(subject: &Subject, _case: &str) {
     if subject.password.is_empty() {
         return;
     }
@@ -71,7 +71,7 @@ pub fn an_unknown_password_is_refused<S: Store>(subject: &Subject, _case: &str) 
     assert!(error.hint.unwrap_or_default().contains(subject.password));
 }
 
-pub fn a_missing_table_is_reported<S: Store>(subject: &Subject, _case: &str) {
+pub fn a_missing_table_is_reported<S: RecordStore>(subject: &Subject, _case: &str) {
     if subject.tables {
         for create in [true, false] {
             let mut options = subject.options();

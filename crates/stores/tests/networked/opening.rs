@@ -5,7 +5,7 @@ use loadstone_stores::{Store, StoreError};
 
 use crate::subject::{Subject, Sync, row};
 
-pub fn the_guarantee_is_complete<S: Store>(subject: &Subject, case: &str) {
+pub fn the_guarantee_is_complete<S: RecordStore>(subject: &Subject, case: &str) {
     let opened = subject.open::<S>(case);
     let guarantee = opened.store.guarantee();
     assert!(!guarantee.how.is_empty());
@@ -15,7 +15,7 @@ pub fn the_guarantee_is_complete<S: Store>(subject: &Subject, case: &str) {
     opened.close();
 }
 
-pub fn records_outlive_the_connection<S: Store>(subject: &Subject, case: &str) {
+pub fn records_outlive_the_connection<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
     assert_eq!(opened.session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
@@ -28,23 +28,23 @@ pub fn records_outlive_the_connection<S: Store>(subject: &Subject, case: &str) {
 }
 
 /// Opens it at another address.
-fn opened_at<S: Store>(subject: &Subject, host: &str, port: &str) -> Result<S, StoreError> {
+fn opened_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Result<S, StoreError> {
     let store = S::open(&subject.options_at(host, port))?;
     Sync::connect(&store)?;
     Ok(store)
 }
 
-fn refused<S: Store>(subject: &Subject, host: &str, port: &str) {
+fn refused<S: RecordStore>(subject: &Subject, host: &str, port: &str) {
     let error = opened_at::<S>(subject, host, port).err().expect("nobody is there");
     assert!(!error.usage, "the command is right, the world is not ready");
     assert!(error.message.contains(host), "{error}");
     assert!(!error.hint.unwrap_or_default().is_empty());
 }
 
-pub fn a_closed_port_is_refused<S: Store>(subject: &Subject, _case: &str) {
+pub fn a_closed_port_is_refused<S: RecordStore>(subject: &Subject, _case: &str) {
     refused::<S>(subject, "127.0.0.1", "1");
 }
 
-pub fn a_host_that_does_not_exist_is_refused<S: Store>(subject: &Subject, _case: &str) {
+pub fn a_host_that_does_not_exist_is_refused<S: RecordStore>(subject: &Subject, _case: &str) {
     refused::<S>(subject, "no-such-host.invalid", "6379");
 }

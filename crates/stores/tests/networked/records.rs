@@ -1,13 +1,13 @@
 //! Cases on one open store.
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Session, Store};
+use loadstone_stores::{RecordStore, Session, Store};
 
 use crate::subject::{Subject, Sync, fields, row, runtime, whole};
 
 const THREE: [(&str, &str); 3] = [("field0", "a"), ("field1", "bb"), ("field2", "ccc")];
 
-pub fn reading_a_missing_key_finds_nothing<S: Store>(subject: &Subject, case: &str) {
+pub fn reading_a_missing_key_finds_nothing<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     assert_eq!(opened.session.get(&opened.key("nobody"), Wanted::All), (Status::NotFound, Row::default()));
     let update = opened.session.change(&opened.key("nobody"), &row(&THREE));
@@ -19,12 +19,12 @@ pub fn reading_a_missing_key_finds_nothing<S: Store>(subject: &Subject, case: &s
     }
 }
 
-pub fn deleting_a_missing_key_succeeds<S: Store>(subject: &Subject, case: &str) {
+pub fn deleting_a_missing_key_succeeds<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     assert_eq!(opened.session.remove(&opened.key("nobody")), Status::Ok);
 }
 
-pub fn what_is_inserted_is_read<S: Store>(subject: &Subject, case: &str) {
+pub fn what_is_inserted_is_read<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.words());
     let (status, read) = opened.session.get(&opened.key("1"), Wanted::All);
@@ -34,14 +34,14 @@ pub fn what_is_inserted_is_read<S: Store>(subject: &Subject, case: &str) {
     }
 }
 
-pub fn one_field_is_read_alone<S: Store>(subject: &Subject, case: &str) {
+pub fn one_field_is_read_alone<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     opened.session.put(&opened.key("1"), &row(&THREE));
     let (status, read) = opened.session.get(&opened.key("1"), Wanted::One(b"field1"));
     assert_eq!((status, read), (Status::Ok, row(&[("field1", "bb")])));
 }
 
-pub fn named_fields_are_read_alone<S: Store>(subject: &Subject, case: &str) {
+pub fn named_fields_are_read_alone<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     opened.session.put(&opened.key("1"), &row(&THREE));
     let names = ["field2".to_owned(), "field0".to_owned()];
@@ -49,7 +49,7 @@ pub fn named_fields_are_read_alone<S: Store>(subject: &Subject, case: &str) {
     assert_eq!((status, fields(&read)), (Status::Ok, fields(&row(&[("field0", "a"), ("field2", "ccc")]))));
 }
 
-pub fn an_update_keeps_the_other_fields<S: Store>(subject: &Subject, case: &str) {
+pub fn an_update_keeps_the_other_fields<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
     opened.session.put(&key, &row(&THREE));
@@ -59,7 +59,7 @@ pub fn an_update_keeps_the_other_fields<S: Store>(subject: &Subject, case: &str)
     assert_eq!(fields(&opened.session.get(&key, Wanted::All).1), expected);
 }
 
-pub fn an_insert_over_a_record_is_read_or_refused<S: Store>(subject: &Subject, case: &str) {
+pub fn an_insert_over_a_record_is_read_or_refused<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
     opened.session.put(&key, &row(&THREE));
@@ -75,7 +75,7 @@ pub fn an_insert_over_a_record_is_read_or_refused<S: Store>(subject: &Subject, c
     }
 }
 
-pub fn a_deleted_record_is_gone<S: Store>(subject: &Subject, case: &str) {
+pub fn a_deleted_record_is_gone<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let (one, two) = (opened.key("1"), opened.key("2"));
     opened.session.put(&one, &row(&THREE));
@@ -88,7 +88,7 @@ pub fn a_deleted_record_is_gone<S: Store>(subject: &Subject, case: &str) {
 }
 
 /// Whatever the order, a scan from a record that is there finds it first, and as many as were asked for if there are.
-pub fn scans_find_what_is_there<S: Store>(subject: &Subject, case: &str) {
+pub fn scans_find_what_is_there<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let keys: Vec<Vec<u8>> = (0..20).map(|n| opened.key(&format!("{n:02}"))).collect();
     for key in &keys {
@@ -107,7 +107,7 @@ pub fn scans_find_what_is_there<S: Store>(subject: &Subject, case: &str) {
     }
 }
 
-pub fn scans_are_in_byte_order<S: Store>(subject: &Subject, case: &str) {
+pub fn scans_are_in_byte_order<S: RecordStore>(subject: &Subject, case: &str) {
     if !subject.ordered {
         return;
     }
@@ -124,14 +124,14 @@ pub fn scans_are_in_byte_order<S: Store>(subject: &Subject, case: &str) {
     }
 }
 
-pub fn empty_values_are_kept<S: Store>(subject: &Subject, case: &str) {
+pub fn empty_values_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let blank = [("field0", ""), ("field1", "x"), ("field2", "")];
     assert_eq!(opened.session.put(&opened.key("1"), &row(&blank)), Status::Ok);
     assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &blank));
 }
 
-pub fn large_values_are_kept<S: Store>(subject: &Subject, case: &str) {
+pub fn large_values_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let key = opened.key("1");
     for len in [5_000, 1_000_000] {
@@ -144,7 +144,7 @@ pub fn large_values_are_kept<S: Store>(subject: &Subject, case: &str) {
     }
 }
 
-pub fn values_are_text_of_any_language<S: Store>(subject: &Subject, case: &str) {
+pub fn values_are_text_of_any_language<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let odd = [("field0", "größe 名前"), ("field1", "'\"\\;--\r\n\t${}%"), ("field2", "{\"a\": [1]}")];
     assert_eq!(opened.session.put(&opened.key("1"), &row(&odd)), Status::Ok, "{}", opened.session.words());
@@ -153,7 +153,7 @@ pub fn values_are_text_of_any_language<S: Store>(subject: &Subject, case: &str) 
     assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &odd));
 }
 
-pub fn values_are_bytes<S: Store>(subject: &Subject, case: &str) {
+pub fn values_are_bytes<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let mut odd = Row::default();
     odd.push(b"field0", b"\xff\xfe\0tail");
@@ -168,7 +168,7 @@ pub fn values_are_bytes<S: Store>(subject: &Subject, case: &str) {
     assert_eq!(opened.session.put(&opened.key("2"), &row(&THREE)), Status::Ok, "it works on");
 }
 
-pub fn keys_with_signs_are_kept<S: Store>(subject: &Subject, case: &str) {
+pub fn keys_with_signs_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     for name in ["'; DROP TABLE usertable; --", "two words", "größe", "a\r\nb", "\"\\{}"] {
         let key = opened.key(name);
@@ -179,7 +179,7 @@ pub fn keys_with_signs_are_kept<S: Store>(subject: &Subject, case: &str) {
 }
 
 /// Systems differ in the keys they take. A key that they do not take is answered with a message, and the client works on.
-pub fn impossible_keys_are_answers<S: Store>(subject: &Subject, case: &str) {
+pub fn impossible_keys_are_answers<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     for key in [vec![], vec![b'k'; 70_000], b"\xff\xfe".to_vec()] {
         opened.session.remove(&key);
@@ -195,7 +195,7 @@ pub fn impossible_keys_are_answers<S: Store>(subject: &Subject, case: &str) {
     assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.words());
 }
 
-pub fn clients_do_not_disturb_each_other<S: Store>(subject: &Subject, case: &str) {
+pub fn clients_do_not_disturb_each_other<S: RecordStore>(subject: &Subject, case: &str) {
     const CLIENTS: usize = 4;
     let opened = subject.open::<S>(case);
     std::thread::scope(|threads| {
@@ -219,7 +219,7 @@ pub fn clients_do_not_disturb_each_other<S: Store>(subject: &Subject, case: &str
 }
 
 /// As the engine drives them: many clients on one thread, each with one operation in flight.
-pub fn many_clients_share_an_executor<S: Store>(subject: &Subject, case: &str) {
+pub fn many_clients_share_an_executor<S: RecordStore>(subject: &Subject, case: &str) {
     const CLIENTS: usize = 50;
     let opened = subject.open::<S>(case);
     let runtime = runtime();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Durability, Options, RecordStore, Rows, Session, Store, StoreError};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
@@ -94,19 +94,19 @@ impl Subject {
     }
 
     /// An open store and one connected client.
-    pub fn open<S: Store>(&self, case: &str) -> Opened<S> {
+    pub fn open<S: RecordStore>(&self, case: &str) -> Opened<S> {
         Opened::new(S::open(&self.options()).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint)), case)
     }
 }
 
 /// An open store, one client, and keys that no other case uses.
-pub struct Opened<S: Store> {
+pub struct Opened<S: RecordStore> {
     pub session: Sync<S::Session>,
     pub store: S,
     prefix: String,
 }
 
-impl<S: Store> Opened<S> {
+impl<S: RecordStore> Opened<S> {
     fn new(store: S, case: &str) -> Self {
         static CASES: AtomicU64 = AtomicU64::new(0);
         let number = CASES.fetch_add(1, Ordering::Relaxed);

@@ -50,10 +50,14 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
 
 def attempted(trial: TrialResult) -> float | None:
     """Operations per second, however they ended: a failed one kept its client busy, too."""
-    throughput, every, length = trial.value("throughput"), trial.value("operations"), seconds(trial)
-    if throughput is not None and failed(trial) and every and length:
+    throughput, every, length = trial.values.get("throughput"), trial.value("operations"), seconds(trial)
+    if throughput is None:
+        return None
+    # That of files is in bytes.
+    in_operations = throughput.unit == "op/s"
+    if every and length and (failed(trial) or not in_operations):
         return every / length
-    return throughput
+    return throughput.value if in_operations else None
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:

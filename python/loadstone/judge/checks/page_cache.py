@@ -11,6 +11,8 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "page-cache"
+# A read that returns as much is a part of a file, not a value.
+LARGE_BYTES = 64 << 10
 HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
 
 # Smaller shares are printed as this: "at most" holds for them too.
@@ -55,10 +57,11 @@ def missed(trial: TrialResult, read: float) -> float | None:
     """The most reads that can have gone to the device, as a share of all; None where they were not counted.
 
     A device reads whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
-    hide that most values were cached, or that none were.
+    hide that most values were cached, or that none were. Reads of files are large: each is several requests to the
+    device, or a part of one, and its bytes say more than their number.
     """
     every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
-    if seen is None or not reads:
+    if seen is None or not reads or (trial.value("returned") or 0) >= LARGE_BYTES * reads:
         return None
     # Counted with the warm-up, as its bytes are.
     return seen * (read / every if every else 1.0) / reads

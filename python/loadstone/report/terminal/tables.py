@@ -46,6 +46,13 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     for metric in () if judgement.searches else results.headline_metrics:
         for part in parts(judgement, projected.table, metric):
             console.print(metric_table(judgement, projected, metric, part, width, console.width))
+    if results.question.repeats:
+        # A module that imports this one.
+        from loadstone.report.terminal.repeats import repeats
+
+        for metric in results.headline_metrics:
+            if (each_repeat := repeats(judgement, metric)) is not None:
+                console.print(each_repeat)
     for used in servers(judgement, width, console.width):
         console.print(used)
     for warning in results.warnings:

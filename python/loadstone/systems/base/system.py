@@ -139,8 +139,8 @@ class System(ABC):
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Current counters of the running system: regions per table and server, ring state, heap, memstore.
 
-        Names are dotted, units last: `regions.usertable`, `region-server-1.heap_bytes`. It may take seconds: it runs
-        before and after a trial's measured window, never within. Empty when nothing can be counted.
+        Names are dotted, units last: `regions.usertable`, `region-server-1.heap_bytes`. It may take seconds, so it is
+        called before and after a trial's measured window, never within. Empty when nothing can be counted.
         """
         return {}
 

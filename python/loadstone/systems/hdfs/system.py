@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ OPENED = jvm.opened("java.lang java.nio sun.nio.ch")
 # Each data node has three: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
+# Data nodes hear of it with their next heartbeats, a second apart. No trial waits longer than this.
+EMPTY_S = 30.0
 # HDFS's names for Loadstone's settings.
 NAMED = {
     "dfs.replication": "replication",
@@ -132,6 +135,21 @@ class Hdfs(System):
             "heap": plan.settings["heap"],
             "data.file_system": ", ".join(sorted(systems)),
         }
+
+    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+        """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
+        port = ports(plan, None)[1]
+        if name_node_bean(plan, "FSNamesystemState") is None:
+            raise SystemsError(
+                "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
+            )
+        hadoop.remove(HOST, port, f"/{table}", "loadstone")
+        until = time.monotonic() + EMPTY_S
+        while time.monotonic() < until:
+            state = name_node_bean(plan, "FSNamesystem")
+            if state is None or not state.get("PendingDeletionBlocks"):
+                return
+            time.sleep(0.2)
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Data nodes by state, blocks, bytes used, and the heap of each server."""

@@ -1,0 +1,170 @@
+"""Files: DFSIO on local disks beside fio, and on HDFS beside Hadoop's own TestDFSIO, in one run, as ratios."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from measure import ENGINE, ratio_of, run, trial, verdict
+from servers import up
+
+from loadstone.systems.base.files.maven import class_path
+
+MB = 1 << 20
+HADOOP = "3.4.2"
+OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "sun.nio.ch", "java.nio")]
+# Name, fio's rw, our test, bytes of a buffer, share of the whole size.
+SHAPES = (
+    ("sequential write, 1 MiB", "write", "-write", MB, 1.0),
+    ("sequential read, 1 MiB", "read", "-read", MB, 1.0),
+    ("random write, 64 KiB", "randwrite", "-write -random", 64 << 10, 0.5),
+    ("random read, 64 KiB", "randread", "-read -random", 64 << 10, 0.5),
+    ("random read, 4 KiB", "randread", "-read -random", 4 << 10, 0.1),
+)
+DEPTH = 8
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a tool did with files."""
+
+    bytes_per_s: float
+    cpu_s_per_gb: float
+
+
+def spec_of(line: str, *more: str) -> dict[str, Any]:
+    """The TrialSpec of a DFSIO command line."""
+    printed = subprocess.run([ENGINE, "dfsio", *line.split(), *more, "--print-spec"], capture_output=True, text=True)
+    if printed.returncode:
+        raise SystemExit(printed.stderr)
+    return dict(json.loads(printed.stdout))
+
+
+def moved(summary: dict[str, Any]) -> Moved:
+    """What a trial of ours did: from the first start to the last done, and the CPU of all its threads."""
+    files = summary["files"]
+    if files["failed"] or files["unfinished"]:
+        raise SystemExit(f"error: files failed: {summary['words']}")
+    seconds = (files["last_done_unix_ns"] - files["first_start_unix_ns"]) / 1e9
+    return Moved(files["bytes"] / seconds, sum(summary["cpu_ns"]) / files["bytes"])
+
+
+def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
+    """The same by fio on a file of its own: io_uring with registered buffers, O_DIRECT, new content for each write."""
+    words = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
+    how = "--direct=1 --refill_buffers=1 --fallocate=none --randrepeat=1 --output-format=json --filename=fio"
+    told = run(["fio", *words.split(), *how.split(), f"--directory={directory}"])
+    job = json.loads(told.stdout[told.stdout.index("{") :])["jobs"][0]
+    side = job["write" if "write" in rw else "read"]
+    seconds = side["runtime"] / 1e3
+    cpu = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1e3
+    return Moved(side["io_bytes"] / seconds, cpu * 1e9 / side["io_bytes"])
+
+
+def against_fio(work: Path, size: int, repeats: int) -> None:
+    """(i) O_DIRECT with io_uring, one file: bandwidth and CPU of ours ÷ fio's, and what verifying costs."""
+    if shutil.which("fio") is None:
+        raise SystemExit("error: fio is not installed\nhint: apt-get install fio")
+    directory = work / "files"
+    how = f"-nrFiles 1 --direct --io uring --depth {DEPTH}"
+
+    def ours(line: str, block: int, size: int, *more: str) -> Moved:
+        made = spec_of(f"{line} {how} -bufferSize {block} -fileSize {size}B", *more, str(directory))
+        return moved(trial(made))
+
+    # Both have a file of the whole size; what is read was not written just before by the other side alone.
+    ours("-write", MB, size)
+    fio(directory, "write", MB, size)
+    for name, rw, line, block, share in SHAPES:
+        part = int(size * share) // block * block
+        pairs: list[tuple[Moved, Moved]] = []
+        for repeat in range(repeats + 1):
+            found = {}
+            # The order alternates, so that drift of the machine does not favour one side.
+            for side in ("ours", "fio") if repeat % 2 else ("fio", "ours"):
+                mine = side == "ours"
+                found[side] = ours(line, block, part, "--no-verify") if mine else fio(directory, rw, block, part)
+            # The first pair is for the caches of the device.
+            if repeat:
+                pairs.append((found["ours"], found["fio"]))
+        bandwidth = ratio_of([(mine.bytes_per_s, other.bytes_per_s) for mine, other in pairs])
+        cpu = ratio_of([(mine.cpu_s_per_gb, other.cpu_s_per_gb) for mine, other in pairs])
+        typical = [sorted(side.bytes_per_s for side in sides)[repeats // 2] / 1e6 for sides in zip(*pairs, strict=True)]
+        print(f"(i) {name}: bandwidth, ours ÷ fio {bandwidth}")
+        print(f"    CPU per byte, ours ÷ fio {cpu}")
+        met = verdict(bandwidth.median >= 0.97 and cpu.median <= 1.1)
+        print(f"    {typical[0]:,.0f} against {typical[1]:,.0f} MB/s; goal at least 0.97 at 1.1 × the CPU: {met}")
+    plain, checked = [], []
+    for _ in range(repeats):
+        plain.append(ours("-read", MB, size, "--no-verify"))
+        checked.append(ours("-read", MB, size))
+    rates = ratio_of([(a.bytes_per_s, b.bytes_per_s) for a, b in zip(checked, plain, strict=True)])
+    costs = ratio_of([(a.cpu_s_per_gb, b.cpu_s_per_gb) for a, b in zip(checked, plain, strict=True)])
+    print(f"(i) verifying, sequential read, 1 MiB: bandwidth ÷ without {rates}")
+    print(f"    CPU per byte ÷ without {costs}")
+
+
+def hadoop_jars() -> str:
+    """Hadoop's TestDFSIO and all that it needs."""
+    group = "org.apache.hadoop"
+    job = f"{group}:hadoop-mapreduce-client-jobclient:{HADOOP}"
+    names = [f"{group}:{name}:{HADOOP}" for name in ("hadoop-common", "hadoop-hdfs-client", "hadoop-hdfs")]
+    more = [f"{group}:hadoop-hdfs:{HADOOP}:jar:tests", job, f"{group}:hadoop-mapreduce-client-common:{HADOOP}"]
+    jars = class_path("testdfsio", [*names, *more, f"{job}:jar:tests", "junit:junit:4.13.2"])
+    return os.pathsep.join(map(str, jars))
+
+
+def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: int, home: Path) -> tuple[float, float]:
+    """Hadoop's TestDFSIO: its own throughput, MB/s, and the CPU seconds of the whole process."""
+    results = home / "hadoop.log"
+    results.unlink(missing_ok=True)
+    own = f"-Dtest.build.data=/hadoop -Dmapreduce.framework.name=local -Ddfs.replication={copies}".split()
+    many = [f"-Dmapreduce.local.map.tasks.maximum={files}", test, "-nrFiles", str(files), "-size", f"{size}MB"]
+    used = run([*java, *own, *many, "-resFile", str(results)])
+    found = re.search(r"Throughput mb/sec: ([0-9.]+)", results.read_text())
+    if found is None:
+        raise SystemExit("error: TestDFSIO printed no throughput")
+    return float(found[1]), used.cpu_seconds
+
+
+def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
+    """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, ours ÷ theirs, and the clients' CPU.
+
+    The CPU is marginal, of a large run less a small one: start-up is in both.
+    """
+    small = max(size // 8, 1)
+    with up("hdfs", nodes=3, blocksize="64m") as hdfs:
+        properties = hdfs.properties()
+        java = ["java", "-Xmx1g", *OPENED, "-cp", f"{properties['hadoop.conf']}:{hadoop_jars()}"]
+        java.append("org.apache.hadoop.fs.TestDFSIO")
+        uri = f"{properties['fs.defaultFS']}/ours"
+
+        def ours(test: str, size: int, copies: int) -> tuple[float, float]:
+            line = (
+                f"{test} -nrFiles {files} -fileSize {size}MB --clients {files} --no-verify -D dfs.replication={copies}"
+            )
+            summary = trial(spec_of(line, uri))
+            moved(summary)
+            return summary["files"]["bytes"] / MB / (summary["files"]["task_ns"] / 1e9), sum(summary["cpu_ns"]) / 1e9
+
+        for copies, goal in ((1, 1.2), (3, 0.95)):
+            for test in ("-write", "-read"):
+                speeds, cpus = [], []
+                for _ in range(repeats):
+                    few = (ours(test, small, copies), test_dfsio(java, test, files, small, copies, work))
+                    many = (ours(test, size, copies), test_dfsio(java, test, files, size, copies, work))
+                    speeds.append((many[0][0], many[1][0]))
+                    cpus.append((many[0][1] - few[0][1], max(many[1][1] - few[1][1], 1e-9)))
+                speed, cpu = ratio_of(speeds), ratio_of(cpus)
+                print(f"(j) HDFS, replication {copies}, {test}: throughput, ours ÷ TestDFSIO {speed}")
+                print(f"    CPU of the client, ours ÷ TestDFSIO {cpu}")
+                mine, other = (sorted(side)[repeats // 2] for side in zip(*speeds, strict=True))
+                met = verdict(speed.median >= goal and cpu.median <= 0.3)
+                print(f"    {mine:.0f} against {other:.0f} MB/s; goal at least {goal} at 0.3 × the CPU: {met}")

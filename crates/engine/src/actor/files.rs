@@ -1,0 +1,429 @@
+//! Files: one buffer after the other, with the open, the syncs and the close around them.
+
+use loadstone_load::{Status, StepId};
+use loadstone_storage::content::Content;
+use loadstone_storage::fs::{
+    Access as Reading, CreateOptions, ErrorKind, FileSystem, FsError, OpenOptions, Reader, Writer,
+};
+use loadstone_storage::store::FileSession;
+use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
+
+use super::records::worse;
+use super::{Actor, Outcome, Stopwatch, Task};
+use crate::clock::Timer;
+use crate::file_log::{FileEnd, FileTimes};
+use crate::workload::FilesOf;
+
+/// How often the end of a file may be lost and written again.
+const REWINDS_MAX: u32 = 8;
+/// For how long closing a file may go on so, ns.
+const COMPLETE_NS: u64 = 120_000_000_000;
+
+/// An open file.
+#[derive(Debug)]
+enum Handle<R, W> {
+    Reader(R),
+    Writer(W),
+}
+
+type HandleOf<S> =
+    Handle<<<S as FileSession>::System as FileSystem>::Reader, <<S as FileSession>::System as FileSystem>::Writer>;
+
+/// The file that is worked on.
+#[derive(Debug, Default)]
+struct Current {
+    path: String,
+    times: FileTimes,
+    bytes: u64,
+    /// Where the first byte of an append goes.
+    base: u64,
+    /// What stands in it; `None`: not known yet, or somebody else's.
+    content: Option<Content>,
+    /// Somebody else wrote it.
+    foreign: bool,
+    /// Why the rest of its buffers is not attempted.
+    failed: Option<Status>,
+    /// Something in it was wrong: it failed, but is read on.
+    wrong: bool,
+    /// Whether it has been begun and not ended.
+    begun: bool,
+}
+
+/// One client on files.
+#[derive(Debug)]
+pub struct Files<'a, S: FileSession> {
+    task: &'a Task<FilesOf>,
+    session: &'a mut S,
+    handle: Option<HandleOf<S>>,
+    file: Current,
+    /// Whether the last operation was attempted and failed.
+    attempted: bool,
+}
+
+impl<'a, S: FileSession> Files<'a, S> {
+    /// A client with this session.
+    pub fn new(task: &'a Task<FilesOf>, session: &'a mut S) -> Self {
+        Self { task, session, handle: None, file: Current::default(), attempted: false }
+    }
+
+    /// Records a step that ended so, and keeps the message of a failure.
+    fn step<T: Timer, V>(
+        &mut self,
+        step: FileStep,
+        result: Result<V, FsError>,
+        watch: &Stopwatch<'_, T>,
+        (sent, done): (u64, u64),
+    ) -> Option<V> {
+        match result {
+            Ok(value) => {
+                watch.step(step.id(), Status::Ok, sent, done);
+                Some(value)
+            }
+            Err(error) => {
+                let status = error.status();
+                watch.step(step.id(), status, sent, done);
+                self.task.failures.keep(step.id(), status, || Some(error.to_string()));
+                self.file.failed.get_or_insert(status);
+                self.attempted = true;
+                None
+            }
+        }
+    }
+
+    /// Opens the file of an operation.
+    async fn begin<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) {
+        let task = self.task;
+        let spec = &task.workload.spec;
+        let mut path = std::mem::take(&mut self.file.path);
+        task.workload.path_of(self.session.base(), operation.file, &mut path);
+        let start = watch.sent_ns;
+        self.file =
+            Current { path, times: FileTimes { start, ..FileTimes::default() }, begun: true, ..Current::default() };
+        self.file.content = (spec.action == Action::Write).then(|| Content::new(task.seed));
+        let create = CreateOptions {
+            replication: spec.replication,
+            block_bytes: spec.block_bytes,
+            // A random write keeps what is there: it goes over it.
+            overwrite: spec.access == Access::Sequential,
+            buffer_bytes: spec.buffer_bytes as usize,
+        };
+        let reading = if spec.access == Access::Sequential { Reading::Sequential } else { Reading::Random };
+        let open = OpenOptions { access: reading, buffer_bytes: spec.buffer_bytes as usize };
+        let system = self.session.system();
+        let opened = match (spec.action, spec.access) {
+            (Action::Write, Access::Random) => match system.append(&self.file.path, &create).await {
+                Err(error) if error.kind == ErrorKind::NotFound => {
+                    system.create(&self.file.path, &create).await.map(Handle::Writer)
+                }
+                other => other.map(Handle::Writer),
+            },
+            (Action::Write, _) => system.create(&self.file.path, &create).await.map(Handle::Writer),
+            (Action::Append, _) => match append::<S>(system, &self.file.path, &create, open, task.seed).await {
+                Ok((writer, content)) => {
+                    self.file.base = writer.position();
+                    self.file.content = Some(content);
+                    Ok(Handle::Writer(writer))
+                }
+                Err(error) => Err(error),
+            },
+            (Action::Read, _) => system.open(&self.file.path, open).await.map(Handle::Reader),
+            (Action::Truncate, _) => return self.file.times.opened = watch.now_ns(),
+        };
+        let now = watch.now_ns();
+        self.file.times.opened = now;
+        self.handle = self.step(FileStep::Open, opened, watch, (start, now));
+        if let Some(Handle::Reader(reader)) = &mut self.handle {
+            for part in 0..task.workload.parts().min(reader.depth() as u64) {
+                let next = task.workload.operation(operation.file, part);
+                reader.ahead(next.offset, next.bytes as usize);
+            }
+        }
+    }
+
+    /// Moves the bytes of an operation. Returns how many were moved.
+    async fn transfer<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
+        if self.task.workload.spec.action == Action::Truncate {
+            return self.truncate(watch).await;
+        }
+        if operation.bytes == 0 {
+            return 0;
+        }
+        let moved = match self.handle.take() {
+            Some(Handle::Reader(mut reader)) => {
+                let moved = self.read(&mut reader, operation, watch).await;
+                self.handle = Some(Handle::Reader(reader));
+                moved
+            }
+            Some(Handle::Writer(mut writer)) => {
+                let moved = self.write(&mut writer, operation, watch).await;
+                self.handle = Some(Handle::Writer(writer));
+                moved
+            }
+            None => 0,
+        };
+        self.file.bytes += moved;
+        self.task.files.moved(moved);
+        moved
+    }
+
+    async fn read<T: Timer>(
+        &mut self,
+        reader: &mut <S::System as FileSystem>::Reader,
+        operation: &FileOperation,
+        watch: &Stopwatch<'_, T>,
+    ) -> u64 {
+        let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
+        let wanted = operation.bytes as usize;
+        let fetched = reader.fetch(operation.offset, wanted).await;
+        let done = watch.now_ns();
+        let fetched = match fetched {
+            Ok(read) if read.len() < wanted => Err(ended_early(&self.file.path, operation, read.len())),
+            other => other,
+        };
+        let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
+        self.file.times.returned = done;
+        if self.task.workload.spec.verify && S::KEEPS {
+            if self.file.content.is_none() && !self.file.foreign {
+                self.file.content = Content::of(operation.offset, read);
+                // A part without the beginning of a sector tells nothing.
+                self.file.foreign = self.file.content.is_none() && operation.bytes >= 8_192;
+            }
+            if let Some(content) = self.file.content {
+                let difference = content.verify(operation.file, operation.offset, read);
+                let verified = watch.now_ns();
+                let status = if difference.is_some() { Status::UnexpectedState } else { Status::Ok };
+                watch.step(FileStep::Verify.id(), status, done, verified);
+                if let Some(difference) = difference {
+                    self.file.wrong = true;
+                    self.task.files.wrong(&self.file.path, difference);
+                    self.task.failures.keep(FileStep::Verify.id(), status, || {
+                        Some(format!(
+                            "{} at byte {}: found {:#04x}, expected {:#04x}",
+                            self.file.path, difference.offset, difference.found, difference.expected
+                        ))
+                    });
+                }
+            }
+        }
+        let depth = reader.depth() as u64;
+        if operation.part + depth < self.task.workload.parts() {
+            let next = self.task.workload.operation(operation.file, operation.part + depth);
+            reader.ahead(next.offset, next.bytes as usize);
+        }
+        operation.bytes
+    }
+
+    async fn write<T: Timer>(
+        &mut self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        operation: &FileOperation,
+        watch: &Stopwatch<'_, T>,
+    ) -> u64 {
+        let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
+        let at = self.file.base + operation.offset;
+        let content = self.file.content.unwrap_or(Content::new(self.task.seed));
+        let sought = if writer.position() == at { Ok(()) } else { writer.seek(at).await };
+        let (mut from, mut until) = (sent, sent);
+        let written = match sought {
+            Ok(()) => match writer.buffer(operation.bytes as usize).await {
+                Ok(buffer) => {
+                    from = watch.now_ns();
+                    content.fill(operation.file, at, buffer);
+                    until = watch.now_ns();
+                    writer.submit().await
+                }
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        let written = self.written_again(writer, written, (operation.file, content, at + operation.bytes)).await;
+        let done = watch.now_ns();
+        watch.step(FileStep::Generate.id(), Status::Ok, from, until);
+        // What the content took is none of the write's time.
+        let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
+        self.file.times.returned = done;
+        if self.task.workload.spec.sync == Sync::Buffer {
+            let synced = writer.sync().await;
+            let now = watch.now_ns();
+            self.step(FileStep::Sync, synced, watch, (done, now));
+            self.file.times.durable = now;
+        }
+        operation.bytes
+    }
+
+    /// Writes again what a file system lost of a file, as often as it may: content is a function of the offset.
+    async fn written_again(
+        &self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        mut written: Result<(), FsError>,
+        (file, content, end): (u64, Content, u64),
+    ) -> Result<(), FsError> {
+        for _ in 0..REWINDS_MAX {
+            match &written {
+                Err(error) if error.kind == ErrorKind::Rewound => {}
+                _ => break,
+            }
+            written = Ok(());
+            while written.is_ok() && writer.position() < end {
+                let at = writer.position();
+                let bytes = self.task.workload.spec.buffer_bytes.min(end - at);
+                written = match writer.buffer(bytes as usize).await {
+                    Ok(buffer) => {
+                        content.fill(file, at, buffer);
+                        writer.submit().await
+                    }
+                    Err(error) => Err(error),
+                };
+            }
+        }
+        written
+    }
+
+    async fn truncate<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
+        let sent = watch.now_ns();
+        let left = self.task.workload.spec.file_bytes;
+        let system = self.session.system();
+        let cut = match system.stat(&self.file.path).await {
+            Ok(found) if found.bytes < left => Err(FsError::new(
+                ErrorKind::Invalid,
+                "truncate",
+                &self.file.path,
+                format!("it has {} bytes, fewer than {left}", found.bytes),
+            )),
+            Ok(found) => system.truncate(&self.file.path, left).await.map(|()| found.bytes - left),
+            Err(error) => Err(error),
+        };
+        let done = watch.now_ns();
+        self.file.times.returned = done;
+        let cut = self.step(FileStep::Truncate, cut, watch, (sent, done)).unwrap_or(0);
+        self.file.bytes += cut;
+        cut
+    }
+
+    /// Ends the file: syncs it as asked, closes it, notes it.
+    async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
+        match self.handle.take() {
+            Some(Handle::Writer(mut writer)) => {
+                let sync = self.task.workload.spec.sync;
+                if self.file.failed.is_none() && sync == Sync::Flush {
+                    let sent = watch.now_ns();
+                    let flushed = writer.flush().await;
+                    let now = watch.now_ns();
+                    if self.step(FileStep::Flush, flushed, watch, (sent, now)).is_some() {
+                        self.file.times.flushed = now;
+                    }
+                }
+                if self.file.failed.is_none() && sync == Sync::Close {
+                    let sent = watch.now_ns();
+                    let synced = writer.sync().await;
+                    let now = watch.now_ns();
+                    if self.step(FileStep::Sync, synced, watch, (sent, now)).is_some() {
+                        self.file.times.durable = now;
+                    }
+                }
+                let sent = watch.now_ns();
+                let (content, end) = (self.file.content.unwrap_or(Content::new(self.task.seed)), writer.position());
+                let mut complete = writer.complete().await;
+                while matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound) && self.file.failed.is_none()
+                {
+                    complete = match self.written_again(&mut writer, complete, (file, content, end)).await {
+                        Ok(()) => writer.complete().await,
+                        failed => failed,
+                    };
+                    if watch.now_ns().saturating_sub(sent) > COMPLETE_NS {
+                        break;
+                    }
+                }
+                let closed = writer.close().await;
+                self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
+            }
+            Some(Handle::Reader(reader)) => {
+                let sent = watch.now_ns();
+                drop(reader);
+                watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
+            }
+            None => {}
+        }
+        self.file.times.closed = watch.now_ns();
+        let end = if self.file.failed.is_some() || self.file.wrong { FileEnd::Failed } else { FileEnd::Done };
+        self.note(end);
+    }
+
+    fn note(&mut self, end: FileEnd) {
+        let spec = &self.task.workload.spec;
+        let unverified =
+            spec.action == Action::Read && spec.verify && self.file.content.is_none() && self.file.bytes > 0;
+        self.task.files.add(end, self.file.bytes, unverified, &self.file.times, self.task.to_unix_ns);
+        self.file.begun = false;
+    }
+}
+
+/// A file to be written on, and what must be written: of a file of ours, what continues it.
+async fn append<S: FileSession>(
+    system: &S::System,
+    path: &str,
+    create: &CreateOptions,
+    open: OpenOptions,
+    seed: u64,
+) -> Result<(<S::System as FileSystem>::Writer, Content), FsError> {
+    let content = {
+        let mut reader = system.open(path, open).await?;
+        let bytes = open.buffer_bytes.min(16_384);
+        Content::of(0, reader.fetch(0, bytes).await?).unwrap_or(Content::new(seed))
+    };
+    Ok((system.append(path, create).await?, content))
+}
+
+#[cold]
+fn ended_early(path: &str, operation: &FileOperation, read: usize) -> FsError {
+    let end = operation.offset + read as u64;
+    let expected = operation.offset + operation.bytes;
+    FsError::new(
+        ErrorKind::Corrupt,
+        "read",
+        path,
+        format!("the file ends there, {} bytes before the {expected} that were to be read", expected - end),
+    )
+    .at(end)
+}
+
+impl<S: FileSession> Actor for Files<'_, S> {
+    type Operation = FileOperation;
+
+    async fn perform<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> Outcome {
+        self.attempted = false;
+        if operation.part == 0 {
+            self.begin(operation, watch).await;
+        }
+        let wrong = std::mem::take(&mut self.file.wrong);
+        let bytes = if self.file.failed.is_none() { self.transfer(operation, watch).await } else { 0 };
+        let status = if self.file.wrong { Status::UnexpectedState } else { Status::Ok };
+        self.file.wrong |= wrong;
+        if operation.last {
+            self.finish(operation.file, watch).await;
+        }
+        let status = worse(self.file.failed.unwrap_or(Status::Ok), status);
+        Outcome { status, done_ns: watch.now_ns(), rows: u64::from(bytes > 0), bytes }
+    }
+
+    async fn rest(&mut self) {
+        // What was not attempted asks nobody.
+        if self.attempted {
+            self.session.rest().await;
+        }
+    }
+
+    async fn close(&mut self) -> (StepId, Status) {
+        let mut status = Status::Ok;
+        if let Some(Handle::Writer(writer)) = self.handle.take()
+            && let Err(error) = writer.close().await
+        {
+            status = error.status();
+            self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+        }
+        if self.file.begun {
+            self.note(FileEnd::Unfinished);
+        }
+        (FileStep::Cleanup.id(), worse(status, self.session.cleanup().await))
+    }
+}

@@ -1,0 +1,357 @@
+//! TestDFSIO's command line, and what ours adds.
+
+use std::collections::BTreeMap;
+
+use loadstone_storage::work::{Access, Action, Sync};
+
+use crate::error::EngineError;
+use crate::suggest::did_you_mean;
+
+pub const USAGE: &str = "\
+usage: loadstone-engine dfsio TEST [OPTION …] URI
+
+  URI                        file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY; files are in DIRECTORY/io_data
+                             (a URI without a directory: test.build.data, default /benchmarks/TestDFSIO)
+TEST, as Hadoop's TestDFSIO:
+  -write                     write files; what was in io_data is deleted
+  -read [-random | -backward | -skip [-skipSize SIZE]]
+  -append                    write at the end of files
+  -truncate                  cut files to -fileSize
+  -clean                     delete DIRECTORY
+OPTION, as Hadoop's:
+  -nrFiles N                 files (1)
+  -fileSize SIZE, -size SIZE bytes of a file, with B, KB, MB, GB or TB; a number alone is MB (1MB)
+  -bufferSize BYTES          bytes written or read at once (1000000)
+  -resFile FILE              the results are appended to it (TestDFSIO_results.log)
+  -D NAME=VALUE              dfs.replication, dfs.blocksize, test.build.data, fs.defaultFS,
+                             mapreduce.local.map.tasks.maximum (clients)
+Loadstone's own:
+  --clients N                files at a time (as many as there are, at most 16)
+  --direct                   O_DIRECT: past the page cache; needs -bufferSize 1048576 or another multiple of 4096
+  --io threads|uring         how local files are reached (threads)
+  --depth N                  with uring: buffers under way for each file (8)
+  --sync none|flush|close|buffer
+                             what a written file waits for: nothing but its close (none), that the file system has it
+                             (flush), that the device has it before it is closed (close), or after each buffer (buffer)
+  --cold                     drop the pages of local files from the page cache first
+  --no-verify                do not compare what is read with what was written
+  --seed N                   random positions and the content of files follow from it
+  --print-spec               print the TrialSpec instead of running it
+";
+
+const KNOWN: &[&str] = &[
+    "-write",
+    "-read",
+    "-append",
+    "-truncate",
+    "-clean",
+    "-random",
+    "-backward",
+    "-skip",
+    "-skipSize",
+    "-nrFiles",
+    "-fileSize",
+    "-size",
+    "-bufferSize",
+    "-resFile",
+    "-compression",
+    "-seq",
+    "-D",
+    "--clients",
+    "--direct",
+    "--io",
+    "--depth",
+    "--sync",
+    "--cold",
+    "--no-verify",
+    "--seed",
+    "--print-spec",
+    "--help",
+];
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Work on files.
+    Work(Action, Access),
+    /// Everything is deleted.
+    Clean,
+}
+
+impl Test {
+    /// As Hadoop's output names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work(Action::Write, _) => "write",
+            Self::Work(Action::Append, _) => "append",
+            Self::Work(Action::Truncate, _) => "truncate",
+            Self::Work(Action::Read, Access::Sequential) => "read",
+            Self::Work(Action::Read, Access::Random) => "random read",
+            Self::Work(Action::Read, Access::Backward) => "backward read",
+            Self::Work(Action::Read, Access::Skip) => "skip read",
+            Self::Clean => "cleanup",
+        }
+    }
+}
+
+/// How local files are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// By calls that block, from a thread for each client.
+    Threads,
+    /// By io_uring.
+    Uring,
+}
+
+/// The arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Args {
+    pub test: Test,
+    pub files: u64,
+    pub file_bytes: u64,
+    pub buffer_bytes: u64,
+    /// `None`: the buffer's length.
+    pub skip_bytes: Option<u64>,
+    pub res_file: String,
+    pub settings: BTreeMap<String, String>,
+    pub uri: Option<String>,
+    pub clients: Option<u64>,
+    pub direct: bool,
+    pub io: Io,
+    pub depth: Option<u64>,
+    pub sync: Sync,
+    pub cold: bool,
+    pub verify: bool,
+    pub seed: Option<u64>,
+    pub print_spec: bool,
+}
+
+impl Args {
+    /// Takes the words apart.
+    #[expect(clippy::too_many_lines, reason = "an arm an option")]
+    pub fn parse(words: &[String]) -> Result<Self, EngineError> {
+        let (mut action, mut access) = (None::<Option<Action>>, Access::Sequential);
+        let mut args = Self {
+            test: Test::Clean,
+            files: 1,
+            file_bytes: 1 << 20,
+            buffer_bytes: 1_000_000,
+            skip_bytes: None,
+            res_file: "TestDFSIO_results.log".to_owned(),
+            settings: BTreeMap::new(),
+            uri: None,
+            clients: None,
+            direct: false,
+            io: Io::Threads,
+            depth: None,
+            sync: Sync::None,
+            cold: false,
+            verify: true,
+            seed: None,
+            print_spec: false,
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = || {
+                words.next().ok_or_else(|| {
+                    EngineError::usage(format!("{word} needs a value")).hint("loadstone-engine dfsio --help shows them")
+                })
+            };
+            let mut test = |new: Option<Action>| match action.replace(new) {
+                Some(old) if old != new => {
+                    Err(EngineError::usage(format!("{word} cannot be combined with another test"))
+                        .hint("use one of -write, -read, -append, -truncate and -clean"))
+                }
+                _ => Ok(()),
+            };
+            let mut order = |new: Access| {
+                if access != Access::Sequential && access != new {
+                    return Err(EngineError::usage(format!("{word} cannot be combined with another order"))
+                        .hint("use one of -random, -backward and -skip"));
+                }
+                access = new;
+                Ok(())
+            };
+            // Hadoop ignores case.
+            match word.to_lowercase().as_str() {
+                "-write" => test(Some(Action::Write))?,
+                "-read" => test(Some(Action::Read))?,
+                "-append" => test(Some(Action::Append))?,
+                "-truncate" => test(Some(Action::Truncate))?,
+                "-clean" => test(None)?,
+                "-random" => order(Access::Random)?,
+                "-backward" => order(Access::Backward)?,
+                "-skip" => order(Access::Skip)?,
+                "-skipsize" => args.skip_bytes = Some(size(word, value()?)?),
+                "-nrfiles" => args.files = whole(word, value()?)?,
+                "-filesize" | "-size" => args.file_bytes = size(word, value()?)?,
+                "-buffersize" => args.buffer_bytes = whole(word, value()?)?,
+                "-resfile" => args.res_file.clone_from(value()?),
+                "-compression" => {
+                    let codec = value()?;
+                    return Err(EngineError::usage(format!("-compression {codec} is not supported")).hint(
+                        "leave it out: the content here is incompressible, so a codec would only cost its own time",
+                    ));
+                }
+                "-seq" => {
+                    return Err(EngineError::usage("-seq is not supported")
+                        .hint("use --clients 1: one file after the other, without MapReduce"));
+                }
+                "-d" => setting(value()?, &mut args.settings)?,
+                "--clients" => args.clients = Some(whole(word, value()?)?),
+                "--direct" => args.direct = true,
+                "--io" => {
+                    args.io = match value()?.as_str() {
+                        "threads" => Io::Threads,
+                        "uring" => Io::Uring,
+                        other => {
+                            return Err(EngineError::usage(format!("--io must be threads or uring, got \"{other}\""))
+                                .hint("leave --io out for threads"));
+                        }
+                    }
+                }
+                "--depth" => args.depth = Some(whole(word, value()?)?),
+                "--sync" => {
+                    args.sync = match value()?.as_str() {
+                        "none" => Sync::None,
+                        "flush" => Sync::Flush,
+                        "close" => Sync::Close,
+                        "buffer" => Sync::Buffer,
+                        other => {
+                            let message = format!("--sync must be none, flush, close or buffer, got \"{other}\"");
+                            return Err(EngineError::usage(message).hint("leave --sync out for none"));
+                        }
+                    }
+                }
+                "--cold" => args.cold = true,
+                "--no-verify" => args.verify = false,
+                "--seed" => args.seed = Some(whole(word, value()?)?),
+                "--print-spec" => args.print_spec = true,
+                lower if lower.starts_with("-d") && word.contains('=') => setting(&word[2..], &mut args.settings)?,
+                lower if lower.starts_with('-') => return Err(unknown(word)),
+                _ if args.uri.is_some() => {
+                    return Err(EngineError::usage(format!("\"{word}\" is one argument too many"))
+                        .hint("give one URI: file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY"));
+                }
+                _ => args.uri = Some(word.clone()),
+            }
+        }
+        args.test = match action {
+            None => {
+                return Err(EngineError::usage("no test is given")
+                    .hint("use one of -write, -read, -append, -truncate and -clean"));
+            }
+            Some(None) => Test::Clean,
+            Some(Some(action)) => Test::Work(action, access),
+        };
+        args.check(access)?;
+        Ok(args)
+    }
+
+    /// Refuses what does not go together.
+    fn check(&self, access: Access) -> Result<(), EngineError> {
+        let reads = matches!(self.test, Test::Work(Action::Read, _));
+        let random_write = matches!(self.test, Test::Work(Action::Write, Access::Random));
+        if access != Access::Sequential && !reads && !random_write {
+            return Err(EngineError::usage("-random, -backward and -skip are for -read").hint("add -read"));
+        }
+        if self.skip_bytes.is_some() && access != Access::Skip {
+            return Err(EngineError::usage("-skipSize is for -skip").hint("add -skip, or leave -skipSize out"));
+        }
+        if self.depth.is_some() && self.io != Io::Uring {
+            return Err(EngineError::usage("--depth is for --io uring").hint("add --io uring, or use more --clients"));
+        }
+        for (name, value) in [("--clients", self.clients), ("--depth", self.depth)] {
+            if value == Some(0) {
+                return Err(EngineError::usage(format!("{name} must be at least 1, got 0")).hint("use 1 or more"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unknown(word: &str) -> EngineError {
+    let error = EngineError::usage(format!("there is no option \"{word}\""));
+    match did_you_mean(word, KNOWN.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error.hint("loadstone-engine dfsio --help shows them"),
+    }
+}
+
+fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err(EngineError::usage(format!("-D needs NAME=VALUE, got \"{text}\"")).hint("-D dfs.replication=2"));
+    };
+    settings.insert(name.trim().to_owned(), value.trim().to_owned());
+    Ok(())
+}
+
+/// A whole number.
+pub fn whole(name: &str, text: &str) -> Result<u64, EngineError> {
+    text.parse().map_err(|_| {
+        EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("{name} 4, say"))
+    })
+}
+
+/// `parseSize` of TestDFSIO: digits and a unit, which is MB if it is left out.
+pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let shift = match text[digits..].to_uppercase().as_str() {
+        "B" => Some(0),
+        "KB" => Some(10),
+        "" | "MB" => Some(20),
+        "GB" => Some(30),
+        "TB" => Some(40),
+        _ => None,
+    };
+    let bytes = shift.and_then(|shift| text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes.ok_or_else(|| {
+        EngineError::usage(format!("{name} must be a size, got \"{text}\"")).hint(format!("{name} 128MB, say"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, EngineError> {
+        Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn hadoops_command_lines_are_taken_as_hadoop_takes_them() {
+        let args = parse("-WRITE -nrfiles 4 -size 64 -bufferSize 4096 -Ddfs.replication=2 -D a=b hdfs://nn/x").unwrap();
+        assert_eq!((args.test, args.files), (Test::Work(Action::Write, Access::Sequential), 4));
+        assert_eq!((args.file_bytes, args.buffer_bytes), (64 << 20, 4_096));
+        assert_eq!(args.settings["dfs.replication"], "2");
+        assert_eq!((args.settings["a"].as_str(), args.uri.as_deref()), ("b", Some("hdfs://nn/x")));
+        let args = parse("-read -skip -skipSize 3KB /x").unwrap();
+        assert_eq!((args.test.name(), args.skip_bytes), ("skip read", Some(3_072)));
+        let defaults = parse("-read").unwrap();
+        assert_eq!((defaults.files, defaults.file_bytes, defaults.buffer_bytes), (1, 1 << 20, 1_000_000));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_hint() {
+        for (line, wanted) in [
+            ("/x", "no test"),
+            ("-write -read /x", "another test"),
+            ("-read -random -skip /x", "another order"),
+            ("-append -random /x", "for -read"),
+            ("-read -skipSize 1 /x", "for -skip"),
+            ("-write -fileSize 1XB /x", "must be a size"),
+            ("-write -fileSize 99999999999TB /x", "must be a size"),
+            ("-write -nrFiles many /x", "whole number"),
+            ("-write -nrFiels 1 /x", "no option"),
+            ("-write /x /y", "too many"),
+            ("-write -compression org.X /x", "-compression"),
+            ("-write --sync always /x", "--sync"),
+            ("-write --depth 4 /x", "--io uring"),
+            ("-write -nrFiles", "needs a value"),
+            ("-write -D x", "NAME=VALUE"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.message.contains(wanted) && error.exit == 2 && error.hint.is_some(), "{line}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Prints a run as TestDFSIO does: Hadoop's block, and what it leaves out under a heading of its own.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+
+use loadstone_load::meter::Reading;
+use loadstone_load::{Status, StepId};
+use loadstone_storage::work::FileStep;
+
+use super::args::Test;
+use super::report;
+use crate::clock::unix_ns;
+use crate::control::End;
+use crate::diagnostics;
+use crate::error::EngineError;
+use crate::file_log::FilesSummary;
+use crate::observer::{Closed, Interval, Moment, Observer, Opened};
+use crate::output::{err, out};
+use crate::spec::TrialSpec;
+
+/// Sees a run and prints it.
+#[derive(Debug)]
+pub struct Printer<'a> {
+    test: Test,
+    spec: &'a TrialSpec,
+    uri: String,
+    files: Option<FilesSummary>,
+    /// Lines of our own part of the report.
+    lines: Vec<(String, String)>,
+    warnings: Vec<String>,
+    unanswered: u64,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer of a run on files below `uri`.
+    pub fn new(test: Test, spec: &'a TrialSpec, uri: String) -> Self {
+        Self { test, spec, uri, files: None, lines: Vec::new(), warnings: Vec::new(), unanswered: 0 }
+    }
+
+    /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
+    pub fn report(self, end: &End, wall: Duration, mut results: File) -> Result<u8, EngineError> {
+        let files = self.files.unwrap_or_default();
+        let whole = files.failed == 0 && files.unfinished == 0 && files.done > 0 && *end == End::Done;
+        if whole {
+            let date = report::java_date(unix_ns() / 1_000_000_000);
+            let block = report::hadoop(self.test.name(), &date, &files, wall);
+            out(&block);
+            let written = results.write_all(block.as_bytes());
+            written.map_err(|error| EngineError::failed(format!("cannot append to the file of results: {error}")))?;
+        }
+        out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
+        for (name, value) in report::aggregate(&files).into_iter().chain(self.lines) {
+            out(&format!("{name:>52}: {value}\n"));
+        }
+        for wrong in &files.wrong {
+            err(&format!(
+                "warning: {} at byte {}: found {:#04x}, expected {:#04x}\n",
+                wrong.file, wrong.offset, wrong.found, wrong.expected
+            ));
+        }
+        for warning in &self.warnings {
+            err(&format!("warning: {warning}\n"));
+        }
+        match end {
+            End::Done => {}
+            End::Stopped(who) => {
+                err(&format!("the test was stopped: {}\n", who.reason()));
+                return Ok(end.code());
+            }
+            End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
+            End::Failed(why) => return Err(EngineError::failed(format!("the test failed: {why}"))),
+        }
+        if !whole || self.unanswered > 0 {
+            let all = files.done + files.failed + files.unfinished;
+            let message =
+                format!("{} of {all} files failed, so there are no results of Hadoop's form", all - files.done);
+            return Err(EngineError::failed(message).hint("see the warnings above"));
+        }
+        Ok(0)
+    }
+}
+
+impl Observer for Printer<'_> {
+    fn ready(&mut self, opened: &Opened<'_>) {
+        err(&format!(
+            "Loadstone {}: {} on {}, {} clients, seed {}\n",
+            env!("CARGO_PKG_VERSION"),
+            self.test.name(),
+            self.uri,
+            opened.clients,
+            self.spec.seed
+        ));
+        let facts = opened.guarantee.facts.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+        err(&format!("what is written is {}; {}\n", opened.guarantee.how, facts.join(", ")));
+    }
+
+    fn interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        self.files.clone_from(&closed.files);
+        self.unanswered = closed.censored.unanswered;
+        for ((step, status), [service, ..]) in closed.latencies {
+            self.lines.push((latency_name(*step, *status), latency(service)));
+        }
+        let cpu_seconds = (closed.cpu_ns[0] + closed.cpu_ns[1]) as f64 / 1e9;
+        self.lines.push(("CPU of this process, s".to_owned(), format!("{cpu_seconds:.2}")));
+        if closed.embedded {
+            let [read, written] = closed.device_bytes;
+            self.lines.push(("bytes read from, written to devices".to_owned(), format!("{read}, {written}")));
+            let moved = closed.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
+            let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
+            if reads && moved > 0 && read < moved / 10 * 9 {
+                self.warnings.push(format!(
+                    "{:.0} % of what was read came from the page cache: use --cold or --direct to measure the device",
+                    (1.0 - read as f64 / moved as f64) * 100.0
+                ));
+            }
+        }
+        for (step, status, message) in closed.moment.failures.messages() {
+            let count = closed.latencies.get(&(step, status)).map_or(0, |[service, ..]| service.count());
+            let name = FileStep::NAMES[usize::from(step.0)];
+            self.warnings.push(format!("{count} {name} failed with {}: {message}", status.name()));
+        }
+        self.warnings.extend(diagnostics::notes(closed).into_iter().map(|note| note.message));
+    }
+}
+
+fn latency_name(step: StepId, status: Status) -> String {
+    let name = FileStep::NAMES[usize::from(step.0)];
+    let outcome = if status.is_ok() { String::new() } else { format!(" {}", status.name()) };
+    format!("{name}{outcome}: count, ms p50, p99, max")
+}
+
+fn latency(service: &Reading) -> String {
+    let histogram = service.histogram();
+    let ms = |ns: u64| ns as f64 / 1e6;
+    format!(
+        "{}, {:.3}, {:.3}, {:.3}",
+        service.count(),
+        ms(histogram.value_at_quantile(0.5)),
+        ms(histogram.value_at_quantile(0.99)),
+        ms(histogram.max())
+    )
+}

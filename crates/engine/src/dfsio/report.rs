@@ -1,0 +1,125 @@
+//! The results: Hadoop's block to the letter, then what Hadoop's figures leave out.
+
+use std::time::Duration;
+
+use crate::file_log::{FilesSummary, Reached};
+
+/// Hadoop's MB.
+const MB: f64 = 1_048_576.0;
+
+/// Hadoop's block (`TestDFSIO.analyzeResult` of 3.4), as it is appended to `-resFile`.
+pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> String {
+    let tasks = files.done as f64;
+    let mean = files.rate_sum / tasks;
+    let deviation = (files.rate_square_sum / tasks - mean * mean).abs().sqrt();
+    let throughput = files.bytes as f64 / MB / (files.task_ns as f64 / 1e9);
+    // Hadoop has this in single precision.
+    let processed = f64::from(files.bytes as f32 / MB as f32);
+    let seconds = f64::from(wall.as_millis() as f32 / 1_000.0);
+    format!(
+        "----- TestDFSIO ----- : {test}\n            Date & time: {date}\n        Number of files: {}\n \
+         Total MBytes processed: {}\n      Throughput mb/sec: {}\n Average IO rate mb/sec: {}\n  \
+         IO rate std deviation: {}\n     Test exec time sec: {}\n\n",
+        files.done,
+        decimal(processed),
+        decimal(throughput),
+        decimal(mean),
+        decimal(deviation),
+        decimal(seconds),
+    )
+}
+
+/// Java's `DecimalFormat("#.##")`.
+fn decimal(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// `EEE MMM dd HH:mm:ss zzz yyyy`, as Java's `Date` prints itself, local.
+pub fn java_date(unix_seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = unix_seconds as libc::time_t;
+    // SAFETY: both structs are local; localtime_r fills the second, whose zone is a text that lives on.
+    let (time, zone) = unsafe {
+        let mut time = std::mem::zeroed::<libc::tm>();
+        libc::localtime_r(&raw const seconds, &raw mut time);
+        let zone = if time.tm_zone.is_null() { c"UTC" } else { std::ffi::CStr::from_ptr(time.tm_zone) };
+        (time, zone.to_string_lossy().into_owned())
+    };
+    format!(
+        "{} {} {:02} {:02}:{:02}:{:02} {zone} {}",
+        DAYS[time.tm_wday.rem_euclid(7) as usize],
+        MONTHS[time.tm_mon.rem_euclid(12) as usize],
+        time.tm_mday,
+        time.tm_hour,
+        time.tm_min,
+        time.tm_sec,
+        time.tm_year + 1_900,
+    )
+}
+
+/// MB a second of bytes within so many ns.
+fn rate(bytes: u64, ns: u64) -> String {
+    if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
+}
+
+/// What Hadoop's figures leave out, one line a figure.
+pub fn aggregate(files: &FilesSummary) -> Vec<(String, String)> {
+    let mut lines = vec![(
+        "files done, failed, unfinished".to_owned(),
+        format!("{}, {}, {}", files.done, files.failed, files.unfinished),
+    )];
+    let since = |at: Option<u64>| Some(at?.saturating_sub(files.first_start_unix_ns?));
+    if let Some(ns) = since(files.last_done_unix_ns) {
+        lines.push(("aggregate MB/s, first start to last done".to_owned(), rate(files.bytes, ns)));
+    }
+    if let Some(ns) = since(files.first_done_unix_ns) {
+        lines.push(("aggregate MB/s, first start to first done".to_owned(), rate(files.first_done_bytes, ns)));
+    }
+    if let (Some(least), Some(most)) = (files.rate_min, files.rate_max) {
+        lines.push(("MB/s of a file, least to most".to_owned(), format!("{least:.2} to {most:.2}")));
+    }
+    let mut reached = |name: &str, reached: &Reached| {
+        if let Some(ns) = since(reached.last_unix_ns) {
+            lines.push((format!("aggregate MB/s, until {name}"), rate(reached.bytes, ns)));
+        }
+    };
+    reached("the last call returned", &files.returned);
+    reached("the file system had it (flush)", &files.flushed);
+    reached("the devices had it (sync)", &files.durable);
+    reached("closed", &files.closed);
+    if files.unverified > 0 {
+        lines.push(("files unverified (not written by Loadstone)".to_owned(), files.unverified.to_string()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_is_hadoops_to_the_letter() {
+        let files = FilesSummary {
+            done: 4,
+            bytes: 256 << 20,
+            task_ns: 8_025_000_000,
+            rate_sum: 130.12,
+            rate_square_sum: 4.0 * (32.53 * 32.53 + 4.76 * 4.76),
+            ..FilesSummary::default()
+        };
+        let expected = include_str!("../../fixtures/testdfsio-write.txt");
+        assert_eq!(hadoop("write", "Sat Nov 21 09:41:36 UTC 2026", &files, Duration::from_millis(14_440)), expected);
+    }
+
+    #[test]
+    fn figures_are_printed_as_java_prints_them() {
+        let printed = [0.0, 0.5, 31.9, 256.0, 1_803.994, 0.125, 0.375, 1e9].map(decimal);
+        assert_eq!(printed, ["0", "0.5", "31.9", "256", "1803.99", "0.12", "0.38", "1000000000"]);
+    }
+}

@@ -1,0 +1,216 @@
+//! What became of the files of a trial: sums, so that segments add up, and memory does not grow with their number.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use loadstone_storage::content::Difference;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many wrong places are named.
+const WRONG_MAX: usize = 20;
+/// Hadoop's MB.
+const MB: f64 = 1_048_576.0;
+
+/// How far a written file had come, and when; ns on the clients' clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileTimes {
+    /// The first operation was sent: the file is opened after that.
+    pub start: u64,
+    /// It was open. Hadoop's task time begins here.
+    pub opened: u64,
+    /// The last buffer was read, or its write returned.
+    pub returned: u64,
+    /// The file system had everything; 0: not asked for.
+    pub flushed: u64,
+    /// The device had everything; 0: not asked for.
+    pub durable: u64,
+    /// It was closed. Hadoop's task time ends here.
+    pub closed: u64,
+}
+
+/// How a file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileEnd {
+    /// Everything that was due was done.
+    Done,
+    /// A step failed, or what was read was wrong.
+    Failed,
+    /// The trial ended first.
+    Unfinished,
+}
+
+/// The files of a trial, shared by its clients.
+#[derive(Debug, Default)]
+pub struct FileLog {
+    all: Mutex<FilesSummary>,
+    /// Bytes moved so far.
+    moved: AtomicU64,
+}
+
+/// The files of a trial or of a segment. Everything is a sum, a least or a greatest, so that segments merge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FilesSummary {
+    /// Files that are done.
+    pub done: u64,
+    /// Files of which a step failed, or whose content was wrong: none of their bytes counts.
+    pub failed: u64,
+    /// Files that were begun and not done when the trial ended: their bytes count in no figure of files.
+    pub unfinished: u64,
+    /// Files that were read and that this engine did not write: nothing of them was compared.
+    pub unverified: u64,
+    /// Bytes moved of files that are done.
+    pub bytes: u64,
+    /// Bytes moved of files that are not.
+    pub lost_bytes: u64,
+    /// Sum over files that are done, from opened to closed, ns: what Hadoop's `Throughput` divides by.
+    pub task_ns: u64,
+    /// Sum of their rates, MB (2^20 bytes) a second each.
+    pub rate_sum: f64,
+    /// Sum of the squares of their rates.
+    pub rate_square_sum: f64,
+    /// The lowest rate of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_min: Option<f64>,
+    /// The highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_max: Option<f64>,
+    /// When the first file was begun, ns since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_start_unix_ns: Option<u64>,
+    /// When the first file was done: until then, all clients were at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_done_unix_ns: Option<u64>,
+    /// Bytes moved until then, of all files: what is read as a rate holds for this segment alone.
+    #[serde(default)]
+    pub first_done_bytes: u64,
+    /// When the last file was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_done_unix_ns: Option<u64>,
+    /// When every call had returned.
+    pub returned: Reached,
+    /// When the file system had everything, if that was asked for.
+    pub flushed: Reached,
+    /// When the devices had everything, if that was asked for.
+    pub durable: Reached,
+    /// When the files were closed.
+    pub closed: Reached,
+    /// The first bytes that were not what must stand there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrong: Vec<WrongByte>,
+}
+
+/// How many files reached a guarantee, and when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reached {
+    /// Files that are done and reached it.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of the times from opened until then, ns.
+    pub ns: u64,
+    /// The last instant, ns since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_unix_ns: Option<u64>,
+}
+
+/// A byte that is not what must stand there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrongByte {
+    /// The path of the file.
+    pub file: String,
+    /// Where in it.
+    pub offset: u64,
+    /// What stands there.
+    pub found: u8,
+    /// What must stand there.
+    pub expected: u8,
+}
+
+impl Reached {
+    fn add(&mut self, bytes: u64, opened: u64, at: u64, to_unix: u64) {
+        if at == 0 {
+            return;
+        }
+        self.files += 1;
+        self.bytes += bytes;
+        self.ns = self.ns.saturating_add(at.saturating_sub(opened));
+        self.last_unix_ns = self.last_unix_ns.max(Some(at.wrapping_add(to_unix)));
+    }
+}
+
+impl FileLog {
+    /// Notes a file that was begun. `to_unix`: what makes a time of the clients' clock one since the Unix epoch.
+    pub fn add(&self, end: FileEnd, bytes: u64, unverified: bool, times: &FileTimes, to_unix: u64) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = times.start.wrapping_add(to_unix);
+        all.first_start_unix_ns = Some(all.first_start_unix_ns.map_or(start, |first| first.min(start)));
+        all.unverified += u64::from(unverified);
+        if end != FileEnd::Done {
+            *(if end == FileEnd::Failed { &mut all.failed } else { &mut all.unfinished }) += 1;
+            all.lost_bytes += bytes;
+            return;
+        }
+        let task_ns = times.closed.saturating_sub(times.opened).max(1);
+        let rate = bytes as f64 / MB / (task_ns as f64 / 1e9);
+        let done = times.closed.wrapping_add(to_unix);
+        all.done += 1;
+        all.bytes += bytes;
+        all.task_ns = all.task_ns.saturating_add(task_ns);
+        all.rate_sum += rate;
+        all.rate_square_sum += rate * rate;
+        all.rate_min = Some(all.rate_min.map_or(rate, |least| least.min(rate)));
+        all.rate_max = Some(all.rate_max.map_or(rate, |most| most.max(rate)));
+        if all.first_done_unix_ns.is_none() {
+            all.first_done_bytes = self.moved.load(Ordering::Relaxed);
+        }
+        all.first_done_unix_ns = Some(all.first_done_unix_ns.map_or(done, |first| first.min(done)));
+        all.last_done_unix_ns = all.last_done_unix_ns.max(Some(done));
+        all.returned.add(bytes, times.opened, times.returned, to_unix);
+        all.flushed.add(bytes, times.opened, times.flushed, to_unix);
+        all.durable.add(bytes, times.opened, times.durable, to_unix);
+        all.closed.add(bytes, times.opened, times.closed, to_unix);
+    }
+
+    /// Counts bytes that were moved.
+    #[inline]
+    pub fn moved(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Names a wrong byte.
+    pub fn wrong(&self, file: &str, difference: Difference) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.wrong.len() < WRONG_MAX {
+            let Difference { offset, found, expected } = difference;
+            all.wrong.push(WrongByte { file: file.to_owned(), offset, found, expected });
+        }
+    }
+
+    /// What there is; `None` if no file was begun.
+    pub fn summary(&self) -> Option<FilesSummary> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.first_start_unix_ns.is_some().then(|| all.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_file_that_failed_count_nowhere_but_among_the_lost() {
+        let log = FileLog::default();
+        let times =
+            FileTimes { start: 1, opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
+        log.add(FileEnd::Done, 2 << 20, false, &times, 10);
+        log.add(FileEnd::Failed, 5 << 20, true, &FileTimes { start: 3, ..times }, 10);
+        log.add(FileEnd::Unfinished, 1, false, &times, 10);
+        let all = log.summary().unwrap();
+        assert_eq!((all.done, all.failed, all.unfinished, all.unverified), (1, 1, 1, 1));
+        assert_eq!((all.bytes, all.lost_bytes), (2 << 20, (5 << 20) + 1));
+        assert!((all.rate_sum - 1.0).abs() < 1e-9 && all.task_ns == 2_000_000_000);
+        assert_eq!((all.first_start_unix_ns, all.last_done_unix_ns), (Some(11), Some(2_000_000_012)));
+        assert_eq!((all.returned.ns, all.flushed.files, all.closed.ns), (1_000_000_000, 0, 2_000_000_000));
+    }
+}

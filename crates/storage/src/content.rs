@@ -1,0 +1,210 @@
+//! What a file holds: a pure function of (seed, file, offset), incompressible.
+//!
+//! A file is a row of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so that a file says itself whether it
+//! is one of ours and what must stand in it. The rest is eight xorshift generators (Marsaglia, J. Stat. Softw. 8,
+//! 2003) side by side, which the compiler makes vectors of; their state comes from seed, file and sector.
+
+/// Bytes of which each can be made without those before it.
+pub const SECTOR: usize = 4_096;
+/// How a sector of ours begins; the seed follows, little endian.
+pub const MAGIC: [u8; 8] = *b"\x89LDSTN1\n";
+/// Bytes of [`MAGIC`] and seed.
+const HEADER: usize = 16;
+/// How many sectors are asked whether they are ours: a flipped bit in one must not make a file pass for someone else's.
+const ASKED: usize = 4;
+const LANES: usize = 8;
+
+/// The content of the files of one seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    seed: u64,
+}
+
+/// A byte that is not what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Where in the file.
+    pub offset: u64,
+    /// What stands there.
+    pub found: u8,
+    /// What must stand there.
+    pub expected: u8,
+}
+
+/// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+#[inline]
+pub(crate) fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl Content {
+    /// Of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    #[inline]
+    fn state(self, file: u64, sector: u64) -> [u64; LANES] {
+        let own = mix(mix(self.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(file)).wrapping_add(sector);
+        // An xorshift must not begin with 0.
+        std::array::from_fn(|lane| mix(own.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(lane as u64)) | 1)
+    }
+
+    /// Fills one sector, or the part of one that begins with it.
+    #[inline]
+    fn sector(self, file: u64, sector: u64, into: &mut [u8]) {
+        let mut state = self.state(file, sector);
+        let mut chunks = into.chunks_exact_mut(LANES * 8);
+        for chunk in &mut chunks {
+            step(&mut state);
+            for (bytes, word) in chunk.chunks_exact_mut(8).zip(state) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        let rest = chunks.into_remainder();
+        if !rest.is_empty() {
+            step(&mut state);
+            for (bytes, word) in rest.chunks_mut(8).zip(state) {
+                bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+            }
+        }
+        let mut header = [0; HEADER];
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..].copy_from_slice(&self.seed.to_le_bytes());
+        let own = into.len().min(HEADER);
+        into[..own].copy_from_slice(&header[..own]);
+    }
+
+    /// The content that a part of a file is of, by what its sectors begin with; `None`: not ours, or too short to tell.
+    pub fn of(offset: u64, read: &[u8]) -> Option<Self> {
+        let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
+        let sectors = read.get(first..)?.chunks(SECTOR).take(ASKED);
+        let mut headers = sectors.filter(|sector| sector.len() >= HEADER && sector[..8] == MAGIC);
+        let mut seeds = headers.by_ref().map(|sector| u64::from_le_bytes(std::array::from_fn(|i| sector[8 + i])));
+        let one = seeds.next()?;
+        // A seed that stands there twice is right, whichever came first.
+        let two = seeds.next();
+        let three = seeds.next();
+        let seed = if two.is_some() && two == three { two.unwrap_or(one) } else { one };
+        Some(Self::new(seed))
+    }
+
+    /// Fills `into` with what stands at `offset` of a file.
+    pub fn fill(self, file: u64, offset: u64, into: &mut [u8]) {
+        let before = (offset % SECTOR as u64) as usize;
+        let mut sector = offset / SECTOR as u64;
+        let mut into = into;
+        if before > 0 {
+            let mut whole = [0; SECTOR];
+            let taken = into.len().min(SECTOR - before);
+            self.sector(file, sector, &mut whole[..before + taken]);
+            into[..taken].copy_from_slice(&whole[before..before + taken]);
+            into = &mut into[taken..];
+            sector += 1;
+        }
+        for part in into.chunks_mut(SECTOR) {
+            self.sector(file, sector, part);
+            sector += 1;
+        }
+    }
+
+    /// The first byte of `read`, which was read at `offset` of a file, that differs from what was written.
+    pub fn verify(self, file: u64, offset: u64, read: &[u8]) -> Option<Difference> {
+        let mut expected = [0; SECTOR];
+        let mut done = 0;
+        while done < read.len() {
+            let at = offset + done as u64;
+            let taken = (read.len() - done).min(SECTOR - (at % SECTOR as u64) as usize);
+            let (own, expected) = (&read[done..done + taken], &mut expected[..taken]);
+            self.fill(file, at, expected);
+            if own != expected {
+                return first_difference(at, own, expected);
+            }
+            done += taken;
+        }
+        None
+    }
+}
+
+#[inline]
+fn step(state: &mut [u64; LANES]) {
+    for word in state {
+        *word ^= *word << 13;
+        *word ^= *word >> 7;
+        *word ^= *word << 17;
+    }
+}
+
+#[cold]
+fn first_difference(at: u64, read: &[u8], expected: &[u8]) -> Option<Difference> {
+    let first = read.iter().zip(expected).position(|(a, b)| a != b)?;
+    Some(Difference { offset: at + first as u64, found: read[first], expected: expected[first] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any part of a file is the same whether it is made alone or with what is around it.
+        #[test]
+        fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
+            let content = Content::new(seed);
+            let mut whole = vec![0; 40_000];
+            content.fill(file, 0, &mut whole);
+            let mut part = vec![0; bytes];
+            content.fill(file, offset as u64, &mut part);
+            prop_assert_eq!(&part[..], &whole[offset..offset + bytes]);
+            prop_assert_eq!(content.verify(file, offset as u64, &part), None);
+        }
+
+        /// One bit anywhere is found, and where.
+        #[test]
+        fn a_flipped_bit_is_found_at_its_offset(offset in 0u64..9_000, bytes in 1usize..9_000, at: prop::sample::Index, bit in 0u8..8) {
+            let content = Content::new(7);
+            let mut read = vec![0; bytes];
+            content.fill(3, offset, &mut read);
+            let at = at.index(bytes);
+            read[at] ^= 1 << bit;
+            let found = content.verify(3, offset, &read).map(|difference| difference.offset);
+            prop_assert_eq!(found, Some(offset + at as u64));
+        }
+    }
+
+    /// A file tells its seed from any part with a sector in it, also where one bit of a header is wrong.
+    #[test]
+    fn a_file_of_ours_says_so_and_another_does_not() {
+        let mut bytes = vec![0; 5 * SECTOR];
+        Content::new(99).fill(3, 0, &mut bytes);
+        assert_eq!(Content::of(0, &bytes), Some(Content::new(99)));
+        assert_eq!(Content::of(1_000, &bytes[1_000..]), Some(Content::new(99)));
+        assert_eq!(Content::of(0, &bytes[..15]), None, "too short to tell");
+        for at in 0..HEADER {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            assert_eq!(Content::of(0, &flipped), Some(Content::new(99)), "byte {at}");
+        }
+        let hadoop: Vec<u8> = (0..5 * SECTOR).map(|i| b'0' + (i % 50) as u8).collect();
+        assert_eq!(Content::of(0, &hadoop), None);
+    }
+
+    /// Neither files nor sectors nor seeds share bytes, and no byte is more frequent than chance allows.
+    #[test]
+    fn content_differs_between_files_and_is_incompressible() {
+        let mut seen = std::collections::HashSet::new();
+        let mut counts = [0u32; 256];
+        for (seed, file) in [(1, 0), (1, 1), (2, 0), (0, 0)] {
+            let mut bytes = vec![0; 64 * SECTOR];
+            Content::new(seed).fill(file, 0, &mut bytes);
+            for word in bytes.chunks(SECTOR).flat_map(|sector| sector[HEADER..].chunks_exact(8)) {
+                assert!(seen.insert(<[u8; 8]>::try_from(word).unwrap()), "a word stands twice");
+                word.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+            }
+        }
+        // A mean of 4,080; ten standard deviations of 64.
+        assert!(counts.iter().all(|&count| (3_440..=4_720).contains(&count)), "{counts:?}");
+    }
+}

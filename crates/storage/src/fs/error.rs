@@ -1,0 +1,134 @@
+//! What goes wrong with a file: which one, where in it, and what to do.
+
+use std::fmt;
+use std::io;
+
+use loadstone_load::Status;
+use loadstone_stores::StoreError;
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// There is no such file.
+    NotFound,
+    /// There is one already.
+    AlreadyExists,
+    /// Not allowed: permissions, a read-only file system.
+    Forbidden,
+    /// The device or the quota is full.
+    NoSpace,
+    /// This file system cannot do this.
+    Unsupported,
+    /// The request is not valid.
+    Invalid,
+    /// The file system does not answer, or lacks servers.
+    Unavailable,
+    /// No answer in time.
+    Timeout,
+    /// The end of the file was lost, and the writer stands at the end of what is left: what follows must be written again.
+    Rewound,
+    /// The bytes are not what was written: a checksum, or our own content.
+    Corrupt,
+    /// Something else.
+    Other,
+}
+
+/// A failure of a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FsError {
+    /// What kind.
+    pub kind: ErrorKind,
+    /// What was tried: `write`, `open` …
+    pub action: &'static str,
+    /// Of which file or directory.
+    pub path: String,
+    /// Where in it, if that is known.
+    pub offset: Option<u64>,
+    /// The file system's own message.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for FsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}", self.action, self.path)?;
+        if let Some(offset) = self.offset {
+            write!(f, " at byte {offset}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for FsError {}
+
+impl FsError {
+    /// A failure with its message.
+    pub fn new(kind: ErrorKind, action: &'static str, path: &str, message: impl Into<String>) -> Self {
+        let hint = match kind {
+            ErrorKind::NoSpace => Some("free space, or use fewer or smaller files".to_owned()),
+            ErrorKind::Forbidden => Some("use a directory that this user may write to and read from".to_owned()),
+            ErrorKind::Unavailable => Some("look whether the servers run and the address is right".to_owned()),
+            _ => None,
+        };
+        Self { kind, action, path: path.to_owned(), offset: None, message: message.into(), hint }
+    }
+
+    /// From the operating system's error.
+    pub fn io(action: &'static str, path: &str, error: &io::Error) -> Self {
+        let kind = match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => ErrorKind::NoSpace,
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => ErrorKind::Forbidden,
+            Some(libc::ENOENT) => ErrorKind::NotFound,
+            Some(libc::EEXIST) => ErrorKind::AlreadyExists,
+            Some(libc::EINVAL | libc::EISDIR | libc::ENOTDIR | libc::ENAMETOOLONG) => ErrorKind::Invalid,
+            Some(libc::EOPNOTSUPP) => ErrorKind::Unsupported,
+            _ => match error.kind() {
+                io::ErrorKind::TimedOut => ErrorKind::Timeout,
+                io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::NotConnected
+                | io::ErrorKind::UnexpectedEof => ErrorKind::Unavailable,
+                _ => ErrorKind::Other,
+            },
+        };
+        Self::new(kind, action, path, error.to_string())
+    }
+
+    /// The same at an offset of the file.
+    #[must_use]
+    pub fn at(self, offset: u64) -> Self {
+        Self { offset: Some(offset), ..self }
+    }
+
+    /// The same with another hint.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// How it is counted.
+    pub fn status(&self) -> Status {
+        match self.kind {
+            ErrorKind::NotFound => Status::NotFound,
+            ErrorKind::AlreadyExists | ErrorKind::Invalid => Status::BadRequest,
+            ErrorKind::Forbidden => Status::Forbidden,
+            ErrorKind::NoSpace => Status::NoSpace,
+            ErrorKind::Unsupported => Status::NotImplemented,
+            ErrorKind::Unavailable | ErrorKind::Rewound => Status::ServiceUnavailable,
+            ErrorKind::Timeout => Status::Timeout,
+            ErrorKind::Corrupt => Status::UnexpectedState,
+            ErrorKind::Other => Status::Error,
+        }
+    }
+}
+
+impl From<FsError> for StoreError {
+    fn from(error: FsError) -> Self {
+        let mut failed = Self::failed(error.to_string());
+        failed.usage = matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid);
+        failed.hint = error.hint;
+        failed
+    }
+}

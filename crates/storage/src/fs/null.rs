@@ -1,0 +1,92 @@
+//! Files that are nowhere: what is written is forgotten, what is read is 0. For the engine's probe of itself.
+
+use super::{CreateOptions, FileStat, FileSystem, FsError, OpenOptions, Reader, Writer};
+
+/// The file system that keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullFs;
+
+/// A buffer that is handed out again and again.
+#[derive(Debug)]
+pub struct NullFile(Vec<u8>);
+
+impl FileSystem for NullFs {
+    type Reader = NullFile;
+    type Writer = NullFile;
+
+    async fn create(&self, _path: &str, options: &CreateOptions) -> Result<NullFile, FsError> {
+        Ok(NullFile(vec![0; options.buffer_bytes]))
+    }
+
+    async fn append(&self, _path: &str, options: &CreateOptions) -> Result<NullFile, FsError> {
+        Ok(NullFile(vec![0; options.buffer_bytes]))
+    }
+
+    async fn open(&self, _path: &str, options: OpenOptions) -> Result<NullFile, FsError> {
+        Ok(NullFile(vec![0; options.buffer_bytes]))
+    }
+
+    async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
+        Ok(FileStat { path: path.to_owned(), directory: false, bytes: 0, replication: None, block_bytes: None })
+    }
+
+    async fn list(&self, _path: &str) -> Result<Vec<FileStat>, FsError> {
+        Ok(Vec::new())
+    }
+
+    async fn rename(&self, _from: &str, _to: &str) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    async fn delete(&self, _path: &str) -> Result<bool, FsError> {
+        Ok(false)
+    }
+
+    async fn mkdirs(&self, _path: &str) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    async fn truncate(&self, _path: &str, _bytes: u64) -> Result<(), FsError> {
+        Ok(())
+    }
+}
+
+impl Reader for NullFile {
+    fn len(&self) -> u64 {
+        u64::MAX
+    }
+
+    async fn fetch(&mut self, _offset: u64, bytes: usize) -> Result<&[u8], FsError> {
+        Ok(&self.0[..bytes])
+    }
+}
+
+impl Writer for NullFile {
+    async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+        Ok(&mut self.0[..bytes])
+    }
+
+    async fn submit(&mut self) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    fn position(&self) -> u64 {
+        0
+    }
+
+    async fn seek(&mut self, _offset: u64) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    async fn close(self) -> Result<(), FsError> {
+        Ok(())
+    }
+}

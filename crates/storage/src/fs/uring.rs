@@ -1,0 +1,278 @@
+//! io_uring for local files: several buffers under way for each file, one system call a buffer.
+//!
+//! A write returns when its buffer is queued, a read-ahead is queued when it is announced. What was queued is handed to the
+//! kernel by the next call, together with the wait that it needs.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, opcode, types};
+
+use super::buffer::{ALIGNMENT, AlignedBuffer};
+
+/// What a buffer is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    Free,
+    /// Its owner fills it, or looks at it.
+    Held,
+    /// Under way: from here to there in the file, and how much of it is done.
+    Busy {
+        write: bool,
+        offset: u64,
+        bytes: usize,
+        done: usize,
+    },
+    /// Read: from here, so many bytes.
+    Read {
+        offset: u64,
+        bytes: usize,
+    },
+}
+
+/// A ring with its buffers.
+pub struct Ring {
+    ring: IoUring,
+    slots: Vec<Slot>,
+    buffers: Vec<AlignedBuffer>,
+    /// Whether the kernel has the buffers mapped.
+    registered: bool,
+    busy: usize,
+    /// Queued, and not handed to the kernel.
+    queued: usize,
+    /// The first failure that was not told yet, and where.
+    failed: Option<(u64, io::Error)>,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring").field("slots", &self.slots).finish_non_exhaustive()
+    }
+}
+
+/// An error at an offset.
+pub type Failed = (u64, io::Error);
+
+impl Ring {
+    /// Why this process may not use io_uring; `None`: it may.
+    pub fn forbidden() -> Option<io::Error> {
+        IoUring::new(1).err()
+    }
+
+    /// A ring with `depth` buffers of `bytes` each.
+    pub fn new(depth: usize, bytes: usize) -> io::Result<Self> {
+        let entries = depth.max(1).next_power_of_two() as u32;
+        // Completions are looked at when this thread enters the kernel anyway (Linux 5.19).
+        let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
+        let ring = cooperative.or_else(|_| IoUring::new(entries))?;
+        // A read past a page boundary needs a page before and a page after.
+        let buffers: Vec<_> = (0..depth.max(1)).map(|_| AlignedBuffer::new(bytes + ALIGNMENT)).collect();
+        let vectors: Vec<_> = buffers
+            .iter()
+            .map(|buffer| libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() })
+            .collect();
+        // SAFETY: the buffers live as long as the ring, see `Drop`.
+        let registered = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
+        let slots = vec![Slot::Free; buffers.len()];
+        Ok(Self { ring, slots, buffers, registered, busy: 0, queued: 0, failed: None })
+    }
+
+    /// Bytes of each buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffers[0].len() - ALIGNMENT
+    }
+
+    /// How many buffers there are.
+    pub fn depth(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Takes a free buffer; waits for one if there is none.
+    pub fn take(&mut self, file: &File) -> Result<usize, Failed> {
+        loop {
+            if let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) {
+                self.enter(0).map_err(|error| (0, error))?;
+                self.slots[slot] = Slot::Held;
+                return Ok(slot);
+            }
+            self.wait(file)?;
+        }
+    }
+
+    /// The bytes of a buffer.
+    pub fn bytes(&mut self, slot: usize) -> &mut [u8] {
+        &mut self.buffers[slot]
+    }
+
+    /// Queues the write of a held buffer.
+    pub fn write(&mut self, file: &File, slot: usize, offset: u64, bytes: usize) -> Result<(), Failed> {
+        self.slots[slot] = Slot::Busy { write: true, offset, bytes, done: 0 };
+        self.busy += 1;
+        self.push(file, slot).map_err(|error| (offset, error))?;
+        // With one buffer there is nothing to overlap.
+        if self.depth() == 1 { self.wait(file) } else { Ok(()) }
+    }
+
+    /// Queues a read if a buffer is free; whether it did.
+    pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
+        let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
+        self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
+        self.busy += 1;
+        self.push(file, slot).map_err(|error| (offset, error))?;
+        Ok(true)
+    }
+
+    /// Gives back every buffer that is held, and what was read and is not wanted at `offset`.
+    pub fn release(&mut self, wanted: Option<u64>) {
+        for slot in &mut self.slots {
+            match *slot {
+                Slot::Held => *slot = Slot::Free,
+                Slot::Read { offset, .. } if wanted.is_some_and(|wanted| wanted != offset) => *slot = Slot::Free,
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for the read at an offset, queues it first if it was not; returns its buffer and how much was read.
+    pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
+        let known = |slot: &Slot| match *slot {
+            Slot::Busy { write: false, offset: own, bytes: len, .. } => own == offset && len >= bytes,
+            Slot::Read { offset: own, .. } => own == offset,
+            _ => false,
+        };
+        if !self.slots.iter().any(known) {
+            while !self.read(file, offset, bytes)? {
+                // Announced and not asked for: something else is read now.
+                self.release(Some(offset));
+                if !self.slots.contains(&Slot::Free) {
+                    self.wait(file)?;
+                }
+            }
+        }
+        loop {
+            let ready =
+                self.slots.iter().position(|slot| matches!(slot, Slot::Read { offset: own, .. } if *own == offset));
+            if let Some(slot) = ready {
+                self.enter(0).map_err(|error| (offset, error))?;
+                let Slot::Read { bytes: read, .. } = self.slots[slot] else { continue };
+                self.slots[slot] = Slot::Held;
+                return Ok((slot, read.min(bytes)));
+            }
+            self.wait(file)?;
+        }
+    }
+
+    /// Waits until nothing is under way.
+    pub fn drain(&mut self, file: &File) -> Result<(), Failed> {
+        while self.busy > 0 {
+            self.wait(file)?;
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits until something that was under way is done.
+    fn wait(&mut self, file: &File) -> Result<(), Failed> {
+        if self.busy > 0 {
+            self.enter(1).map_err(|error| (0, error))?;
+            self.reap(file);
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Hands over what is queued, and waits for so many completions.
+    fn enter(&mut self, wait: usize) -> io::Result<()> {
+        if self.queued == 0 && wait == 0 {
+            return Ok(());
+        }
+        loop {
+            match self.ring.submit_and_wait(wait) {
+                Ok(_) => break,
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.queued = 0;
+        Ok(())
+    }
+
+    fn push(&mut self, file: &File, slot: usize) -> io::Result<()> {
+        let Slot::Busy { write, offset, bytes, done } = self.slots[slot] else { return Ok(()) };
+        let fd = types::Fd(file.as_raw_fd());
+        let (at, left) = (offset + done as u64, (bytes - done) as u32);
+        let start = self.buffers[slot][done..].as_mut_ptr();
+        let entry = match (write, self.registered) {
+            (true, true) => opcode::WriteFixed::new(fd, start, left, slot as u16).offset(at).build(),
+            (true, false) => opcode::Write::new(fd, start, left).offset(at).build(),
+            (false, true) => opcode::ReadFixed::new(fd, start, left, slot as u16).offset(at).build(),
+            (false, false) => opcode::Read::new(fd, start, left).offset(at).build(),
+        };
+        // SAFETY: the buffer is the ring's own and nobody looks at it until its completion was reaped; the file outlives
+        // the wait for that, which each owner does before it closes the file.
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
+        pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
+        self.queued += 1;
+        Ok(())
+    }
+
+    /// Looks at what is done; what was done in part is continued.
+    fn reap(&mut self, file: &File) {
+        loop {
+            // A queue of its own each time: the ring is needed for what goes on.
+            let next = self.ring.completion().next();
+            let Some(done) = next else { break };
+            let slot = done.user_data() as usize;
+            let Slot::Busy { write, offset, bytes, done: before } = self.slots[slot] else { continue };
+            let result = done.result();
+            let moved = usize::try_from(result).unwrap_or(0);
+            let all = before + moved;
+            let retry = result == -libc::EINTR || result == -libc::EAGAIN;
+            // O_DIRECT does not go on from an offset that is not aligned: the file ended there.
+            let ended = !write && (moved == 0 || all % ALIGNMENT != 0);
+            if retry || (result > 0 && all < bytes && !ended) {
+                self.slots[slot] = Slot::Busy { write, offset, bytes, done: all };
+                if let Err(error) = self.push(file, slot) {
+                    self.failed.get_or_insert((offset, error));
+                    self.slots[slot] = Slot::Free;
+                    self.busy -= 1;
+                }
+                continue;
+            }
+            self.busy -= 1;
+            self.slots[slot] = if write { Slot::Free } else { Slot::Read { offset, bytes: all } };
+            if result < 0 {
+                self.slots[slot] = Slot::Free;
+                self.failed.get_or_insert((offset + before as u64, io::Error::from_raw_os_error(-result)));
+            } else if write && moved == 0 {
+                let error = io::Error::new(io::ErrorKind::WriteZero, "the file system wrote nothing");
+                self.failed.get_or_insert((offset + before as u64, error));
+            }
+        }
+    }
+
+    /// Waits for everything under way, without a file to continue what was done in part.
+    fn abandon(&mut self) {
+        while self.busy > 0 {
+            if self.enter(1).is_err() {
+                return;
+            }
+            while self.ring.completion().next().is_some() {
+                self.busy = self.busy.saturating_sub(1);
+            }
+        }
+        self.slots.fill(Slot::Free);
+        self.failed = None;
+    }
+
+    /// Makes it ready for another file.
+    pub fn reset(&mut self) {
+        self.abandon();
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // The kernel must not write to buffers that are gone.
+        self.abandon();
+    }
+}

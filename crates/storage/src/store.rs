@@ -1,0 +1,250 @@
+//! File systems as stores of the engine: a session is one client's way to files.
+
+use std::collections::BTreeMap;
+
+use loadstone_load::Status;
+use loadstone_stores::about::{About, directory, setting};
+use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Store, StoreError};
+
+use crate::fs::hdfs::{self, Hdfs};
+use crate::fs::local::{Local, LocalOptions};
+use crate::fs::null::NullFs;
+use crate::fs::{FileSystem, Location, Scheme};
+
+/// More buffers than any device takes at a time.
+const DEPTH_MAX: u64 = 1_024;
+
+/// A session on files.
+pub trait FileSession: Connection {
+    /// The file system.
+    type System: FileSystem;
+    /// Whether it keeps what is written. What does not is for probes of ourselves, which compare nothing.
+    const KEEPS: bool = true;
+
+    /// The file system.
+    fn system(&self) -> &Self::System;
+
+    /// The directory below which everything is.
+    fn base(&self) -> &str;
+}
+
+/// A client of a file system.
+#[derive(Debug, Default)]
+pub struct FileClient<F> {
+    system: F,
+    base: String,
+}
+
+impl<F: FileSystem> Connection for FileClient<F> {
+    // Failures of files are values, with path and offset.
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
+impl<F: FileSystem> FileSession for FileClient<F> {
+    type System = F;
+
+    fn system(&self) -> &F {
+        &self.system
+    }
+
+    fn base(&self) -> &str {
+        &self.base
+    }
+}
+
+/// A client of files that are nowhere: for the engine's probe of itself.
+#[derive(Debug, Default)]
+pub struct NullFiles(FileClient<NullFs>);
+
+impl Connection for NullFiles {
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
+impl FileSession for NullFiles {
+    type System = NullFs;
+    const KEEPS: bool = false;
+
+    fn system(&self) -> &NullFs {
+        &self.0.system
+    }
+
+    fn base(&self) -> &str {
+        ""
+    }
+}
+
+/// Files of this machine.
+#[derive(Debug)]
+pub struct FileStore {
+    system: Local,
+    base: String,
+    guarantee: Guarantee,
+}
+
+/// `true`, `false` or not set.
+fn flag(options: &Options, name: &str) -> Result<bool, StoreError> {
+    match options.get(name) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(text) => {
+            Err(StoreError::usage(format!("{name} must be true or false, got \"{text}\"")).hint("write true or false"))
+        }
+    }
+}
+
+impl Store for FileStore {
+    type Session = FileClient<Local>;
+    const ABOUT: About = About {
+        name: "file",
+        line: "files on local disks, buffered or O_DIRECT",
+        networked: false,
+        properties: &[
+            directory("file.dir"),
+            setting("file.direct"),
+            setting("file.cold"),
+            setting("file.io"),
+            setting("file.depth"),
+        ],
+    };
+    const DRIVE: Drive = Drive::Thread;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let place = options.directory("file.dir")?;
+        let place = Location::parse(&place.to_string_lossy())?;
+        if place.scheme != Scheme::File {
+            return Err(StoreError::usage(format!("file.dir must be a local directory, got \"{}\"", place.uri()))
+                .hint("use the store hdfs"));
+        }
+        let direct = flag(options, "file.direct")?;
+        let cold = flag(options, "file.cold")?;
+        if cold {
+            drop_caches(&format!("{}/{}", place.path, options.table))?;
+        }
+        let uring = match options.get("file.io") {
+            None | Some("threads") => None,
+            Some("uring") => Some(options.bytes("file.depth", 8)?),
+            Some(text) => {
+                return Err(StoreError::usage(format!("file.io must be threads or uring, got \"{text}\""))
+                    .hint("leave file.io out for threads"));
+            }
+        };
+        if uring.is_some_and(|depth| !(1..=DEPTH_MAX).contains(&depth)) {
+            return Err(
+                StoreError::usage(format!("file.depth must be 1 to {DEPTH_MAX}")).hint("8 is enough for most disks")
+            );
+        }
+        let system = Local::new(LocalOptions { direct, uring_depth: uring.map(|depth| depth as usize) });
+        let how = if direct {
+            "written to the device without the page cache, its cache flushed as --sync says"
+        } else {
+            "in the page cache, on the device as --sync says"
+        };
+        let io = match (uring, system.without_uring()) {
+            (Some(_), Some(why)) => format!("pread, pwrite (io_uring cannot be used here: {why})"),
+            (Some(depth), None) => format!("io_uring, {depth} buffers for each file"),
+            (None, _) => "pread, pwrite".to_owned(),
+        };
+        let guarantee = Guarantee::new(Durability::Os, how)
+            .fact("directory", &place.path)
+            .fact("io", io)
+            .fact("o_direct", direct.to_string())
+            .fact("cold", if cold { "pages dropped before the trial" } else { "no" });
+        Ok(Self { system, base: place.path, guarantee })
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        self.guarantee.clone()
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        Ok(FileClient { system: self.system.clone(), base: self.base.clone() })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Drops what the page cache holds of the files of a directory. One that is not there yet has none.
+fn drop_caches(directory: &str) -> Result<(), StoreError> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            Local::drop_cache(&entry.path().to_string_lossy())?;
+        }
+    }
+    Ok(())
+}
+
+/// Files of HDFS.
+#[derive(Debug)]
+pub struct HdfsStore {
+    place: Location,
+    settings: BTreeMap<String, String>,
+}
+
+impl Store for HdfsStore {
+    type Session = FileClient<Hdfs>;
+    const ABOUT: About = About {
+        name: "hdfs",
+        line: "files on HDFS, through a native client",
+        networked: true,
+        properties: &[setting("hdfs.dir"), setting("dfs.*"), setting("fs.*"), setting("ipc.*")],
+    };
+    const DRIVE: Drive = Drive::Task;
+    // The client's futures are large, and there are few executors.
+    const STACK_BYTES: usize = 8 << 20;
+
+    fn open(options: &Options) -> Result<Self, StoreError> {
+        let Some(text) = options.get("hdfs.dir") else {
+            return Err(StoreError::usage("hdfs.dir is not set").hint("add hdfs.dir=hdfs://HOST:PORT/DIRECTORY"));
+        };
+        let place = Location::parse(text)?;
+        if place.scheme != Scheme::Hdfs {
+            return Err(StoreError::usage(format!("hdfs.dir must begin with hdfs://, got \"{text}\""))
+                .hint("use the store file for local files"));
+        }
+        hdfs::reach(&place.authority)?;
+        let settings = options.properties.iter().filter(|(name, _)| *name != "hdfs.dir");
+        Ok(Self { settings: settings.map(|(name, value)| (name.clone(), value.clone())).collect(), place })
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        // A data node acknowledges what is in its memory; hsync writes it to the device, close alone does not.
+        Guarantee::new(Durability::Os, "in the data nodes' page cache on close, on their devices after hsync")
+            .fact("directory", self.place.uri())
+            .fact("replication", self.settings.get("dfs.replication").map_or("the server's", String::as_str))
+            .fact("block_bytes", self.settings.get("dfs.blocksize").map_or("the server's", String::as_str))
+    }
+
+    fn session(&self) -> Result<Self::Session, StoreError> {
+        let system = Hdfs::new(&self.place.authority, &self.settings)?;
+        Ok(FileClient { system, base: self.place.path.clone() })
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn connections(&self, clients: u64) -> u64 {
+        // The name node's, and one to a data node.
+        clients.saturating_mul(2)
+    }
+}
+
+/// What a failure counts as, if it is one.
+pub fn status_of<T>(result: &Result<T, crate::fs::FsError>) -> Status {
+    result.as_ref().map_or_else(crate::fs::FsError::status, |_| Status::Ok)
+}

@@ -1,0 +1,397 @@
+//! What a trial does with files: operations as a pure function of seed and index.
+//!
+//! An operation is one buffer of one file. The operations of a file follow one another and belong to one client: the unit of a
+//! claim, and of segments, is a file.
+
+use loadstone_load::{StepId, Workload};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most buffers of a trial: indices must be numbers that add up.
+const OPERATIONS_MAX: u64 = 1 << 48;
+/// The largest buffer.
+const BUFFER_BYTES_MAX: u64 = 1 << 30;
+
+/// Work on files, as Hadoop's TestDFSIO does it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesSpec {
+    /// The directory of the files, below that of the store.
+    pub directory: String,
+    /// How their names begin; a number follows.
+    pub prefix: String,
+    /// How many there are.
+    pub files: u64,
+    /// What is done to each: bytes written, appended or read. To truncate: the length that is left.
+    pub file_bytes: u64,
+    /// Bytes of an operation; the last one of a file may have fewer.
+    pub buffer_bytes: u64,
+    /// What is done.
+    pub action: Action,
+    /// In which order.
+    #[serde(default)]
+    pub access: Access,
+    /// With `access` skip: bytes left out after each buffer.
+    #[serde(default)]
+    pub skip_bytes: u64,
+    /// Random positions are multiples of this: 1 as in Hadoop, the buffer as in fio.
+    #[serde(default = "one")]
+    pub align_bytes: u64,
+    /// What is waited for before a written file counts as done.
+    #[serde(default)]
+    pub sync: Sync,
+    /// Whether bytes that were read are compared with what was written.
+    #[serde(default = "yes")]
+    pub verify: bool,
+    /// Copies of a written file; absent: the file system's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replication: Option<u32>,
+    /// Bytes of a block of a written file; absent: the file system's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What is done to files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Files are created and written.
+    Write,
+    /// Files are written on at their end.
+    Append,
+    /// Files are read.
+    Read,
+    /// Files are cut to a length.
+    Truncate,
+}
+
+/// In which order the buffers of a file are read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// From the beginning to the end.
+    #[default]
+    Sequential,
+    /// At random positions.
+    Random,
+    /// From the end to the beginning.
+    Backward,
+    /// From the beginning to the end, with bytes left out after each buffer.
+    Skip,
+}
+
+/// What is waited for before a written file counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sync {
+    /// That the file is closed.
+    #[default]
+    None,
+    /// That the file system has everything, then that the file is closed.
+    Flush,
+    /// That the device has everything (fsync, hsync), then that the file is closed.
+    Close,
+    /// The same after each buffer.
+    Buffer,
+}
+
+/// The steps that are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum FileStep {
+    /// A file is opened or created.
+    Open,
+    /// A buffer is read.
+    Read,
+    /// A buffer is written: the call returned.
+    Write,
+    /// The file system has what was written.
+    Flush,
+    /// The device has it.
+    Sync,
+    /// A file is closed.
+    Close,
+    /// A buffer that was read is compared with what was written.
+    Verify,
+    /// The content of a buffer is made.
+    Generate,
+    /// A file is cut to a length.
+    Truncate,
+    /// A client ends.
+    Cleanup,
+}
+
+impl FileStep {
+    /// Their names.
+    pub const NAMES: [&'static str; 10] =
+        ["OPEN", "READ", "WRITE", "FLUSH", "SYNC", "CLOSE", "VERIFY", "GENERATE", "TRUNCATE", "CLEANUP"];
+
+    /// Its number.
+    #[inline]
+    pub const fn id(self) -> StepId {
+        StepId(self as u16)
+    }
+}
+
+/// One buffer of one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOperation {
+    /// The number of the file.
+    pub file: u64,
+    /// The number of the operation among those of the file.
+    pub part: u64,
+    /// Where in the file (of an append: after where it began).
+    pub offset: u64,
+    /// How many bytes; 0 for a file that has none.
+    pub bytes: u64,
+    /// Whether no other follows on the file.
+    pub last: bool,
+}
+
+/// The operations of a [`FilesSpec`].
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// What was asked for.
+    pub spec: FilesSpec,
+    seed: u64,
+    /// Operations of a file.
+    parts: u64,
+}
+
+impl Files {
+    /// Of a spec. An error says what cannot be, and what to do.
+    pub fn new(spec: FilesSpec, seed: u64) -> Result<Self, (String, &'static str)> {
+        let wrong = |what: String, hint| Err((what, hint));
+        if spec.files == 0 {
+            return wrong("files must be at least 1, got 0".to_owned(), "set -nrFiles to 1 or more");
+        }
+        if spec.buffer_bytes == 0 || spec.buffer_bytes > BUFFER_BYTES_MAX {
+            return wrong(
+                format!("buffer_bytes must be 1 to {BUFFER_BYTES_MAX}, got {}", spec.buffer_bytes),
+                "set -bufferSize to 1048576",
+            );
+        }
+        if spec.action == Action::Append && spec.access != Access::Sequential {
+            return wrong("an append is sequential".to_owned(), "leave -random, -backward and -skip out");
+        }
+        if spec.action == Action::Write && matches!(spec.access, Access::Backward | Access::Skip) {
+            return wrong("a write is sequential or random".to_owned(), "leave -backward and -skip out");
+        }
+        if spec.align_bytes == 0 {
+            return wrong("align_bytes must be at least 1, got 0".to_owned(), "leave align_bytes out for 1");
+        }
+        if spec.directory.is_empty() || spec.directory.contains("..") || spec.prefix.contains('/') {
+            return wrong(
+                format!("\"{}\" and \"{}\" are not a directory and the start of a name", spec.directory, spec.prefix),
+                "io_data and test_io_ are Hadoop's",
+            );
+        }
+        let stride = match spec.access {
+            Access::Skip => spec.buffer_bytes.saturating_add(spec.skip_bytes),
+            _ => spec.buffer_bytes,
+        };
+        let parts = if spec.action == Action::Truncate { 1 } else { spec.file_bytes.div_ceil(stride).max(1) };
+        if parts.checked_mul(spec.files).is_none_or(|all| all > OPERATIONS_MAX) {
+            return wrong(
+                format!("{} files of {} bytes are more than {OPERATIONS_MAX} buffers", spec.files, spec.file_bytes),
+                "use a larger -bufferSize, or fewer or smaller files",
+            );
+        }
+        Ok(Self { spec, seed, parts })
+    }
+
+    /// The operation `part` of a file.
+    #[inline]
+    pub fn operation(&self, file: u64, part: u64) -> FileOperation {
+        let FilesSpec { file_bytes: whole, buffer_bytes: buffer, .. } = self.spec;
+        let offset = match self.spec.access {
+            Access::Sequential => part * buffer,
+            Access::Skip => part * (buffer + self.spec.skip_bytes),
+            // As TestDFSIO's nextOffset: whole buffers from the end; the last one begins at 0 and overlaps.
+            Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
+            Access::Random if self.spec.align_bytes == buffer => self.shuffled(file, part) * buffer,
+            Access::Random => {
+                let last = whole.saturating_sub(buffer) / self.spec.align_bytes;
+                (self.draw(file, part) % (last + 1)) * self.spec.align_bytes
+            }
+        };
+        let bytes = if self.spec.action == Action::Truncate { 0 } else { buffer.min(whole.saturating_sub(offset)) };
+        FileOperation { file, part, offset, bytes, last: part + 1 == self.parts }
+    }
+
+    /// How many operations a file has.
+    pub fn parts(&self) -> u64 {
+        self.parts
+    }
+
+    /// Bytes of all operations of a file: what a file that is done has moved.
+    pub fn bytes_of_file(&self) -> u64 {
+        match self.spec.access {
+            Access::Sequential => self.spec.file_bytes,
+            Access::Random if self.spec.align_bytes == self.spec.buffer_bytes => self.spec.file_bytes,
+            _ => (0..self.parts).map(|part| self.operation(0, part).bytes).sum(),
+        }
+    }
+
+    /// Writes the path of a file, below a base directory, into a text.
+    pub fn path_of(&self, base: &str, file: u64, into: &mut String) {
+        use std::fmt::Write;
+        into.clear();
+        let FilesSpec { directory, prefix, .. } = &self.spec;
+        // Writing to a text cannot fail.
+        let _ = write!(into, "{}/{directory}/{prefix}{file}", base.trim_end_matches('/'));
+    }
+
+    /// The step of a buffer.
+    pub fn step(&self) -> FileStep {
+        match self.spec.action {
+            Action::Write | Action::Append => FileStep::Write,
+            Action::Read => FileStep::Read,
+            Action::Truncate => FileStep::Truncate,
+        }
+    }
+
+    fn draw(&self, file: u64, part: u64) -> u64 {
+        crate::content::mix(
+            crate::content::mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32),
+        )
+    }
+
+    /// The number of a buffer: each comes once, in an order that looks random. A step of `stride` that has no divisor in
+    /// common with the number of buffers goes through all of them.
+    fn shuffled(&self, file: u64, part: u64) -> u64 {
+        let parts = self.parts;
+        if parts < 3 {
+            return part;
+        }
+        let mut stride = self.draw(file, 1) % parts;
+        while stride < 2 || common_divisor(stride, parts) > 1 {
+            stride = (stride + 1) % parts;
+            if stride == 1 && parts < 5 {
+                break;
+            }
+        }
+        let start = self.draw(file, 0) % parts;
+        ((u128::from(part) * u128::from(stride) + u128::from(start)) % u128::from(parts)) as u64
+    }
+}
+
+fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Workload for Files {
+    type Operation = FileOperation;
+
+    fn steps(&self) -> &'static [&'static str] {
+        &FileStep::NAMES
+    }
+
+    #[inline]
+    fn fill(&self, index: u64, operation: &mut FileOperation) {
+        *operation = self.operation(index / self.parts, index % self.parts);
+    }
+
+    fn step_of(&self, _index: u64) -> StepId {
+        self.step().id()
+    }
+
+    fn operations(&self) -> Option<u64> {
+        Some(self.parts * self.spec.files)
+    }
+
+    fn any_order(&self) -> bool {
+        true
+    }
+
+    fn unit(&self) -> u64 {
+        self.parts
+    }
+
+    fn operation_bytes(&self) -> u64 {
+        self.spec.buffer_bytes.min(self.spec.file_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spec(files: u64, file_bytes: u64, buffer_bytes: u64, access: Access) -> FilesSpec {
+        FilesSpec {
+            directory: "io_data".to_owned(),
+            prefix: "test_io_".to_owned(),
+            files,
+            file_bytes,
+            buffer_bytes,
+            action: Action::Read,
+            access,
+            skip_bytes: 0,
+            align_bytes: 1,
+            sync: Sync::None,
+            verify: true,
+            replication: None,
+            block_bytes: None,
+        }
+    }
+
+    proptest! {
+        /// Each byte is moved once, whatever the sizes; the same holds for a random order of whole buffers.
+        #[test]
+        fn the_buffers_of_a_file_cover_it_once(file_bytes in 0u64..5_000, buffer in 1u64..700, seed: u64, random: bool) {
+            let access = if random { Access::Random } else { Access::Sequential };
+            let files = Files::new(FilesSpec { align_bytes: buffer, ..spec(3, file_bytes, buffer, access) }, seed).unwrap();
+            let mut parts: Vec<_> = (0..files.parts()).map(|part| files.operation(2, part)).collect();
+            parts.sort_by_key(|part| part.offset);
+            let mut at = 0;
+            for part in &parts {
+                prop_assert_eq!(part.offset, at);
+                at += part.bytes;
+            }
+            prop_assert_eq!(at, file_bytes);
+        }
+
+        /// No operation reads beyond the file, in any order.
+        #[test]
+        fn no_buffer_lies_beyond_the_file(file_bytes in 1u64..5_000, buffer in 1u64..700, skip in 0u64..900, seed: u64, which in 0usize..4) {
+            let access = [Access::Sequential, Access::Random, Access::Backward, Access::Skip][which];
+            let files = Files::new(FilesSpec { skip_bytes: skip, ..spec(3, file_bytes, buffer, access) }, seed).unwrap();
+            for part in 0..files.parts() {
+                let operation = files.operation(1, part);
+                prop_assert!(operation.bytes > 0 && operation.offset + operation.bytes <= file_bytes, "{operation:?}");
+                prop_assert_eq!(operation.last, part + 1 == files.parts());
+            }
+        }
+    }
+
+    #[test]
+    fn backward_and_skip_go_where_hadoop_goes() {
+        let offsets = |spec: FilesSpec| {
+            let files = Files::new(spec, 1).unwrap();
+            (0..files.parts()).map(|part| files.operation(0, part).offset).collect::<Vec<_>>()
+        };
+        assert_eq!(offsets(spec(1, 2_500, 1_000, Access::Backward)), [1_500, 500, 0]);
+        let skip = FilesSpec { skip_bytes: 500, ..spec(1, 4_000, 1_000, Access::Skip) };
+        assert_eq!(offsets(skip), [0, 1_500, 3_000]);
+    }
+
+    #[test]
+    fn a_file_without_bytes_has_one_operation_that_moves_nothing() {
+        let files = Files::new(spec(2, 0, 1_000, Access::Sequential), 1).unwrap();
+        assert_eq!(files.operations(), Some(2));
+        let expected = FileOperation { file: 1, part: 0, offset: 0, bytes: 0, last: true };
+        assert_eq!(files.operation(1, 0), expected);
+    }
+}

@@ -1,0 +1,273 @@
+"""DFSIO on local files: the command line of Hadoop, and files and disks that are not as they should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dfsio_support import MEGABYTE, Told, blocks, dfsio, trial
+
+WRITE = "-write -nrFiles 3 -fileSize 1MB"
+READ = "-read -nrFiles 3 -fileSize 1MB"
+HOW = [
+    "",
+    "--direct -bufferSize 65536",
+    "--io uring --depth 4 -bufferSize 65536",
+    "--io uring --direct -bufferSize 65536",
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "bench"
+
+
+def hint_of(told: Told) -> str:
+    """The hint of an error of one line."""
+    lines = told.err.splitlines()
+    assert len(lines) >= 2, told.err
+    assert lines[-2].startswith("error: "), told.err
+    assert lines[-1].startswith("hint: "), told.err
+    return lines[-1]
+
+
+def spec_of(program: Path, home: Path, line: str, place: Path) -> dict[str, Any]:
+    told = dfsio(program, home, f"{line} --print-spec", place)
+    assert told.code == 0, told.err
+    spec: dict[str, Any] = json.loads(told.out)
+    return spec
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_written_is_read_back_and_every_byte_is_compared(
+    program: Path, tmp_path: Path, place: Path, how: str
+) -> None:
+    told = dfsio(program, tmp_path, f"{WRITE} {how}", place)
+    assert told.code == 0, told.err
+    files = sorted((place / "io_data").iterdir())
+    assert [(file.name, file.stat().st_size) for file in files] == [(f"test_io_{n}", MEGABYTE) for n in range(3)]
+    assert len({file.read_bytes() for file in files}) == 3
+    for order in ("", "-random", "-backward", "-skip"):
+        told = dfsio(program, tmp_path, f"{READ} {order} {how}", place)
+        assert told.code == 0, told.err
+        assert told.ours("files done, failed, unfinished") == "3, 0, 0"
+        assert told.counted("VERIFY") == told.counted("READ") > 0
+        assert "unverified" not in told.out
+    written = blocks((tmp_path / "TestDFSIO_results.log").read_text())
+    assert [each["test"] for each in written] == ["write", "read", "random read", "backward read", "skip read"]
+    assert written[0]["Number of files"] == "3"
+    assert written[0]["Total MBytes processed"] == "3"
+
+
+def test_the_content_is_the_same_however_it_is_written(program: Path, tmp_path: Path, place: Path) -> None:
+    contents = set()
+    for how in HOW:
+        assert dfsio(program, tmp_path, f"{WRITE} --seed 7 {how}", place).code == 0
+        contents.add((place / "io_data/test_io_2").read_bytes())
+    assert dfsio(program, tmp_path, f"{WRITE} --seed 7 -random -bufferSize 65536", place).code == 0
+    contents.add((place / "io_data/test_io_2").read_bytes())
+    assert len(contents) == 1
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: Path, place: Path, how: str) -> None:
+    told = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 150001B {how}", place)
+    assert told.code == 0, told.err
+    assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [150_001] * 2
+    told = dfsio(program, tmp_path, f"-read -nrFiles 2 -fileSize 150001B {how}", place)
+    assert (told.code, told.ours("files done")) == (0, "2, 0, 0"), told.err
+
+
+def test_files_without_a_byte(program: Path, tmp_path: Path, place: Path) -> None:
+    for test in ("-write", "-read"):
+        told = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
+        assert (told.code, told.ours("files done")) == (0, "2, 0, 0"), told.err
+    assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [0, 0]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    victim, offset = place / "io_data/test_io_1", 700_003
+    with victim.open("r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 4]))
+    results = tmp_path / "read.log"
+    told = dfsio(program, tmp_path, f"{READ} {how}", place, "-resFile", results)
+    assert told.code == 1
+    assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in told.err
+    assert told.ours("files done") == "2, 1, 0"
+    # The bytes of a file that failed are not throughput, and Hadoop would have printed nothing.
+    assert results.read_text() == ""
+    told = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
+    assert told.code == 0
+    assert told.counted("VERIFY") == 0
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    os.truncate(place / "io_data/test_io_2", 600_000)
+    told = dfsio(program, tmp_path, f"{READ} {how}", place)
+    assert told.code == 1
+    assert f"cannot read {place}/io_data/test_io_2 at byte 600000: the file ends there" in told.err
+    assert told.ours("files done") == "2, 1, 0"
+
+
+def test_a_missing_file_fails_and_the_others_are_read(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    (place / "io_data/test_io_0").unlink()
+    told = dfsio(program, tmp_path, READ, place)
+    assert (told.code, told.ours("files done")) == (1, "2, 1, 0")
+    assert "OPEN failed with NOT_FOUND" in told.err
+
+
+def test_files_of_somebody_else_are_read_as_unverified(program: Path, tmp_path: Path, place: Path) -> None:
+    (place / "io_data").mkdir(parents=True)
+    # As TestDFSIO's WriteMapper fills its buffer.
+    content = bytes(ord("0") + number % 50 for number in range(1_000_000))
+    (place / "io_data/test_io_0").write_bytes((content * 2)[:MEGABYTE])
+    told = dfsio(program, tmp_path, "-read", place)
+    assert (told.code, told.ours("files unverified"), told.counted("VERIFY")) == (0, "1", 0)
+
+
+def test_an_append_continues_what_stands_there(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, "-write -fileSize 150001B --seed 1", place).code == 0
+    assert dfsio(program, tmp_path, "-append -fileSize 150001B --seed 2", place).code == 0
+    told = dfsio(program, tmp_path, "-read -fileSize 300002B", place)
+    assert (told.code, told.counted("VERIFY")) == (0, told.counted("READ")), told.err
+
+
+def test_truncate_cuts_and_clean_deletes(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    told = dfsio(program, tmp_path, "-truncate -nrFiles 3 -fileSize 1000B", place)
+    assert told.code == 0, told.err
+    assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [1_000] * 3
+    # As Hadoop: what was cut away.
+    (block,) = blocks(told.out)
+    assert block["Total MBytes processed"] == "3"
+    assert dfsio(program, tmp_path, "-clean", place).code == 0
+    assert not place.exists()
+
+
+def test_what_a_write_guarantees_are_different_figures(program: Path, tmp_path: Path, place: Path) -> None:
+    spec = spec_of(program, tmp_path, f"{WRITE} --sync close", place)
+    files = trial(program, spec)["files"]
+    assert files["durable"]["files"] == files["closed"]["files"] == files["returned"]["files"] == 3
+    assert files["returned"]["ns"] < files["durable"]["ns"] <= files["closed"]["ns"] == files["task_ns"]
+    assert files["flushed"]["files"] == 0
+    told = dfsio(program, tmp_path, f"{WRITE} --sync buffer", place)
+    assert told.counted("SYNC") == told.counted("WRITE") == 6
+    told = dfsio(program, tmp_path, f"{WRITE} --sync flush", place)
+    assert (told.counted("FLUSH"), told.counted("SYNC")) == (3, 0)
+
+
+def test_segments_are_the_whole(program: Path, tmp_path: Path, place: Path) -> None:
+    spec = spec_of(program, tmp_path, "-write -nrFiles 5 -fileSize 300000B -bufferSize 65536 --seed 3", place)
+    whole = trial(program, spec)
+    before = {file.name: file.read_bytes() for file in (place / "io_data").iterdir()}
+    assert dfsio(program, tmp_path, "-clean", place).code == 0
+    halves = [trial(program, spec | {"segment": {"k": k, "n": 2}}) for k in range(2)]
+    assert {file.name: file.read_bytes() for file in (place / "io_data").iterdir()} == before
+    for name in ("done", "bytes"):
+        assert sum(half["files"][name] for half in halves) == whole["files"][name]
+    assert [half["files"]["done"] for half in halves] == [3, 2]
+    assert sum(half["operations"] for half in halves) == whole["operations"] == 25
+
+
+def test_reads_from_the_page_cache_are_called_so_and_cold_ones_are_not(
+    program: Path, tmp_path: Path, place: Path
+) -> None:
+    kind = subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True)
+    if kind.stdout == "tmpfs\n":
+        pytest.skip("a tmpfs is nothing but page cache")
+    assert dfsio(program, tmp_path, f"{WRITE} --sync close", place).code == 0
+    assert "came from the page cache" in dfsio(program, tmp_path, READ, place).err
+    for cold in ("--cold", "--direct -bufferSize 65536"):
+        told = dfsio(program, tmp_path, f"{READ} {cold}", place)
+        assert (told.code, "page cache" in told.err.partition("warning")[2]) == (0, False), told.err
+        read = int(told.ours("bytes read from").partition(",")[0])
+        assert read >= 3 * MEGABYTE
+
+
+def test_many_small_files_take_no_more_memory(program: Path, tmp_path: Path, place: Path) -> None:
+    peaks = []
+    for files in (1_000, 100_000):
+        spec = spec_of(program, tmp_path, f"-write -nrFiles {files} -fileSize 10B -bufferSize 4096 --clients 2", place)
+        summary = trial(program, spec)
+        assert (summary["files"]["done"], summary["files"]["failed"]) == (files, 0)
+        peaks.append(summary["memory_bytes_max"])
+    # A hundred times the files.
+    assert peaks[1] < peaks[0] + 4 * MEGABYTE, peaks
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Four MB."""
+    disk = tmp_path / "small disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("needs root to mount a small file system")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("how", ["", "--io uring --depth 4 -bufferSize 65536"])
+def test_a_full_disk_fails_the_files_that_did_not_fit(
+    program: Path, tmp_path: Path, small_disk: Path, how: str
+) -> None:
+    told = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
+    assert told.code == 1
+    assert "failed with NO_SPACE" in told.err
+    done, failed, unfinished = map(int, told.ours("files done").split(", "))
+    assert (done + failed, unfinished) == (6, 0)
+    assert 1 <= failed <= 3
+
+
+def test_a_directory_that_cannot_be_written_to(program: Path, tmp_path: Path, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    told = dfsio(program, tmp_path, "-write -nrFiles 2", small_disk)
+    assert told.code == 1
+    assert "FORBIDDEN" in told.err
+    assert told.ours("files done") == "0, 2, 0"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("-read -random -backward /x", "cannot be combined"),
+        ("-write -nrFiles 0 /x", "files must be at least 1"),
+        ("-write -bufferSize 0 /x", "buffer_bytes must be 1"),
+        ("-write --direct /x", "multiple of 4096, got 1000000"),
+        ("-write -fileSize 1XB /x", "must be a size"),
+        ("-write", "no file system"),
+        ("-write s3://bucket/x", 'no file system "s3"'),
+        ("-write -D dfs.replication=2 /x", "not replicated"),
+        ("-write -D dfs.replication=0 hdfs://127.0.0.1:1/x", "dfs.replication must be"),
+        ("-write -D dfs.blocksize=1000 hdfs://127.0.0.1:1/x", "multiple of 512"),
+        ("-write --sync flush hdfs://127.0.0.1:1/x", "no hflush"),
+        ("-truncate hdfs://127.0.0.1:1/x", "no truncate"),
+        ("-write --direct hdfs://127.0.0.1:1/x", "--direct is for local files"),
+        ("-read --cold hdfs://127.0.0.1:1/x", "--cold is for local files"),
+        ("-read --sync close /x", "--sync is for -write"),
+        ("-write -compression org.apache.hadoop.io.compress.GzipCodec /x", "-compression"),
+        ("-write -nrFiles 2 -resFile /nowhere/x /x", "cannot write to /nowhere/x"),
+    ],
+)
+def test_a_wrong_command_is_refused_before_anything_is_touched(
+    program: Path, tmp_path: Path, line: str, wanted: str
+) -> None:
+    told = dfsio(program, tmp_path, line)
+    assert told.code == 2, told.err
+    hint_of(told)
+    assert wanted in told.err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,205 @@
+"""DFSIO on a real HDFS: beside Hadoop's own TestDFSIO, and while a data node dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dfsio_support import MEGABYTE, blocks, dfsio
+from hadoop_support import hdfs_ports
+from loadstone.systems.base.files import maven
+from loadstone.systems.base.running import Running
+from loadstone.systems.hdfs import hadoop
+
+# The version that the lab's HDFS has unless another is asked for.
+HADOOP = "3.4.2"
+OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "sun.nio.ch", "java.nio")]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An HDFS of three data nodes, and Hadoop's own tools for it."""
+
+    running: Running
+    jars: str
+    # No host may share its data nodes' storage with another test's.
+    storage: Path
+
+    @property
+    def uri(self) -> str:
+        return self.running.properties()["fs.defaultFS"]
+
+    def hadoop(self, main: str, *words: str, **run: str) -> str:
+        """Runs a main class of Hadoop's."""
+        conf = self.running.properties()["hadoop.conf"]
+        java = ["java", "-Xmx512m", "-Djava.net.preferIPv4Stack=true", *OPENED, "-cp", f"{conf}:{self.jars}", main]
+        done = subprocess.run([*java, *words], capture_output=True, text=True, timeout=300, **run)  # type: ignore[call-overload]
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
+
+    def test_dfsio(self, home: Path, *words: str) -> None:
+        """Runs Hadoop's TestDFSIO with as many map tasks at a time as files."""
+        own = ["-Dtest.build.data=/bench", "-Dmapreduce.local.map.tasks.maximum=2", "-Dmapreduce.framework.name=local"]
+        self.hadoop("org.apache.hadoop.fs.TestDFSIO", *own, *words, cwd=str(home))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    group = "org.apache.hadoop"
+    jars = maven.class_path(
+        "testdfsio",
+        [
+            f"{group}:hadoop-common:{HADOOP}",
+            f"{group}:hadoop-hdfs-client:{HADOOP}",
+            f"{group}:hadoop-hdfs:{HADOOP}",
+            f"{group}:hadoop-hdfs:{HADOOP}:jar:tests",
+            f"{group}:hadoop-mapreduce-client-jobclient:{HADOOP}",
+            f"{group}:hadoop-mapreduce-client-common:{HADOOP}",
+            f"{group}:hadoop-mapreduce-client-jobclient:{HADOOP}:jar:tests",
+            "junit:junit:4.13.2",
+        ],
+    )
+    # MapReduce finds no file below a directory with a blank in its name.
+    running = Running("hdfs", tmp_path_factory.mktemp("systems"))
+    storage = tmp_path_factory.mktemp("storage")
+    # A dead node is known as one in some seconds and not in ten minutes.
+    soon = {"dfs.namenode.heartbeat.recheck-interval": "1000", "dfs.heartbeat.interval": "1"}
+    try:
+        running.up(3, hdfs_ports(3) | {"data.dir": str(storage), "replication": "3", "blocksize": "1m"} | soon)
+        yield Cluster(running, os.pathsep.join(map(str, jars)), storage)
+    finally:
+        running.down()
+
+
+def stat(cluster: Cluster, path: str) -> dict[str, object]:
+    port = int(cluster.running.plan.settings["http.port"])
+    told, until = None, time.monotonic() + 120
+    # On a busy machine a name node takes longer than one look waits.
+    while told is None:
+        assert time.monotonic() < until
+        told = hadoop.request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
+    status: dict[str, object] = told["FileStatus"]
+    return status
+
+
+def test_files_have_the_asked_replication_and_block_size(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    asked = "-D dfs.replication=2 -Ddfs.blocksize=2m"
+    told = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 5MB {asked}", f"{cluster.uri}/ours")
+    assert told.code == 0, told.err
+    status = stat(cluster, "/ours/io_data/test_io_1")
+    assert (status["replication"], status["blockSize"], status["length"]) == (2, 2 * MEGABYTE, 5 * MEGABYTE)
+    checked = cluster.hadoop("org.apache.hadoop.hdfs.tools.DFSck", "/ours", "-files", "-blocks")
+    assert "is HEALTHY" in checked
+    assert "3 block(s)" in checked
+    told = dfsio(program, tmp_path, "-read -nrFiles 2 -fileSize 5MB", f"{cluster.uri}/ours")
+    assert (told.code, told.counted("VERIFY")) == (0, told.counted("READ")), told.err
+
+
+def test_hadoop_reads_ours_and_we_read_hadoops(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    hadoops, ours = tmp_path / "hadoop.log", tmp_path / "ours.log"
+    size = ["-nrFiles", "2", "-size", "3MB"]
+    cluster.test_dfsio(tmp_path, "-write", *size, "-resFile", str(hadoops))
+    told = dfsio(program, tmp_path, "-read", *size, "-resFile", ours, f"{cluster.uri}/bench")
+    assert (told.code, told.ours("files unverified")) == (0, "2"), told.err
+    told = dfsio(program, tmp_path, "-write", *size, "-resFile", ours, f"{cluster.uri}/bench")
+    assert told.code == 0, told.err
+    cluster.test_dfsio(tmp_path, "-read", *size, "-resFile", str(hadoops))
+    theirs, own = blocks(hadoops.read_text()), blocks(ours.read_text())
+    assert [each["test"] for each in theirs] == ["write", "read"]
+    assert [each["test"] for each in own] == ["read", "write"]
+    for each in (*theirs, *own):
+        assert list(each) == list(theirs[0])
+        assert (each["Number of files"], each["Total MBytes processed"]) == ("2", "6")
+
+
+def test_an_append_is_continued_and_random_reads_are_compared(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    place = f"{cluster.uri}/appended"
+    assert dfsio(program, tmp_path, "-write -fileSize 1500001B", place).code == 0
+    told = dfsio(program, tmp_path, "-append -fileSize 1500001B --sync close", place)
+    assert told.code == 0, told.err
+    for order in ("", "-random -bufferSize 65536", "-backward", "-skip"):
+        told = dfsio(program, tmp_path, f"-read -fileSize 3000002B {order}", place)
+        assert (told.code, told.counted("VERIFY")) == (0, told.counted("READ")), told.err
+
+
+def test_segments_write_what_the_whole_writes(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    place = f"{cluster.uri}/segments"
+    line = "-write -nrFiles 3 -fileSize 300000B --seed 5 --print-spec"
+    spec = json.loads(dfsio(program, tmp_path, line, place).out)
+    for k in range(2):
+        done = subprocess.run(
+            [program, "trial"],
+            input=json.dumps(spec | {"segment": {"k": k, "n": 2}, "clients": 2}) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert json.loads(done.stdout.splitlines()[-1])["files"]["done"] == 2 - k
+    told = dfsio(program, tmp_path, "-read -nrFiles 3 -fileSize 300000B", place)
+    assert (told.code, told.ours("files done")) == (0, "3, 0, 0"), told.err
+
+
+def killed_under(cluster: Cluster, program: Path, home: Path, line: str, place: str) -> tuple[int, str, str]:
+    """Runs a test, and kills a data node when some of it is done."""
+    words = [str(program), "dfsio", *line.split(), place]
+    running = subprocess.Popen(words, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    killer = threading.Timer(1.0, cluster.running.kill, ["data-node-2"])
+    killer.start()
+    try:
+        out, err = running.communicate(timeout=300)
+    finally:
+        killer.join()
+        running.kill()
+    return running.returncode, out, err
+
+
+def restored(cluster: Cluster) -> None:
+    """Starts the data node again, and waits until it is there."""
+    cluster.running.up(3, cluster.running.plan.settings)
+    until = time.monotonic() + 120
+    while cluster.running.figures()["data_nodes.live"] != 3:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+
+def test_a_data_node_that_dies_while_files_are_written_loses_nothing(
+    program: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    place, size = f"{cluster.uri}/killed-write", "-nrFiles 4 -fileSize 64MB"
+    code, out, err = killed_under(cluster, program, tmp_path, f"-write {size} -D dfs.replication=3", place)
+    try:
+        assert code == 0, err
+        assert "4, 0, 0" in out
+        told = dfsio(program, tmp_path, f"-read {size}", place)
+        assert (told.code, told.ours("files done")) == (0, "4, 0, 0"), told.err
+    finally:
+        restored(cluster)
+
+
+def test_a_data_node_that_dies_while_files_are_read_is_read_around(
+    program: Path, tmp_path: Path, cluster: Cluster
+) -> None:
+    place, size = f"{cluster.uri}/killed-read", "-nrFiles 4 -fileSize 64MB"
+    assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=3", place).code == 0
+    code, out, err = killed_under(cluster, program, tmp_path, f"-read {size}", place)
+    try:
+        assert code == 0, err
+        assert "4, 0, 0" in out
+    finally:
+        restored(cluster)
+
+
+def test_a_name_node_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:
+    told = dfsio(program, tmp_path, "-read", "hdfs://127.0.0.1:1/x")
+    assert told.code == 1
+    assert "cannot reach hdfs://127.0.0.1:1: Connection refused" in told.err
+    assert told.err.splitlines()[-1].startswith("hint: ")
