@@ -101,7 +101,7 @@ soak: all
 
 docs: all
 	$(VENV)/loadstone-engine schema
-	$(VENV)/python -m loadstone.experiment.model.schema
+	$(VENV)/python -m loadstone.workloads
 	$(VENV)/python -m loadstone.systems.reference
 
 clean:

@@ -83,6 +83,11 @@ def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> floa
     return (cpu_of(many) - cpu_of(few)) / (many - few) * 1e9
 
 
+def narrow(ratio: Ratio) -> bool:
+    """Whether an interval is within 2 % of its median on either side."""
+    return max(ratio.high - ratio.median, ratio.median - ratio.low) <= 0.02 * ratio.median
+
+
 def verdict(met: bool) -> str:
     """A goal's verdict."""
     return "met" if met else "NOT met"
@@ -106,18 +111,18 @@ def peak_of(command: Sequence[str]) -> int:
     return usage.ru_maxrss * 1024
 
 
-def spec(words: list[str]) -> dict[str, object]:
+def spec(words: list[str], engine: str = ENGINE) -> dict[str, object]:
     """The TrialSpec of a YCSB command line, recording what we record."""
-    printed = subprocess.run([ENGINE, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
+    printed = subprocess.run([engine, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
     made = dict(json.loads(printed.stdout))
     made["sinks"] = [{"sink": "hdr_ns"}]
     return made
 
 
-def trial(made: dict[str, object]) -> dict[str, Any]:
+def trial(made: dict[str, object], engine: str = ENGINE) -> dict[str, Any]:
     """Runs a trial; its summary, with the seconds it took to connect."""
     # Stdin must stay open: it is the lease.
-    process = subprocess.Popen([ENGINE, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([engine, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(made) + "\n")

@@ -15,18 +15,31 @@ import sys
 import tempfile
 from pathlib import Path
 
+from before import against_before
 from files import against_fio, against_testdfsio
 from hosted import over_the_binding
 from lab import REPEATS, at_scale
-from measure import ENGINE, ROOT, TARGET, Ratio, ratio_of, run, spec, trial, verdict
+from measure import ENGINE, ROOT, TARGET, narrow, ratio_of, run, spec, trial, verdict
 from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
+from terasort import sorting
 
 BARE = str(TARGET / "release" / "examples" / "bare")
 
 
 def build() -> None:
     """The engine and the bare loop, optimised."""
-    cargo = ["cargo", "build", "--release", "-p", "loadstone-engine", "-p", "loadstone-stores", "--bins", "--examples"]
+    cargo = [
+        "cargo",
+        "build",
+        "--release",
+        "-p",
+        "loadstone-engine",
+        "-p",
+        "loadstone-stores",
+        "-p",
+        "loadstone-storage",
+    ]
+    cargo += ["--bins", "--examples"]
     subprocess.run(cargo, cwd=ROOT, check=True)
 
 
@@ -136,11 +149,6 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
             )
 
 
-def narrow(ratio: Ratio) -> bool:
-    """Whether an interval is within 2 % of its median on either side."""
-    return max(ratio.high - ratio.median, ratio.median - ratio.low) <= 0.02 * ratio.median
-
-
 def ten_thousand_clients(scale: int) -> None:
     """(c) Peak memory with 10,000 clients."""
     words = ["run", "null", "-P", str(ROOT / "workloads" / "workloada"), "-threads", "10000"]
@@ -161,7 +169,8 @@ def main() -> int:
     """Everything, in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
-    parser.add_argument("--only", choices=list("abcdefghij"), help="one part")
+    parser.add_argument("--only", choices=list("abcdefghijs"), help="one part")
+    parser.add_argument("--against", type=Path, metavar="ENGINE", help="(a) to (c) against this engine binary instead")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -173,6 +182,9 @@ def main() -> int:
         build()
     work = Path(tempfile.mkdtemp(prefix="loadstone-bench-"))
     try:
+        if args.against:
+            against_before(args.against, args.only, work, 1 if args.quick else 10, 2 if args.quick else 60)
+            return 0
         if args.only in (None, "a"):
             against_ycsb(work, 1 if args.quick else 10, 2 if args.quick else 6)
         if args.only in (None, "b"):
@@ -195,6 +207,8 @@ def main() -> int:
             against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
         if args.only in (None, "j"):
             against_testdfsio(work, 16 if args.quick else 512, 1 if args.quick else 6)
+        if args.only in (None, "s"):
+            sorting(work, args.quick)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 0

@@ -81,7 +81,7 @@ CASES = [
         "most of the time its own",
         experiment(given(driver=5.1e6)),
         INVALID,
-        "51 % of an operation's time is ours (5100000 ns of 10000000 ns)",
+        "51 % of each operation's time is the engine's (5100000 ns of 10000000 ns)",
     ),
     Case("generator-limited", "a tenth of the time its own", experiment(given(driver=1e6))),
     Case(
@@ -89,7 +89,7 @@ CASES = [
         "more of the time",
         experiment(given(driver=1.1e6)),
         NOTE,
-        "11 % of an operation's time is ours (1100000 ns of 10000000 ns)",
+        "11 % of each operation's time is the engine's (1100000 ns of 10000000 ns)",
     ),
     Case(
         "generator-limited",
@@ -101,7 +101,7 @@ CASES = [
         "more of the processors' time",
         experiment(both(given(driver=5e5), facts(cpus=4))),
         NOTE,
-        "12.5 % of an operation's time is ours (500000 ns of 4000000 ns)",
+        "12.5 % of each operation's time is the engine's (500000 ns of 4000000 ns)",
     ),
     Case(
         "generator-limited",
@@ -239,7 +239,7 @@ CASES = [
         "wider",
         spread(0.25),
         SUSPECT,
-        "the interval of throughput is 25 % of it wide after 6 repeats, asked were 20 %",
+        "the interval of throughput is 25 % wide after 6 repeats, 20 % was asked for",
     ),
     Case(
         "noisy",
@@ -249,7 +249,7 @@ CASES = [
             question=asking(until=0.2),
         ),
         SUSPECT,
-        "the interval of read.p99 is 37 % of it wide after 6 repeats, asked were 20 %",
+        "the interval of read.p99 is 37 % wide after 6 repeats, 20 % was asked for",
     ),
     Case("noisy", "wider, with repeats left", replace(spread(0.25), question=asking(until=0.2, at_most=7))),
     Case("noisy", "wider, nothing asked", replace(spread(0.25), question=asking())),
@@ -304,14 +304,14 @@ CASES = [
         "clients that did not close",
         experiment(given(unclosed=2)),
         INVALID,
-        "2 clients did not close: writes that they held back may be lost",
+        "2 clients did not close: writes that they buffered may be lost",
     ),
     Case(
         "errors",
         "a client of the load that did not close",
         experiment(given(load__unclosed=1)),
         INVALID,
-        "1 client of the load did not close: writes that it held back may be lost",
+        "1 client of the load did not close: writes that it buffered may be lost",
     ),
     Case(
         "errors",

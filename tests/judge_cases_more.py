@@ -99,14 +99,14 @@ CASES = [
         "three nodes against one",
         experiment(rocksdb(facts(data_nodes=3))),
         SUSPECT,
-        "rocksdb and lmdb ran on unlike hosts: data nodes 3 against 1",
+        "rocksdb and lmdb ran on different hosts: data nodes 3 against 1",
     ),
     Case(
         "hosts-differ",
         "kernel and memory",
         experiment(rocksdb(facts(kernel="6.8.0", memory_bytes="32000000000"))),
         SUSPECT,
-        "rocksdb and lmdb ran on unlike hosts: memory 32.0 GB against 64.0 GB, kernel 6.8.0 against 6.1.0",
+        "rocksdb and lmdb ran on different hosts: memory 32.0 GB against 64.0 GB, kernel 6.8.0 against 6.1.0",
     ),
     Case("hosts-differ", "memory but for a little", experiment(rocksdb(facts(memory_bytes=63_000_000_000)))),
     Case(
@@ -189,7 +189,7 @@ CASES = [
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))
         ),
         SUSPECT,
-        "rocksdb does not say what durability it keeps, os on the other side",
+        "rocksdb does not state its durability; the other side keeps os",
     ),
     Case("interference", "a twentieth", experiment(given(cpu__steal=0.05, cpu__others=0.05, io__others=0.05))),
     Case(
@@ -220,7 +220,7 @@ CASES = [
         "asked and not done",
         experiment(given(without=("verified",)), question=asking(verify=True)),
         INVALID,
-        "values were to be verified, and none was",
+        "`verify` was asked for, but no value was verified",
     ),
     Case(
         "unverified",
@@ -251,14 +251,14 @@ CASES = [
         "the engine itself",
         experiment(ended("lost", "lost-segment", "ended by SIGKILL")),
         INVALID,
-        "the engine vanished before it had told its result: ended by SIGKILL",
+        "the engine vanished before it reported its result: ended by SIGKILL",
     ),
     Case(
         "lost-segment",
         "the lab",
         experiment(ended("lease")),
         INVALID,
-        "the engine stopped by itself, as it heard no more from the lab",
+        "the engine stopped by itself because it lost contact with the lab",
     ),
     Case("server-died", "all there", experiment()),
     Case(
@@ -309,7 +309,7 @@ CASES = [
         "the baseline",
         experiment(question=asking(baseline="redb")),
         SUSPECT,
-        "the baseline system=redb has no trial, system=rocksdb took its place",
+        "the baseline system=redb has no trial; system=rocksdb is used instead",
     ),
     Case(
         "incomplete",
@@ -379,7 +379,7 @@ CASES = [
         "a store in memory, claimed to be the device's",
         experiment(both(given(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
         INVALID,
-        "the results are claimed to be the device's, and the store keeps its data in memory",
+        "the results are claimed to be the device's, but the store keeps its data in memory",
     ),
     Case(
         "page-cache",

@@ -131,6 +131,6 @@ CASES = [
         "jumps",
         experiment(given(clock__jumps=3)),
         INVALID,
-        "the clock that measured jumped 3 times against the kernel's",
+        "the measuring clock jumped 3 times against the kernel's",
     ),
 ]

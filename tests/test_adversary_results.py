@@ -123,7 +123,7 @@ def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.Captur
     (path / "values.jsonl").unlink()
     (path / "plan.jsonl").unlink()
     assert check([str(path)]) == 1
-    assert "there is no trial" in capsys.readouterr().out
+    assert "there are no trials" in capsys.readouterr().out
     assert judge(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
 
 
@@ -147,7 +147,7 @@ def test_sides_with_other_clients_are_no_valid_comparison() -> None:
     ]
     judgement = judge(union(sets))
     assert [each.verdict for each in judgement.comparisons] == [Verdict.SUSPECT] * len(judgement.comparisons)
-    assert "old and new had unlike loads: clients 1 against 8" in [each.message for each in judgement.findings]
+    assert "old and new had different loads: clients 1 against 8" in [each.message for each in judgement.findings]
     assert [each.severity.name for each in judge(union([one, eight])).findings] == ["NOTE"]
 
 

@@ -138,4 +138,4 @@ def test_trials_of_another_run_are_named(tmp_path: Path) -> None:
     lines = (folder.path / "values.jsonl").read_text().replace('"first"', '"second"')
     (folder.path / "values.jsonl").write_text(lines)
     (warning,) = folder.load().warnings
-    assert warning == "2 trials are not plan.jsonl's, as 0000-first-r1: are they of another run?"
+    assert warning == "2 trials are not in plan.jsonl, such as 0000-first-r1: another run's?"

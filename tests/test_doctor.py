@@ -39,7 +39,7 @@ FIT = Machine(
     clock_sources=("tsc", "hpet"),
     places=tuple(Place(name, f"/{name}", 100 * GB, "ext4") for name in ("results", "data", "state", "cache")),
     programs={
-        **{name: Program(f"/usr/bin/{name}") for name in ("mvn", "apt-get")},
+        **{name: Program(f"/usr/bin/{name}") for name in ("mvn", "fio", "apt-get")},
         **{name: Program(f"/usr/bin/{name}", 17) for name in ("java", "javac")},
     },
 )
@@ -153,10 +153,10 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ("memory mappings", {"mappings_max": 80_000}, "ok", "80,000", ""),
         ("memory mappings", {"mappings_max": 65_530}, "warn", "at most 8,191", r"sysctl -w vm.max_map_count=80000"),
         ("ephemeral ports", {"ephemeral_ports": (20_000, 65_535)}, "ok", "45,536 connections", ""),
-        ("ephemeral ports", {"ephemeral_ports": (50_001, 60_000)}, "warn", "twice that", '"20000 65535"'),
+        ("ephemeral ports", {"ephemeral_ports": (50_001, 60_000)}, "warn", "twice as many", '"20000 65535"'),
         ("ephemeral ports", {"ephemeral_ports": (50_002, 60_000)}, "fail", "9,999 connections", '"20000 65535"'),
         ("ephemeral ports", {"ephemeral_ports": (1024, 65_535)}, "warn", "9042", '"20000 65535"'),
-        ("accept queue", {"connections_waiting_max": 128}, "warn", "4,096 would do", "net.core.somaxconn=4096"),
+        ("accept queue", {"connections_waiting_max": 128}, "warn", "4,096 is enough", "net.core.somaxconn=4096"),
         (
             "servers' ports",
             {"listeners": (Listener(6379, "redis-server", 7), Listener(9042, "java", 8), Listener(80, "nginx", 9))},
@@ -164,7 +164,13 @@ def with_dnf(*names: str) -> dict[str, Program]:
             "taken: 6379 of redis by redis-server, pid 7, 9042 of cassandra by java, pid 8",
             "kill 7 8   #",
         ),
-        ("servers' ports", {"listeners": (Listener(5432),)}, "warn", "5432 of postgres by somebody", "sudo ss -ltnp"),
+        (
+            "servers' ports",
+            {"listeners": (Listener(5432),)},
+            "warn",
+            "5432 of postgres by an unknown process",
+            "sudo ss -ltnp",
+        ),
         ("swap", {"swap_bytes": GB, "swappiness": 10}, "ok", "0 B of 1.00 GB in use", ""),
         ("swap", {"swap_bytes": GB}, "warn", "swappiness 60", "vm.swappiness=1"),
         ("swap", {"swap_bytes": GB, "swap_used_bytes": 1_000_000, "swappiness": 1}, "warn", "1.00 MB", "swapoff -a"),
@@ -179,7 +185,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
             {"clock_source": "xen", "clock_sources": ("xen",)},
             "warn",
             "not offer tsc",
-            r"^sudo dmesg \| grep -i tsc   # says why",
+            r"^sudo dmesg \| grep -i tsc   # shows why",
         ),
         ("clock source", {"clock_source": "arch_sys_counter", "architecture": "aarch64"}, "ok", "arch", ""),
         (
@@ -229,6 +235,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ("JDK", {"programs": with_program("java", Program("/j"))}, "warn", "unknown version", "^/j -version"),
         ("Maven", {"programs": without("mvn")}, "fail", "no mvn", "apt-get install maven"),
         ("Maven", {"programs": with_dnf("mvn")}, "fail", "no mvn", "^sudo dnf install maven$"),
+        ("fio", {"programs": without("fio")}, "warn", "no fio", "apt-get install fio"),
     ],
 )
 def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, found: str, fix: str) -> None:
@@ -242,7 +249,7 @@ def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, fo
     ("clients", "state", "fix"),
     [
         (64_512, "ok", ""),
-        (64_513, "fail", "^# no sysctl helps: use servers at several addresses, or at most 64,512 clients$"),
+        (64_513, "fail", "^# no sysctl helps: use several server addresses, or at most 64,512 clients$"),
     ],
 )
 def test_no_range_of_ports_is_proposed_for_more_clients_than_one_address_takes(
@@ -292,7 +299,7 @@ def test_the_text_is_aligned_and_tells_failures_first() -> None:
         "to do:",
         "  Maven: it fetches the servers, and RocksDB",
         "    sudo apt-get install maven",
-        "  huge pages: with `always` the kernel stops processes to put pages together; Redis and MongoDB warn of it"
+        "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it"
         " themselves",
         "    echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
     ]

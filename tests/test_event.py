@@ -56,7 +56,7 @@ def test_what_is_not_known_is_left_alone_at_every_depth() -> None:
 
 def test_another_version_is_refused_by_its_first_line() -> None:
     for version in (1, 3):
-        with pytest.raises(ValueError, match=f"its version is {version}, this is 2"):
+        with pytest.raises(ValueError, match=f"its version is {version}, expected 2"):
             parse(json.dumps(ready(events=version)))
         with pytest.raises(ValueError, match=f"its version is {version}"):
             parse(json.dumps({"event": "ready", "events": version}))

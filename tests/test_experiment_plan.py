@@ -95,8 +95,9 @@ directory: /data/{version}
     variant = only(tmp_path, text)
     assert variant.config == {"system": "mine", "version": "7.10", "letter": "c", "bytes": 10, "quoted": "{x}"}
     assert (variant.system, variant.store, variant.store_properties) == ("mine", "rocksdb", {"rocksdb.version": "7.10"})
-    assert variant.workload_file == ROOT / "workloads/workloadc"
-    assert variant.properties == {"recordcount": "7", "fieldlength": "10", "dataintegrity": "true"}
+    assert variant.kind == "ycsb"
+    assert variant.work.file == str(ROOT / "workloads/workloadc")
+    assert variant.work.properties == {"recordcount": "7", "fieldlength": "10", "dataintegrity": "true"}
     assert variant.data == Data(7, 100)
     assert (variant.clients, variant.rate, variant.arrival, variant.durability) == (3, 100.0, "poisson", "device")
     assert variant.directory == Path("/data/7.10")

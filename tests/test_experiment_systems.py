@@ -126,7 +126,7 @@ def test_loads_on_top_of_loads_are_warned_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
 def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path: Path, name: str) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
-    assert found.fresh == ("system" if name == "hdfs" else "table")
+    assert found.fresh == "table"
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,14 @@ def test_the_page_cache_called_a_disk_is_impossible_in_each_run_and_on_average()
     ]
     for each in found:
         assert each.severity == Severity.INVALID
-        assert each.hint.startswith("the data came out of the page cache")
+        assert each.hint.startswith("the data came from the page cache")
         assert each.hint.endswith("the link of 125 MB/s did not carry it either")
 
 
 def test_five_data_nodes_against_three_are_unlike_hosts() -> None:
     judgement = judged("hdfs-read.csv")
     (found,) = [each for each in judgement.findings if each.check == "hosts-differ"]
-    assert found.message == "px and no-px ran on unlike hosts: data nodes 5 against 3"
+    assert found.message == "px and no-px ran on different hosts: data nodes 5 against 3"
     assert all(found in each.findings for each in judgement.comparisons)
 
 
@@ -109,7 +109,8 @@ def test_the_cassandra_report_gives_an_estimate_for_each_curve_and_none_of_its_p
     assert "that takes 3 repeats of each load" in judgement.answer
     ends = (".p50", ".p95", ".p99")
     withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]
-    assert set(withheld) == {"a percentile of those of the cassandra-stress processes"}
+    assert set(withheld) == {"computed from the percentiles of the cassandra-stress processes"}
     assert {each.message for each in judgement.all_findings if each.check == "impossible"} == {
-        "the percentiles are percentiles of those of the cassandra-stress processes, which are those of no operations"
+        "the percentiles were computed from the percentiles of the cassandra-stress processes, "
+        "and are not those of the operations"
     }

@@ -63,5 +63,5 @@ def test_a_window_that_only_began_too_early_is_told_how_much_warm_up_it_lacks() 
     assert finding.hint == "15 s more of warm-up would have left a steady window (MSER-5)"
     falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
     (finding,) = judge_trial(given()(sound()), made(falling), Settings.of(Question()))
-    assert finding.hint == "warm up longer, measure longer, or let the store settle before"
+    assert finding.hint == "warm up longer, measure longer, or let the store settle first"
     assert list(judge_trial(given()(sound()), course(tuple(rates)), Settings.of(Question()))) == []

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
 from loadstone.engine.events import Interval, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
-from loadstone.experiment.kind import Phase
+from loadstone.experiment.kind import EngineLaunch, Launched
 from loadstone.importers.read import read as imported
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.runner import figures
 from loadstone.runner.phase import Finished
-from loadstone.runner.progress import PhaseProgress
+from loadstone.runner.progress import PhaseProgress, PlainLines
 from loadstone.runner.series import Course
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.percentile import Bound, Population
@@ -25,7 +26,7 @@ from loadstone.workloads import ycsb
 from results_support import by_tag, intervals
 
 US, MS = 1_000, 1_000_000
-LOAD = Phase("load", False, lambda *_: {})
+LOAD = EngineLaunch("load", "prepare", lambda *_: {})
 
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
@@ -179,28 +180,29 @@ def test_what_the_work_was_is_read_by_its_kind() -> None:
         "scan_length": {"distribution": "uniform", "min": 1, "max": 100},
     }
     spec = {"phase": "run", "work": work, "store": {"name": "lmdb"}}
-    run = Phase("run", True, lambda _, __: spec)
+    run = EngineLaunch("run", "measure", lambda _, __: spec)
     outcomes = [outcome("READ", "OK", [1] * 4), outcome("UPDATE", "BATCHED_OK", [1] * 2), outcome("READ", "ERROR", [1])]
-    moved = {value.metric: value.value for value in ycsb.figures(run, spec, result(outcomes))}
+    moved = {value.metric: value.value for value in ycsb.figures(run, [Launched("run", spec, result(outcomes))])}
     assert moved == {"returned": 4_000, "stored": 200}
-    assert ycsb.facts(spec) == {"records": 1_000, "mix": "50 % read, 50 % update"}
+    assert ycsb.facts([Launched("run", spec, result(outcomes))]) == {"records": 1_000, "mix": "50 % read, 50 % update"}
     series = {"phase": "run", "work": {"type": "time_series", "records": 7}}
-    assert [*ycsb.figures(run, series, result(outcomes))] == []
-    assert ycsb.facts(series) == {"records": 7}
+    assert [*ycsb.figures(run, [Launched("run", series, result(outcomes))])] == []
+    assert ycsb.facts([Launched("run", series, result(outcomes))]) == {"records": 7}
 
 
 def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(unclosed: int) -> Finished:
-        return Finished({}, result([outcome("INSERT", "OK", [US])], unclosed=unclosed), Series((), (), ()), 0)
+    def loaded(unclosed: int) -> list[Finished]:
+        told = result([outcome("INSERT", "OK", [US])], unclosed=unclosed)
+        return [Finished("load", {}, told, Series((), (), ()), 0)]
 
     conductor = Conductor.__new__(Conductor)
+    conductor.shown = PlainLines(Console())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
-    with pytest.raises(
-        EngineError, match="2 clients of the load did not close: writes that they held back may be lost"
-    ):
-        conductor._complete(LOAD, {}, Path())
+    with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
+        conductor._complete(LOAD, Path(), 1, Path())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
-    assert conductor._complete(LOAD, {}, Path()).result.summary.unclosed == 0
+    (found,) = conductor._complete(LOAD, Path(), 1, Path())
+    assert found.result.summary.unclosed == 0
 
 
 # Intervals.

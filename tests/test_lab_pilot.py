@@ -34,8 +34,8 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     assert "a pilot block of 2 trials, not counted, finds the warm-up" in told.stderr
     found = json.loads((folder.path / "pilot.json").read_bytes())
     # The window is a fifth of a second, and so is the longest warm-up.
-    assert found["cap_seconds"] == 0.2
-    assert found["warmup_seconds"] == 0.2
+    assert found["cap_seconds"] == pytest.approx(0.3)
+    assert found["warmup_seconds"] == pytest.approx(0.3)
     pilots = folder.pilots()
     assert [each.repeat for each in pilots] == [0, 0]
     assert {each.config["system"] for each in pilots} == {"first", "second"}
@@ -46,8 +46,8 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     assert not {each.trial for each in counted} & {each.trial for each in pilots}
     specs = [json.loads(path.read_bytes()) for path in sorted(folder.path.glob("trials/*/run.spec.json"))]
     windows = [(spec["warmup_seconds"], spec["until"]["seconds"]) for spec in specs]
-    assert sorted(windows) == [(0.0, pytest.approx(0.6))] * 2 + [(0.2, 0.2)] * 6
-    assert "0.2 s of warm-up, found by a pilot block" in (folder.path / "report.html").read_text()
+    assert sorted(windows) == [(0.0, pytest.approx(0.7))] * 2 + [(pytest.approx(0.3), 0.2)] * 6
+    assert "0.3 s of warm-up, found by a pilot block" in (folder.path / "report.html").read_text()
     # A run that is resumed has its warm-up.
     again = loadstone(tmp_path, "run", file, "--resume")
     assert "pilot block" not in again.stderr
@@ -69,7 +69,7 @@ def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Pat
     # One that is damaged is made again of the trials that there are.
     (folder.path / "pilot.json").write_text("{")
     loadstone(tmp_path, "run", file, "--resume", "--no-report")
-    assert json.loads((folder.path / "pilot.json").read_bytes())["warmup_seconds"] == 0.2
+    assert json.loads((folder.path / "pilot.json").read_bytes())["warmup_seconds"] == pytest.approx(0.3)
     assert (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True) == lines
 
 
@@ -164,7 +164,7 @@ def test_a_trial_that_was_cut_short_teaches_nothing(tmp_path: Path) -> None:
         result = TrialResult(each.trial, each.variant.config, 0, {}, end=end)
         lines.append(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
     found = pilot.learned(folder.pilots())
-    assert (found.warmup_seconds, found.capped) == (2.0, False)
+    assert (found.warmup_seconds, found.capped) == (3.0, False)
     (group,) = found.groups
     assert (group.trials, group.throughput_seconds, group.latency_seconds) == ((folder.pilots()[0].trial,), 2.0, None)
 
@@ -178,7 +178,7 @@ def test_the_warm_up_that_the_limit_ruled_is_called_so(tmp_path: Path) -> None:
             (files / "series.json").write_text(json.dumps(course(slow).to_json()))
         lines.append(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
     found = pilot.learned(folder.pilots())
-    assert (found.warmup_seconds, found.cap_seconds, found.capped) == (2.0, 2.0, True)
+    assert (found.warmup_seconds, found.cap_seconds, found.capped) == (3.0, 3.0, True)
 
 
 def pilot_of(home: Path, folder: Folder) -> Pilot:

@@ -355,5 +355,5 @@ def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
 def test_the_experiment_of_the_guide_is_sound(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/finding-saturation.md").read_text(), re.DOTALL)
     said = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
-    assert "3 searches for the most that holds p99 < 10ms over clients from 1 to 512" in said
+    assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in said
     assert "warning" not in said

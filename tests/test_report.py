@@ -20,6 +20,7 @@ from loadstone.report import html, markdown, trials
 from loadstone.report.charts.figure import Figure
 from loadstone.report.sections import OPENING_PANELS, opening, sections
 from loadstone.report.view import View
+from loadstone.report.warnings import spanned
 from loadstone.report.write import write
 from loadstone.results.result_set import Question, ResultSet, variant
 from loadstone.results.trial_result import values
@@ -159,7 +160,7 @@ def test_messages_that_differ_in_their_numbers_alone_are_one() -> None:
 
 
 def test_promises_stand_side_by_side_and_differences_are_marked() -> None:
-    lines = rows(report_support.usual(), "## What each promises")
+    lines = rows(report_support.usual(), "## What each guarantees")
     assert "| cache (differs) | 33.6 MB | 33.6 MB | – |" in lines
     survive = "the end of the process (durability os)"
     assert f"| writes survive | {survive} | {survive} | {survive} |" in lines
@@ -178,7 +179,7 @@ def test_what_is_missing_is_said_in_a_line() -> None:
     assert "No course over time was recorded for these trials." in alone
     imported = outline(page("imported")).text
     assert "These results were imported: the command that measured them is not known." in imported
-    assert "There are no trials, so there is no answer." in outline(page("nothing")).text
+    assert "No answer: there are no trials." in outline(page("nothing")).text
 
 
 def test_the_command_the_seed_and_the_file_are_there_to_measure_again() -> None:
@@ -346,3 +347,10 @@ def test_a_withheld_figure_is_not_shown_of_a_single_trial_either() -> None:
     column = [head.title for head in found.columns].index("read p99")
     shown = {row[0].text: row[column].text for row in found.groups[0].rows}
     assert {name for name, text in shown.items() if text == "withheld"} == {f"fjall-a-{each}" for each in range(1, 7)}
+
+
+def test_figures_of_one_message_in_several_units_are_one_range() -> None:
+    messages = ["reads returned 5.19 kB in 0.4 s", "reads returned 2.10 MB in 0.4 s", "reads returned 0 B in 0.4 s"]
+    assert spanned(messages) == "reads returned 0–2.10 MB in 0.4 s"
+    assert spanned(messages[:2]) == "reads returned 5.19 kB–2.10 MB in 0.4 s"
+    assert spanned(["the p99 is 12 of 100", "the p99 is 9 of 100"]) == "the p99 is 9–12 of 100"

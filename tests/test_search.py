@@ -102,7 +102,7 @@ def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
     assert loads == [1, 2, 4]
     assert found.kind == "below"
     assert sentence(found) == (
-        "95 % of the highest throughput is reached at 1 client already, the least that was tried (1,000 op/s at most);"
+        "95 % of the highest throughput is reached at 1 client, the lowest load tried (1,000 op/s at most);"
         " 3 probes, 9 trials"
     )
 
@@ -209,7 +209,7 @@ def test_more_clients_that_do_less_are_told() -> None:
         Rule(most=64, objective=asked), lambda load, _: Sample(1000 / load, load < 20, figures={"all.p99": load * 5e5})
     )
     assert found.load == 19
-    assert found.notes == ("throughput is higher at 1 client: more clients meet the objective, and do less",)
+    assert found.notes == ("throughput is higher at 1 client: more clients meet the objective, but do less",)
 
 
 def test_an_invalid_probe_ends_the_way_up_with_its_reason() -> None:
@@ -239,7 +239,7 @@ def test_an_invalid_probe_beyond_the_knee_takes_nothing_from_it() -> None:
 
     found, _ = searched(Rule(), limited)
     assert (found.kind, found.load) == ("found", 4)
-    assert found.notes == ("nothing is known of 16 clients: the probe is invalid: errors: 1 %",)
+    assert found.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
 
 
 def test_one_invalid_trial_is_left_out_and_made_up_for() -> None:

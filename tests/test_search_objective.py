@@ -47,7 +47,7 @@ def test_what_is_no_objective_is_told_with_a_hint(text: str, message: str) -> No
     "text", ["p99 > 10ms", "p99 >= 10ms", "p99 == 10ms", "errors > 1%", "errors >= 1", "errors = 1"]
 )
 def test_what_does_not_hold_at_low_loads_and_fail_at_high_ones_is_refused(text: str) -> None:
-    limit = (f'"{text}" is nothing that holds at low loads and fails at high ones', LIMIT_HINT)
+    limit = (f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
     assert refused(text) == limit
     assert refused(f"errors == 0 and {text}") == limit
 

@@ -194,7 +194,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
     with pytest.raises(SystemsError, match='replication must be a whole number from 1, got "two"'):
         system.stages(place, plan_of(system, 3, {"replication": "two"}))
     # Results would tell the replication of the setting.
-    with pytest.raises(SystemsError, match=r"dfs\.replication has a name of its own here"):
+    with pytest.raises(SystemsError, match=r"dfs\.replication has a named setting"):
         system.stages(place, plan_of(system, 3, {"dfs.replication": "1"}))
     with pytest.raises(SystemsError, match=r'has no setting "df\.replication"'):
         plan_of(system, 3, {"df.replication": "2"})

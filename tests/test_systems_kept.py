@@ -23,7 +23,7 @@ def test_data_can_be_kept(tiny: Tiny) -> None:
     tiny("down", "--keep-data")
     assert tiny.there() == []
     assert "is not up" in tiny("status", code=1).stderr
-    assert "has data that were kept with other settings" in tiny("up", "--nodes", "2", code=1).stderr
+    assert "has kept data with other settings" in tiny("up", "--nodes", "2", code=1).stderr
     tiny("up")
     assert tiny.starts("tiny-1") == 2
     tiny("down")

@@ -247,13 +247,13 @@ def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> No
     [
         ("shared_buffers=lots", 'invalid value for parameter "shared_buffers": "lots"'),
         ("conf.no_such=1", 'unrecognized configuration parameter "no_such"'),
-        ("conf.Fsync=off", "conf.Fsync would change what is said of this server elsewhere"),
+        ("conf.Fsync=off", "conf.Fsync cannot be set: Loadstone sets it"),
         ("conf.listen_addresses=*", "conf.listen_addresses would change what is said"),
         ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
         ("user=a b", 'user cannot be "a b" in SQL'),
         ("user=Postgres", "user cannot be postgres: that is the server's own"),
         ("user=select", 'syntax error at or near "select"'),
-        ("password=a\nb", "the password has characters that cannot be printed"),
+        ("password=a\nb", "the password has unprintable characters"),
         ("binary=/nowhere", "there is no program /nowhere/postgres"),
     ],
 )

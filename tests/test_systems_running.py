@@ -124,14 +124,14 @@ def test_a_taken_port_is_named_with_who_has_it(tiny: Tiny) -> None:
     with socket.create_server(("127.0.0.1", tiny.port + 1)):
         told = tiny("up", "--nodes", "3", code=1).stderr
     name = Path("/proc/self/comm").read_text().strip()
-    assert f"port 127.0.0.1:{tiny.port + 1}, which tiny-2 needs, is taken by {name} (pid {os.getpid()})" in told
+    assert f"port 127.0.0.1:{tiny.port + 1}, which tiny-2 needs, is in use by {name} (pid {os.getpid()})" in told
     assert "starting" not in told
     assert tiny.nothing_left()
 
 
 def test_a_server_that_ends_instead_of_serving_takes_the_others_with_it(tiny: Tiny) -> None:
     told = tiny("up", "--nodes", "2", "--set", "manner=die", code=1).stderr
-    assert "error: tiny: tiny-2 ended with exit status 7 instead of serving\n" in told
+    assert "error: tiny: tiny-2 ended with exit status 7 before it was ready\n" in told
     assert f"hint: {tiny.root}/tiny/logs/tiny-2.log ends:\n" in told
     assert told.endswith("  no way\n")
     assert tiny.nothing_left()
@@ -144,7 +144,7 @@ def test_a_failed_start_of_what_died_leaves_the_others(tiny: Tiny) -> None:
     before = tiny.pids()
     tiny("kill", "tiny-2")
     with socket.create_server(("127.0.0.1", tiny.port + 1)):
-        assert "is taken by" in tiny("up", "--nodes", "2", code=1).stderr
+        assert "is in use by" in tiny("up", "--nodes", "2", code=1).stderr
     assert tiny.states()["tiny-1"] == ("up", before["tiny-1"])
     assert tiny.states()["tiny-2"][0] == "dead"
     tiny("up", "--nodes", "2")
@@ -165,7 +165,7 @@ def test_a_server_that_is_killed_while_it_starts(tiny: Tiny) -> None:
     os.kill(tiny.pids()["tiny-1"], signal.SIGKILL)
     _, told = up.communicate(timeout=60)
     assert up.returncode == 1
-    assert "tiny-1 ended by signal 9 instead of serving" in told
+    assert "tiny-1 ended by signal 9 before it was ready" in told
     assert tiny.nothing_left()
 
 
@@ -209,7 +209,7 @@ def test_down_waits_for_up_and_ends_what_it_started(tiny: Tiny) -> None:
     until(lambda: "tiny-2" in tiny.states(), "the second starts")
     down = tiny.start("down")
     assert down.stderr
-    assert any("another loadstone is busy with it; waiting" in line for line in down.stderr)
+    assert any("another loadstone is using it; waiting" in line for line in down.stderr)
     up.kill()
     for each in (up, down):
         each.communicate(timeout=60)

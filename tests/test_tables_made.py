@@ -47,10 +47,10 @@ def test_a_load_makes_its_table_and_the_next_one_leaves_it(server: Up, tmp_path:
     words = [store, *SMALL, *server.arguments(), "-p", f"table={table}"]
     first = ycsb(tmp_path, server.root, "load", *words)
     assert first.returncode == 0, first.stderr
-    assert f"postgres: made the table {table}" in first.stderr
+    assert f"postgres: created the missing table {table}" in first.stderr
     assert ask(server, f"SELECT count(*) FROM {table}") == "20"
     again = ycsb(tmp_path, server.root, "load", *words)
-    assert "made the table" not in again.stderr
+    assert "created the missing table" not in again.stderr
     assert ask(server, f"SELECT count(*) FROM {table}") == "20"
 
 
@@ -62,9 +62,9 @@ def test_a_search_takes_the_lines_of_systems_properties_and_makes_its_table(
     words = ["run", store, *SMALL, "-P", "lines", "-p", f"table=search_{store}", *SEARCH]
     planned = ycsb(tmp_path, server.root, *words, "--dry-run")
     assert planned.returncode == 0, planned.stderr
-    assert "made the table" not in planned.stderr
+    assert "created the missing table" not in planned.stderr
     done = ycsb(tmp_path, server.root, *words)
-    assert "made the table" in done.stderr, done.stderr
+    assert "created the missing table" in done.stderr, done.stderr
     assert ask(server, f"SELECT count(*) FROM search_{store}") == "20"
 
 
@@ -73,7 +73,7 @@ def test_elsewhere_the_store_says_how_to_make_the_table(server: Up, tmp_path: Pa
         more = SEARCH if words[0] == "run" else []
         done = ycsb(tmp_path, tmp_path / "none", *words, *SMALL, *server.arguments(), "-p", "table=away", *more)
         told = done.stdout + done.stderr
-        assert "made the table" not in told
+        assert "created the missing table" not in told
         assert "CREATE TABLE away (YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL)" in told
     assert ask(server, "SELECT coalesce(to_regclass('away')::text, '')") == ""
 
@@ -81,13 +81,13 @@ def test_elsewhere_the_store_says_how_to_make_the_table(server: Up, tmp_path: Pa
 def test_another_servers_table_is_not_made(server: Up, tmp_path: Path) -> None:
     url = f"db.url=jdbc:postgresql://127.0.0.1:{free_port()}/ycsb"
     done = ycsb(tmp_path, server.root, "load", "postgres", *SMALL, "-p", url, "-p", "db.user=ycsb")
-    assert "made the table" not in done.stderr
+    assert "created the missing table" not in done.stderr
     assert done.returncode != 0
 
 
 def test_a_table_whose_columns_are_not_of_ycsbs_names_is_left_to_the_user(server: Up, tmp_path: Path) -> None:
     words = [*SMALL, *server.arguments(), "-p", "table=prefixed", "-p", "fieldnameprefix=g"]
-    assert "made the table" not in ycsb(tmp_path, server.root, "load", "postgres", *words).stderr
+    assert "created the missing table" not in ycsb(tmp_path, server.root, "load", "postgres", *words).stderr
 
 
 @pytest.mark.parametrize("words", [["load", "rocksdb", *SMALL], ["run", "postgres"], ["load"], []])

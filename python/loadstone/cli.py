@@ -13,11 +13,16 @@ from loadstone.errors import LoadstoneError
 ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
     " with --search clients, how much it holds",
+    "dfsio": "TestDFSIO's command line: loadstone dfsio -write -nrFiles 4 -fileSize 128MB file:///mnt/data",
+    "teragen": "rows to sort, as Hadoop's TeraGen makes them: loadstone teragen ROWS OUT",
+    "terasort": "sort them: loadstone terasort IN OUT",
+    "teravalidate": "look whether they are sorted, and sum them up: loadstone teravalidate OUT",
     "trial": "one trial: its spec on standard input, its events on standard output",
 }
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
 LAB_COMMANDS = {
     "run": "run an experiment: loadstone run experiments/quickstart.yaml",
+    "fio": "fio's command line: loadstone fio JOBFILE, with our verdict and report",
     "list": "the results there are",
     "show": "a run's results as tables",
     "compare": "runs of different times, or files of other tools, against the first",
@@ -100,7 +105,7 @@ def commands() -> dict[str, str]:
 
 def usage() -> str:
     """The help text, without its last line end."""
-    listed = "\n".join(f"  {name:<10}{what}" for name, what in commands().items())
+    listed = "\n".join(f"  {name:<13}{what}" for name, what in commands().items())
     return f"""\
 Loadstone: which data store, configuration or size holds my load, by how much, and can I trust the answer?
 

@@ -117,24 +117,31 @@ impl Borders {
     }
 }
 
-/// Which intervals an instant lies in, remembered from the last one asked for: a division only when that changes.
+/// Which interval an instant lies in, remembered from the last one asked for: a division only when that changes.
 #[derive(Debug, Default)]
 pub struct IntervalCursor {
-    from: u64,
-    to: u64,
+    from_ns: u64,
+    length_ns: u64,
     interval: u64,
 }
 
 impl IntervalCursor {
-    /// The interval of an instant from `borders.first_ns` on.
+    /// The interval of an instant, if that is counted.
     #[inline]
-    pub fn at(&mut self, borders: &Borders, ns: u64) -> u64 {
-        if ns < self.from || ns >= self.to {
-            self.interval = borders.interval(ns);
-            self.from = borders.first_ns.saturating_add(self.interval.saturating_mul(borders.interval_ns));
-            self.to = self.from.saturating_add(borders.interval_ns);
+    pub fn counted(&mut self, borders: &Borders, ns: u64) -> Option<u64> {
+        // One comparison for instants before it, which are very many after it, and for those behind its end.
+        if ns.wrapping_sub(self.from_ns) < self.length_ns { Some(self.interval) } else { self.move_to(borders, ns) }
+    }
+
+    #[cold]
+    fn move_to(&mut self, borders: &Borders, ns: u64) -> Option<u64> {
+        if !borders.counts(ns) {
+            return None;
         }
-        self.interval
+        self.interval = borders.interval(ns);
+        self.from_ns = borders.first_ns + self.interval * borders.interval_ns;
+        self.length_ns = borders.interval_ns.min(borders.end_ns - self.from_ns);
+        Some(self.interval)
     }
 }
 
@@ -246,5 +253,18 @@ mod tests {
         assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
         assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
         assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_cursor_finds_what_the_borders_say_in_whatever_order_it_is_asked() {
+        for borders in [BORDERS, Borders { end_ns: NEVER, ..BORDERS }, Borders::UNLIMITED] {
+            let mut cursor = IntervalCursor::default();
+            for ns in
+                (0..4_000).chain((0..4_000).rev()).chain((0..40_000).map(|i| i * 7_919 % 4_001)).chain([NEVER - 1])
+            {
+                let expected = borders.counts(ns).then(|| borders.interval(ns));
+                assert_eq!(cursor.counted(&borders, ns), expected, "{ns} in {borders:?}");
+            }
+        }
     }
 }

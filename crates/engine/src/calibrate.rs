@@ -10,7 +10,7 @@ use crate::actor::inserts::InsertPolicy;
 use crate::actor::misses::Misses;
 use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER};
-use crate::client::{ClientContext, drive};
+use crate::client::{ClientContext, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer};
 use crate::failures::Failures;
 use crate::file_log::FileLog;
@@ -18,7 +18,6 @@ use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::sink::Sink;
-use crate::worker_threads::block_on;
 
 /// Operations of a thread per probe: some 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
@@ -87,7 +86,7 @@ fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
-        block_on(drive(task, borders, &ThreadTimer::default(), &mut N::default(), context));
+        drive_thread(task, borders, ThreadTimer::default(), &mut N::default(), context);
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, others @ ..] = recorders else { return 0 };

@@ -5,13 +5,14 @@
 
 use loadstone_load::pace::Cursor;
 
-use crate::actor::{Actor, Lateness, Stopwatch, Task, Work};
+use crate::actor::{Actor, Lateness, Outcome, Stopwatch, Task, Work};
 use crate::borders::{Borders, IntervalCursor};
-use crate::clock::Timer;
+use crate::clock::{Clock, ThreadTimer, Timer};
 use crate::pulse::Pulse;
 use crate::recorder::{Ended, Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
+use crate::worker_threads::block_on;
 use loadstone_stores::Connection;
 
 /// Where one client records: its worker's recorder, and its number there.
@@ -46,96 +47,134 @@ impl Wait {
     }
 }
 
-/// One client: loops until there is nothing more to do, then closes its session.
+/// Waits for a future: as one itself, or on the thread.
+macro_rules! wait {
+    (async, $future:expr) => {
+        $future.await
+    };
+    (thread, $future:expr) => {
+        block_on($future)
+    };
+}
+
+/// The loop. A macro, as it is compiled twice: what a future keeps from one wait to the next is in memory, and written and read
+/// again for each operation. On threads, with futures that are ready when they are made, that saves 65 of 417 instructions.
+macro_rules! timing_loop {
+    ($wait:tt, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
+        let (task, borders, timer) = ($task, $borders, $timer);
+        let ClientContext { recorder, client, worker, pulse } = $context;
+        let flight = &recorder.flights[client];
+        let mut actor = W::actor(task, $session, worker);
+        let mut operation = W::Operation::default();
+        let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
+        let (mut due_in, mut done_in) = (IntervalCursor::default(), IntervalCursor::default());
+        // At a rate, what is overdue is still sent for a while; in a closed loop nothing is overdue.
+        let last_send_ns = if task.pace.is_some() { borders.cutoff_ns } else { borders.end_ns };
+        let mut free = timer.now_ns();
+        // By how much the client is free later than it would be if the generator had never been late.
+        let mut delay = 0;
+        while let Some(index) = task.scheduler.claim(&mut taken) {
+            task.workload.fill(index, &mut operation);
+            let due = match &task.pace {
+                None => None,
+                Some(pace) => {
+                    let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
+                    if due >= borders.end_ns {
+                        task.scheduler.reach_end();
+                        break;
+                    }
+                    flight.take(index, due, borders.counts(due));
+                    if due > free {
+                        wait!($wait, timer.until(due, || task.scheduler.halted()));
+                        if task.scheduler.halted() {
+                            break;
+                        }
+                    }
+                    Some(due)
+                }
+            };
+            let sent = timer.now_ns();
+            if sent >= last_send_ns {
+                task.scheduler.reach_end();
+                break;
+            }
+            let due_ns = due.unwrap_or(sent);
+            let interval = due_in.counted(borders, due_ns);
+            let counted = interval.is_some();
+            if counted && !task.scheduler.count() {
+                break;
+            }
+            flight.send(index, due_ns, counted);
+            let watch = Stopwatch {
+                timer,
+                recorder,
+                due_ns,
+                sent_ns: sent,
+                ready_ns: due.map_or(free, |due| due.max(free)),
+                // Made here, not copied to here: a copy of what has just been written in parts would wait for that.
+                lateness: due.map(|due| {
+                    let wait = Wait::of(due, free, delay, sent);
+                    if counted {
+                        recorder.wait(wait);
+                    }
+                    Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) }
+                }),
+                interval: interval.unwrap_or_default(),
+                counted,
+            };
+            let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
+            if let Some(interval) = done_in.counted(borders, done_ns) {
+                recorder.ended_in(interval, status);
+            }
+            if counted {
+                recorder.operation(&Ended { status, rows, bytes, due_ns, done_ns, interval: watch.interval });
+            } else {
+                recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));
+            }
+            flight.end();
+            free = done_ns;
+            if let Some(lateness) = &watch.lateness {
+                delay = lateness.at(done_ns);
+            }
+            if status.is_failure() {
+                wait!($wait, actor.rest());
+                free = timer.now_ns();
+            }
+            wait!($wait, timer.turn());
+        }
+        let sent = timer.now_ns();
+        let (step, status) = wait!($wait, actor.close());
+        let done = timer.now_ns();
+        recorder.session_closed(done);
+        // Beside the operations, and so with the last interval.
+        let interval = borders.interval(sent.min(borders.end_ns - 1));
+        recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, generator_ns: 0, interval });
+        if !status.is_ok() {
+            task.failures.count_unclosed(status);
+        }
+    }};
+}
+
+/// One client among those of an executor: loops until there is nothing more to do, then closes its session.
 pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
     timer: &T,
     session: &mut S,
-    ClientContext { recorder, client, worker, pulse }: ClientContext<'_>,
+    context: ClientContext<'_>,
 ) {
-    let flight = &recorder.flights[client];
-    let mut actor = W::actor(task, session, worker);
-    let mut operation = W::Operation::default();
-    let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
-    let (mut due_in, mut done_in) = (IntervalCursor::default(), IntervalCursor::default());
-    // At a rate, what is overdue is still sent for a while; in a closed loop nothing is overdue.
-    let last_send_ns = if task.pace.is_some() { borders.cutoff_ns } else { borders.end_ns };
-    let mut free = timer.now_ns();
-    // By how much the client is free later than it would be if the generator had never been late.
-    let mut delay = 0;
-    while let Some(index) = task.scheduler.claim(&mut taken) {
-        task.workload.fill(index, &mut operation);
-        let due = match &task.pace {
-            None => None,
-            Some(pace) => {
-                let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
-                if due >= borders.end_ns {
-                    task.scheduler.reach_end();
-                    break;
-                }
-                flight.take(index, due, borders.counts(due));
-                if due > free {
-                    timer.until(due, || task.scheduler.halted()).await;
-                    if task.scheduler.halted() {
-                        break;
-                    }
-                }
-                Some(due)
-            }
-        };
-        let sent = timer.now_ns();
-        if sent >= last_send_ns {
-            task.scheduler.reach_end();
-            break;
-        }
-        let due_ns = due.unwrap_or(sent);
-        let counted = borders.counts(due_ns);
-        if counted && !task.scheduler.count() {
-            break;
-        }
-        flight.send(index, due_ns, counted);
-        let interval = if counted { due_in.at(borders, due_ns) } else { 0 };
-        let mut lateness = None;
-        if let Some(due) = due {
-            let wait = Wait::of(due, free, delay, sent);
-            if counted {
-                recorder.wait(wait);
-            }
-            lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) });
-        }
-        let ready_ns = due.map_or(free, |due| due.max(free));
-        let watch = Stopwatch { timer, recorder, due_ns, sent_ns: sent, ready_ns, lateness, interval, counted };
-        let outcome = actor.perform(&operation, &watch).await;
-        let done_ns = outcome.done_ns;
-        if borders.counts(done_ns) {
-            recorder.ended_in(done_in.at(borders, done_ns), outcome.status);
-        }
-        if counted {
-            let (status, rows, bytes) = (outcome.status, outcome.rows, outcome.bytes);
-            recorder.operation(&Ended { status, rows, bytes, due_ns, done_ns, interval });
-        } else {
-            recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));
-        }
-        flight.end();
-        free = done_ns;
-        delay = lateness.map_or(0, |lateness| lateness.at(done_ns));
-        if outcome.status.is_failure() {
-            actor.rest().await;
-            free = timer.now_ns();
-        }
-        timer.turn().await;
-    }
-    let sent = timer.now_ns();
-    let (step, status) = actor.close().await;
-    let done = timer.now_ns();
-    recorder.session_closed(done);
-    // Beside the operations, and so with the last interval.
-    let interval = borders.interval(sent.min(borders.end_ns - 1));
-    recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, generator_ns: 0, interval });
-    if !status.is_ok() {
-        task.failures.count_unclosed(status);
-    }
+    timing_loop!(async, task, borders, timer, session, context);
+}
+
+/// The same for a client with a thread of its own.
+pub fn drive_thread<S: Connection, W: Work<S>>(
+    task: &Task<W>,
+    borders: &Borders,
+    timer: ThreadTimer,
+    session: &mut S,
+    context: ClientContext<'_>,
+) {
+    timing_loop!(thread, task, borders, &timer, session, context);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Clients know the borders and keep to them by themselves. The conductor's thread wakes every millisecond, reads the
 //! recorders once an interval, and hands what it finds to an observer (the events of `trial`, or the printer of a front end).
 
+mod collections;
 mod unfinished;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use loadstone_load::Workload;
-use loadstone_stores::{Collections, Store};
+use loadstone_stores::Store;
 
 use crate::actor::Task;
 use crate::borders::{Borders, Ending, NEVER, window};
@@ -97,7 +98,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         plan: Borders,
         controls: &Receiver<Control>,
         observer: &mut dyn Observer,
-        store: &S,
+        store: &Arc<S>,
     ) -> (End, bool) {
         let pulse = Arc::clone(self.workers.conductor());
         let beating = pulse.begin();
@@ -116,9 +117,9 @@ impl<'a, W: Workload> Conductor<'a, W> {
         self.workers.release(Some(borders));
         let refused = end.is_some();
         if end.is_none() {
-            end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, store);
+            end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, &**store);
         }
-        let collections = store.collections();
+        let collections = collections::Asked::of(store);
         let mut used = self.used(&pulse);
         if borders.first_ns == borders.start_ns {
             used.device_bytes = device_bytes;
@@ -128,7 +129,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         let mut number = 0;
         while end.is_none() {
             let boundary = borders.interval_end(number);
-            let early = self.sleep_until(boundary, &borders, &pulse, controls, store);
+            let early = self.sleep_until(boundary, &borders, &pulse, controls, &**store);
             let over = self.all_done() || Monotonic.now_ns() >= borders.end_ns;
             if early.is_none() && !over {
                 self.read(&borders, false);
@@ -144,7 +145,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             self.task.scheduler.halt();
         }
         self.tick_ledger();
-        let all_ended = self.drain(&borders, end.as_ref(), store);
+        let all_ended = self.drain(&borders, end.as_ref(), &**store);
         if let Some(ledger) = self.task.ledger.as_ref().filter(|_| all_ended) {
             ledger.close(self.task.scheduler.claimed(), Monotonic.now_ns());
         }
@@ -197,7 +198,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             driver_ns: self.driver_ns,
             settle,
             embedded: !store.networked(),
-            collections: since(store.collections(), &collections),
+            collections: collections::since(collections, store),
             open: self.task.pace.is_some(),
         });
         (end, all_ended)
@@ -298,12 +299,10 @@ impl<'a, W: Workload> Conductor<'a, W> {
             _ => Duration::ZERO,
         };
         let grace = match end {
-            // The clients of a store that is gone do not end.
-            _ if store.lost().is_some() => Duration::ZERO,
             Some(End::Done) if store.networked() => NETWORK_GRACE,
             _ => GRACE,
         };
-        self.workers.join(borders, overdue + grace)
+        self.workers.join(borders, overdue + grace, || store.lost().is_some())
     }
 
     fn read(&mut self, borders: &Borders, last: bool) {
@@ -390,15 +389,4 @@ impl<'a, W: Workload> Conductor<'a, W> {
             })
             .collect()
     }
-}
-
-/// What each collector did after `before`.
-fn since(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
-    for own in &mut now {
-        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == own.collector) {
-            own.count = own.count.saturating_sub(earlier.count);
-            own.time_ms = own.time_ms.saturating_sub(earlier.time_ms);
-        }
-    }
-    now
 }

@@ -47,6 +47,9 @@ pub enum TrialFailure {
     /// A client's thread panicked, with this message.
     #[error("internal error: a client thread panicked: {0}")]
     ClientPanicked(String),
+    /// A stage of a sort failed, for this reason.
+    #[error("{0}")]
+    Sort(String),
     /// The store cannot be used any more, for this reason.
     #[error("{0}")]
     StoreLost(String),
@@ -72,6 +75,16 @@ pub enum End {
 }
 
 impl End {
+    /// As a summary tells it, with the reason if it did not end by itself.
+    pub fn told(&self) -> (&'static str, Option<String>) {
+        match self {
+            Self::Done => ("done", None),
+            Self::Stopped(who) => ("stopped", Some(who.reason().to_owned())),
+            Self::Lease(why) => ("lease", Some(why.clone())),
+            Self::Failed(why) => ("failed", Some(why.to_string())),
+        }
+    }
+
     /// The exit code, failed operations aside.
     pub fn code(&self) -> u8 {
         match self {

@@ -71,6 +71,10 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
                     .hint("the stores of files are file and hdfs")),
             }
         }
+        // `trial` has a driver of its own for it.
+        WorkSpec::Sort(_) => {
+            Err(EngineError::usage("a sort has no operations").hint("loadstone-engine trial runs a stage of it"))
+        }
     }
 }
 

@@ -80,7 +80,7 @@ pub struct Outcome {
 
 /// One interval of the window. Operations belong to the interval in which they were due (closed loop: sent), so more may
 /// come to it later: see [`Interval::earlier`]. The last event comes when all clients have ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Its number, from 0: it begins at k × the interval's length after the start of measuring.
     pub k: u64,
@@ -108,10 +108,58 @@ pub struct Interval {
     pub cpu_ns: [u64; 2],
     /// Resident memory of the engine, bytes.
     pub memory_bytes: u64,
+    /// How far a stage of a sort is; of sorts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sorted: Option<Sorted>,
+}
+
+/// How far a stage of a sort is, since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sorted {
+    /// Rows that it is done with.
+    pub rows: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// What a stage of a sort did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SortSummary {
+    /// The stage.
+    pub stage: String,
+    /// What it did.
+    #[serde(flatten)]
+    pub sorted: Sorted,
+    /// Seconds from the start to the end.
+    pub seconds: f64,
+    /// The checksum of the rows, as TeraValidate prints it: of this segment, or of all of them after `validate` or `commit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+    /// What validation found, where it is complete: after `validate` by one segment, or `commit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Validation>,
+}
+
+/// What validation found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Validation {
+    /// Rows that there are.
+    pub rows: u64,
+    /// Files.
+    pub parts: u64,
+    /// Rows whose key is that of the row before.
+    pub duplicates: u64,
+    /// Rows that are less than the row before, or are not what TeraGen made.
+    pub faults: u64,
+    /// The first of them, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_faults: Vec<String>,
 }
 
 /// What was recorded in an interval.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Additions {
     /// Operations that ended well while it lasted, whenever they were due.
     pub completed: u64,
@@ -151,7 +199,7 @@ pub struct Note {
 }
 
 /// The end of a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// How it ended: `done`, `stopped` (by control line or signal), `lease` (the lab went away) or `failed`.
     pub end: String,
@@ -235,11 +283,14 @@ pub struct Summary {
     pub outcomes: Vec<Outcome>,
     /// The first message of each kind of failure, by `OPERATION STATUS`.
     pub words: BTreeMap<String, String>,
+    /// What a stage of a sort did; of sorts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<SortSummary>,
 }
 
 /// The borders of a trial, which nothing moves while it runs.
 #[expect(clippy::struct_field_names, reason = "units stand last")]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
     /// The length of the warm-up, ns.
     pub warmup_ns: u64,
@@ -287,7 +338,7 @@ pub struct Missed {
 }
 
 /// The clock that a trial was measured by.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
     /// `tsc`: the processor's counter, on the scale of the kernel's clock; `kernel`: the kernel's clock itself.
     pub source: String,

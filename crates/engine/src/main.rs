@@ -31,8 +31,10 @@ mod signals;
 #[cfg(test)]
 mod simulation;
 mod sink;
+mod sort;
 mod spec;
 mod suggest;
+mod tera;
 mod trial;
 mod trial_mode;
 mod tsc;
@@ -51,6 +53,9 @@ usage: loadstone-engine COMMAND
 
   ycsb {load|run|shell} STORE …   YCSB's command line
   dfsio {-write|-read|…} URI      Hadoop's TestDFSIO command line
+  teragen ROWS OUT                Hadoop's TeraGen, TeraSort and TeraValidate, on local disks and HDFS
+  terasort IN OUT
+  teravalidate OUT [REPORT]
   trial                           a TrialSpec and control lines on stdin, events on stdout
   ledger [FILE…] --spec SPEC      read back what a run wrote, and print what was lost
   describe                        print the stores, properties, kinds of work and front ends as JSON
@@ -76,6 +81,15 @@ fn main() -> ExitCode {
             signals::listen(signals);
             dfsio::main(&words[1..], &controls)
         }
+        Some(name @ ("teragen" | "terasort" | "teravalidate")) => {
+            let command = match name {
+                "teragen" => tera::Command::Gen,
+                "terasort" => tera::Command::Sort,
+                _ => tera::Command::Validate,
+            };
+            signals::listen(signals);
+            tera::main(command, &words[1..], &controls)
+        }
         Some("trial") => {
             signals::listen(signals.clone());
             trial_mode::main(&signals, &controls)
@@ -92,7 +106,7 @@ fn main() -> ExitCode {
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\""))
-            .hint("the commands are ycsb, dfsio, trial, ledger, describe and schema")),
+            .hint("the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, describe and schema")),
         None => {
             output::err(USAGE);
             Ok(2)

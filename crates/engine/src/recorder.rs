@@ -179,6 +179,19 @@ fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
+/// What is recorded at a rate only.
+#[inline(never)]
+fn record_response(
+    response: &Table,
+    lower: &Table,
+    (id, status): (StepId, Status),
+    response_ns: u64,
+    generator_ns: u64,
+) {
+    response.record(id, status, response_ns);
+    lower.record(id, status, response_ns.saturating_sub(generator_ns));
+}
+
 #[inline]
 fn raise(cell: &AtomicU64, value: u64) {
     if value > cell.load(Ordering::Relaxed) {
@@ -248,28 +261,37 @@ impl Recorder {
     }
 
     /// Records one counted step: an operation, a part of one, or a check.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "what it is given would go through memory, twice")]
+    #[inline(always)]
     pub fn step(&self, step: Step) {
         let Step { id, status, times, generator_ns, interval } = step;
-        for measurements in &self.ycsb {
-            measurements.record(id, status, times);
+        if !self.ycsb.is_empty() {
+            self.ycsb(id, status, times);
         }
         let service = elapsed_ns(times.sent, times.done);
-        let response = times.done.saturating_sub(times.due);
-        let Some(slot) = self.slot(interval) else {
-            if self.slots[0].service.is_some() {
-                let open = self.slots[0].response.is_some();
-                let open = open.then_some((response, generator_ns));
-                self.straggle(interval, |more| more.record(id, status, service, open));
-            }
-            return;
-        };
+        let Some(slot) = self.slot(interval) else { return self.straggling_step(step, service) };
         if let Some(table) = &slot.service {
             table.record(id, status, service);
         }
         if let (Some(table), Some(lower)) = (&slot.response, &slot.response_lower) {
-            table.record(id, status, response);
-            lower.record(id, status, response.saturating_sub(generator_ns));
+            let response = times.done.saturating_sub(times.due);
+            record_response(table, lower, (id, status), response, generator_ns);
+        }
+    }
+
+    #[cold]
+    fn straggling_step(&self, Step { id, status, times, generator_ns, interval }: Step, service: u64) {
+        if self.slots[0].service.is_some() {
+            let response = times.done.saturating_sub(times.due);
+            let open = self.slots[0].response.is_some().then_some((response, generator_ns));
+            self.straggle(interval, |more| more.record(id, status, service, open));
+        }
+    }
+
+    #[inline(never)]
+    fn ycsb(&self, id: StepId, status: Status, times: Times) {
+        for measurements in &self.ycsb {
+            measurements.record(id, status, times);
         }
     }
 
@@ -277,9 +299,7 @@ impl Recorder {
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
         add(&self.retried, 1);
-        for measurements in &self.ycsb {
-            measurements.record(id, status, times);
-        }
+        self.ycsb(id, status, times);
     }
 
     /// Counts an operation of the warm-up, which ended so many ns after the window had begun.
@@ -300,27 +320,36 @@ impl Recorder {
     }
 
     /// Counts a whole operation, once, after its steps.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
     pub fn operation(&self, ended: &Ended) {
-        let which = match ended.status {
-            Status::Ok | Status::BatchedOk => {
-                usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
-            }
-            Status::NotYet => 3,
-            _ => 2,
-        };
+        let which = if ended.status == Status::Ok { self.succeeded(ended) } else { self.ended_otherwise(ended) };
         add(&self.counts.0[which], 1);
-        if ended.status == Status::BatchedOk {
-            add(&self.batched, 1);
-        }
-        if ended.status.is_ok() {
-            add(&self.rows, ended.rows);
-            add(&self.bytes, ended.bytes);
-        }
         raise(&self.last_done, ended.done_ns);
         match self.slot(ended.interval) {
             Some(slot) => add(&slot.counts.0[which], 1),
             None => self.straggle(ended.interval, |more| more.counts[which] += 1),
+        }
+    }
+
+    /// Counts what an operation that ended well read or wrote; returns whether it is good or late.
+    #[inline]
+    fn succeeded(&self, ended: &Ended) -> usize {
+        add(&self.rows, ended.rows);
+        add(&self.bytes, ended.bytes);
+        usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
+    }
+
+    #[inline(never)]
+    fn ended_otherwise(&self, ended: &Ended) -> usize {
+        match ended.status {
+            Status::Ok => self.succeeded(ended),
+            Status::BatchedOk => {
+                add(&self.batched, 1);
+                self.succeeded(ended)
+            }
+            Status::NotYet => 3,
+            _ => 2,
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Scheduler {
     stripe: u64,
     /// How many operations belong together, in one segment.
     unit: u64,
+    /// From the index of one operation that a client takes to that of the next.
+    pitch: u64,
     /// Operations of this segment; [`NEVER`] without a limit.
     steps: u64,
     /// Counted operations, where that is the limit.
@@ -38,8 +40,10 @@ pub struct Scheduler {
 /// The operations that a client has taken and not yet begun.
 #[derive(Debug, Default)]
 pub struct Taken {
-    next: u64,
-    end: u64,
+    /// The index of the next one.
+    index: u64,
+    /// How many they are.
+    left: u64,
 }
 
 impl Scheduler {
@@ -50,6 +54,7 @@ impl Scheduler {
             segment,
             stripe: stripe.max(1),
             unit: 1,
+            pitch: segment.n,
             steps: borders.steps,
             counted_max: borders.counted,
             next: Alone::default(),
@@ -62,16 +67,7 @@ impl Scheduler {
 
     /// The same for operations of which so many belong together: a client takes them all, and a segment has all of them.
     pub fn in_units(self, unit: u64) -> Self {
-        if unit > 1 { Self { stripe: unit, unit, ..self } } else { self }
-    }
-
-    /// The index, in the whole trial, of this segment's `step`-th operation.
-    #[inline]
-    fn index(&self, step: u64) -> u64 {
-        if self.unit == 1 {
-            return self.segment.index(step);
-        }
-        self.segment.index(step / self.unit) * self.unit + step % self.unit
+        if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
     }
 
     /// The index of the next operation; `None` at the end.
@@ -80,20 +76,27 @@ impl Scheduler {
         if self.halted() {
             return None;
         }
-        if taken.next == taken.end {
-            // Clients that find the end leave the counter where it is.
-            if self.next.0.load(Ordering::Relaxed) >= self.steps {
-                return None;
-            }
-            taken.next = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
-            taken.end = taken.next.saturating_add(self.stripe).min(self.steps);
-            if taken.next >= self.steps {
-                taken.end = taken.next;
-                return None;
-            }
+        if taken.left == 0 {
+            self.take(taken)?;
         }
-        taken.next += 1;
-        Some(self.index(taken.next - 1))
+        taken.left -= 1;
+        let index = taken.index;
+        taken.index = index.saturating_add(self.pitch);
+        Some(index)
+    }
+
+    /// Takes the next operations; `None` at the end.
+    #[inline]
+    fn take(&self, taken: &mut Taken) -> Option<()> {
+        // Clients that find the end leave the counter where it is.
+        if self.next.0.load(Ordering::Relaxed) >= self.steps {
+            return None;
+        }
+        let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
+        taken.left = self.stripe.min(self.steps.saturating_sub(first));
+        // A client takes whole units.
+        taken.index = self.segment.index(first / self.unit) * self.unit;
+        (taken.left > 0).then_some(())
     }
 
     /// Whether one more operation may be counted. Asked for every operation that would be, just before it is sent.

@@ -7,6 +7,7 @@ use loadstone_load::core::CoreSpec;
 use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_load::values::Lengths;
+use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::work::FilesSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -150,6 +151,19 @@ pub enum WorkSpec {
     TimeSeries(TimeSeriesSpec),
     /// Files, as in Hadoop's TestDFSIO.
     Files(FilesSpec),
+    /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients and no due times, and no store: what the spec says of
+    /// these has no effect.
+    Sort(SortSpec),
+}
+
+/// One stage of a sort. The stages follow each other; what runs them is the barrier between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SortSpec {
+    /// The stage.
+    pub stage: Stage,
+    /// What is generated, sorted or validated: the same for every stage and segment.
+    pub job: Job,
 }
 
 impl WorkSpec {
@@ -159,6 +173,7 @@ impl WorkSpec {
             Self::Records(records) => &records.table,
             Self::TimeSeries(series) => &series.table,
             Self::Files(files) => &files.directory,
+            Self::Sort(_) => "",
         }
     }
 }
@@ -226,6 +241,15 @@ impl TrialSpec {
             let message = format!("segment {}/{} is not valid", self.segment.k, self.segment.n);
             return Err(EngineError::usage(message).hint("segment must be k/n with k below n"));
         }
+        if self.interval_ms == 0 {
+            return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
+        }
+        if self.lease_ms == Some(0) {
+            return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
+        }
+        if let WorkSpec::Sort(sort) = &self.work {
+            return Ok(sort.job.check()?);
+        }
         if self.clients == 0 {
             return Err(EngineError::usage("clients must be at least 1, got 0").hint("set clients to 1 or more"));
         }
@@ -257,12 +281,6 @@ impl TrialSpec {
         if self.phase == Phase::Load && self.warmup_seconds > 0.0 {
             return Err(EngineError::usage("a load cannot have a warm-up: every record of it counts")
                 .hint("leave the warm-up out"));
-        }
-        if self.interval_ms == 0 {
-            return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
-        }
-        if self.lease_ms == Some(0) {
-            return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
         }
         if let WorkSpec::Records(records) = &self.work {
             check_core(records)?;

@@ -98,7 +98,7 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
         connect: connecting.elapsed(),
     });
     let mut conductor = Conductor::new(spec, operations, &task, workers, driver_ns);
-    let (end, all_ended) = conductor.conduct(borders, controls, observer, &*keep);
+    let (end, all_ended) = conductor.conduct(borders, controls, observer, &keep);
     if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
         // What stopped the trial is reported, not an error of closing the store afterwards.
@@ -128,6 +128,7 @@ impl TrialSpec {
                     && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
             }
             WorkSpec::TimeSeries(_) | WorkSpec::Files(_) => true,
+            WorkSpec::Sort(_) => false,
         };
         self.phase == Phase::Load || only_inserts
     }

@@ -12,7 +12,7 @@ use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
 use crate::borders::NEVER;
-use crate::control::{Control, End, Stop};
+use crate::control::{Control, Stop};
 use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;
@@ -20,7 +20,8 @@ use crate::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::recorder::Waits;
 use crate::recorder::reader::{Additions, Totals};
-use crate::spec::TrialSpec;
+use crate::sort;
+use crate::spec::{TrialSpec, WorkSpec};
 use crate::usage;
 
 /// A control line.
@@ -50,7 +51,10 @@ pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u
         None => read_controls(signals.clone(), None),
     }
     let mut printer = EventPrinter::new(std::io::stdout());
-    let end = dispatch::run(&spec, controls, &mut printer)?;
+    let end = match &spec.work {
+        WorkSpec::Sort(work) => sort::trial::run(&spec, work, controls, &mut printer)?,
+        _ => dispatch::run(&spec, controls, &mut printer)?,
+    };
     Ok(end.code())
 }
 
@@ -118,7 +122,8 @@ impl EventPrinter {
         Self { lines: Some(lines), written, steps: &[], last: Totals::default(), cpu: [0; 2] }
     }
 
-    fn print(&mut self, event: &Event) {
+    /// Prints one.
+    pub fn print(&mut self, event: &Event) {
         if let (Some(lines), Ok(line)) = (&self.lines, serde_json::to_string(event)) {
             let _ = lines.send(line);
         }
@@ -173,6 +178,7 @@ impl Observer for EventPrinter {
             late_client: totals.late_client - self.last.late_client,
             cpu_ns: [cpu[0].saturating_sub(self.cpu[0]), cpu[1].saturating_sub(self.cpu[1])],
             memory_bytes: usage::memory(),
+            sorted: None,
         }));
         (self.last, self.cpu) = (totals, cpu);
     }
@@ -199,6 +205,9 @@ fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
     }
 }
 
+/// How this engine was built.
+pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+
 /// The summary of a trial.
 fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     let totals = closed.moment.totals;
@@ -210,19 +219,14 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         }
         closed.open.then(|| encode(&reading))
     };
-    let (end, reason) = match &closed.end {
-        End::Done => ("done", None),
-        End::Stopped(who) => ("stopped", Some(who.reason().to_owned())),
-        End::Lease(why) => ("lease", Some(why.clone())),
-        End::Failed(why) => ("failed", Some(why.to_string())),
-    };
+    let (end, reason) = closed.end.told();
     let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
     let mut all = outcomes(closed.latencies, steps, true);
     all.extend(event::censored(&closed.censored, steps, closed.open));
     Summary {
         end: end.to_owned(),
         reason,
-        profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+        profile: PROFILE.to_owned(),
         start_unix_ns: closed.start_unix_ns,
         borders: event::Borders {
             warmup_ns: borders.first_ns - borders.start_ns,
@@ -289,5 +293,6 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
                 (format!("{} {}", steps[usize::from(step.0)], status.name()), message.to_owned())
             })
             .collect(),
+        sort: None,
     }
 }

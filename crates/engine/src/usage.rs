@@ -36,3 +36,16 @@ pub fn device_bytes() -> [u64; 2] {
     let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
     [value("read_bytes:"), value("write_bytes:")]
 }
+
+/// Memory that this process could still take without swapping, bytes: the host's, and what its control group leaves of it.
+pub fn memory_free() -> u64 {
+    let number = |path: &str| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let facts = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = facts.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let host =
+        line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or_default() * 1_024;
+    // Only the group that a container sees as its root; "max", which is not a number, is no limit.
+    let group = number("/sys/fs/cgroup/memory.max")
+        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or_default()));
+    group.map_or(host, |group| group.min(host))
+}

@@ -12,7 +12,7 @@ use loadstone_stores::{Connection, Drive, Store, StoreError};
 use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
-use crate::client::{ClientContext, drive};
+use crate::client::{ClientContext, drive, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
@@ -211,11 +211,12 @@ impl WorkerThreads {
         self.working.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until all have ended; `false` if one still works when `grace` is over.
-    pub fn join(&mut self, borders: &Borders, grace: Duration) -> bool {
+    /// Waits until all have ended; `false` if one still works when `grace` is over, or once the clients of a store that is
+    /// `lost` will not end.
+    pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.finished() {
-            if start.elapsed() > grace {
+            if lost() || start.elapsed() > grace {
                 return false;
             }
             let due = Monotonic.now_ns() + JOIN_NS;
@@ -267,7 +268,7 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
             let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
-            block_on(drive(task, &borders, &timer, &mut session, context));
+            drive_thread(task, &borders, timer, &mut session, context);
         }
         drop(session);
         drop(job);

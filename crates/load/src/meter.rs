@@ -32,7 +32,7 @@ const SUM_LOW: u64 = (1 << SUM_BITS) - 1;
 #[inline]
 const fn bucket(value: u64) -> usize {
     let value = if value > VALUE_MAX { VALUE_MAX } else { value };
-    let shift = (64 - SUB_BITS).saturating_sub((value | (HALF * 2 - 1)).leading_zeros());
+    let shift = (64 - SUB_BITS) - (value | (HALF * 2 - 1)).leading_zeros();
     (shift as u64 * HALF + (value >> shift)) as usize
 }
 
@@ -97,8 +97,15 @@ impl Grid {
     /// Counts one value. Only ever called by the grid's one writer.
     #[inline]
     pub fn record(&self, value: u64) {
-        let value = if value > VALUE_MAX { self.saturate(value) } else { value };
-        let at = bucket(value);
+        if value > VALUE_MAX {
+            return self.saturate(value);
+        }
+        self.count_in(bucket(value), value);
+    }
+
+    /// Counts a value in its bucket.
+    #[inline]
+    fn count_in(&self, at: usize, value: u64) {
         let place = match self.places[at / BLOCK].load(Ordering::Relaxed) {
             0 => self.place(at / BLOCK),
             place => place,
@@ -138,11 +145,11 @@ impl Grid {
         self.wraps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a value that is too large, and gives what is added to the sum: itself, but nothing beyond 292 years.
+    /// Counts a value that is too large. In the sum it is itself, but nothing beyond 292 years.
     #[cold]
-    fn saturate(&self, value: u64) -> u64 {
+    fn saturate(&self, value: u64) {
         add(&self.saturated, 1);
-        value.min(SUM_LOW)
+        self.count_in(BUCKETS - 1, value.min(SUM_LOW));
     }
 
     /// The exact sum. Between a writer's two stores the highest bit of the lower word is ahead of the changes counted.

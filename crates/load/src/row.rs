@@ -216,20 +216,24 @@ impl Row {
     /// Adds the wanted fields of a stored record. Adds nothing on error.
     #[inline]
     pub fn read(&mut self, stored: &[u8], wanted: Wanted<'_>) -> Result<(), RowError> {
+        if matches!(wanted, Wanted::All) {
+            for field in (Fields { bytes: stored, at: 0 }) {
+                field?;
+            }
+            self.more(stored.len()).copy_from_slice(stored);
+            return Ok(());
+        }
         let before = self.len;
         for field in (Fields { bytes: stored, at: 0 }) {
             let (name, value) = field.inspect_err(|_| self.len = before)?;
             let take = match wanted {
-                Wanted::All => false,
+                Wanted::All => true,
                 Wanted::One(one) => one == name,
                 Wanted::Names(names) => names.iter().any(|n| n.as_bytes() == name),
             };
             if take {
                 self.push(name, value);
             }
-        }
-        if matches!(wanted, Wanted::All) {
-            self.more(stored.len()).copy_from_slice(stored);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! A record is one value in YCSB's stored form; a table is the engine's own kind of table. Update reads, merges and
 //! writes without a lock, as YCSB's own bindings do: two clients that update one record at once may lose one update.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use loadstone_load::{Row, Status, Wanted};
@@ -168,35 +169,36 @@ impl<K: KeyValue> Connection for KeyValueSession<K> {
     }
 }
 
+// Done when they are called, and so ready: an `async fn` would keep its arguments in memory until it is asked for.
 impl<K: KeyValue> Session for KeyValueSession<K> {
     #[inline]
-    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+    fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status> {
         let result = self.read_now(key, wanted, row);
-        self.done(result)
+        ready(self.done(result))
     }
 
     #[inline]
-    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> impl Future<Output = Status> {
         let result = self.scan_now(key, count, wanted, rows);
-        self.done(result)
+        ready(self.done(result))
     }
 
     #[inline]
-    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+    fn insert(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status> {
         let result = self.engine.put(&mut self.client, key, row.bytes());
-        self.done(result)
+        ready(self.done(result))
     }
 
     #[inline]
-    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+    fn update(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status> {
         let result = self.update_now(key, row);
-        self.done(result)
+        ready(self.done(result))
     }
 
     #[inline]
-    async fn delete(&mut self, key: &[u8]) -> Status {
+    fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status> {
         let result = self.engine.remove(&mut self.client, key);
-        self.done(result)
+        ready(self.done(result))
     }
 
     fn refused(&self, _status: Status) -> bool {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from loadstone.experiment.file import Loaded
     from loadstone.experiment.plan.plan import Plan
+    from loadstone.judge.judgement import Judgement
     from loadstone.results.folder import Folder
 
 # In the environment the same as --share-host, for scripts and tests.
@@ -91,7 +92,8 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, leave)
         failed = conduct(loaded, planned, folder, talk, options.retry_failed)
-    return int(finish(folder, talk, report=not options.no_report) or failed)
+    shown = getattr(options, "shown", None)
+    return int(finish(folder, talk, report=not options.no_report, shown=shown) or failed)
 
 
 def alone(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
@@ -157,7 +159,9 @@ def digests(planned: Plan) -> dict[str, str]:
     """The SHA-256 of each workload file by its path: what a file says is part of what is asked."""
     import hashlib
 
-    files = dict.fromkeys(variant.workload_file for variant in planned.variants)
+    from loadstone.experiment.kind import kind_of
+
+    files = dict.fromkeys(file for variant in planned.variants for file in kind_of(variant).files(variant.work))
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
@@ -192,8 +196,13 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, talk: Console, retry_
     return any(trial.end != "done" for trial in folder.load().trials)
 
 
-def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
-    """Judges the folder, prints the tables and writes the report; returns whether something was left undone."""
+def finish(
+    folder: Folder, talk: Console, *, report: bool, shown: Callable[[Console, Judgement], None] | None = None
+) -> bool:
+    """Judges the folder, prints tables and writes the report; returns whether something was left undone.
+
+    `shown` prints tables of its own.
+    """
     from loadstone.judge.judge import judge
     from loadstone.report.terminal import tables
     from loadstone.results.projection import Projection, project
@@ -203,7 +212,10 @@ def finish(folder: Folder, talk: Console, *, report: bool) -> bool:
         talk.print("no trial came to an end")
         return True
     judgement = judge(results)
-    tables.show(tables.terminal(), judgement, project(results, Projection()))
+    if shown is not None:
+        shown(tables.terminal(), judgement)
+    else:
+        tables.show(tables.terminal(), judgement, project(results, Projection()))
     if report:
         from loadstone.report.write import write
 

@@ -1,6 +1,6 @@
-"""A check: what is looked at, why it matters to a measurement, and what comes of it.
+"""A check: what it looks at, why that matters to a measurement, and its result.
 
-What it looks at is a machine as it was read, before anybody judges it. None is what could not be read.
+It looks at a machine as it was read, without any judgement. None: could not be read.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Literal
 
 from loadstone.observe.listeners import Listener
 
-# `warn`: figures may be worse, or not repeat; `fail`: something that Loadstone does cannot be done.
+# `warn`: figures may be worse, or not repeatable; `fail`: something that Loadstone does will not work.
 State = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of a process; None: none."""
+    """A limit of a process; None: unlimited."""
 
     soft: int | None
     hard: int | None
@@ -25,7 +25,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A directory that Loadstone writes to, or would make."""
+    """A directory that Loadstone writes to, or would create."""
 
     # `results`, `data`, `state`, `cache`.
     name: str
@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program on PATH (or of JAVA_HOME), with its major version where it is asked for."""
+    """A program on PATH (or in JAVA_HOME), with its major version where needed."""
 
     path: str
     major: int | None = None
@@ -51,11 +51,11 @@ class Machine:
     processes: Limit = Limit(None, None)
     threads_max: int | None = None
     pid_max: int | None = None
-    # The tightest limit of the control groups that this process is in, and the name of the group that has it.
+    # The tightest limit of this process's control groups, and the name of the group that sets it.
     group_processes_max: int | None = None
     group: str = ""
     mappings_max: int | None = None
-    # First and last of the ports that connections come from.
+    # First and last of the ports for outgoing connections.
     ephemeral_ports: tuple[int, int] | None = None
     connections_waiting_max: int | None = None
     listeners: tuple[Listener, ...] = ()
@@ -64,20 +64,20 @@ class Machine:
     swappiness: int | None = None
     memory_bytes: int | None = None
     memory_available_bytes: int | None = None
-    # Those of all processors, each once.
+    # The governors of all processors, each once.
     governors: tuple[str, ...] = ()
     huge_pages: str = ""
     clock_source: str = ""
     clock_sources: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
     programs: Mapping[str, Program] = field(default_factory=dict)
-    # Where JAVA_HOME points; empty: it is not set.
+    # The value of JAVA_HOME; empty: not set.
     java_home: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a check found; `fix` is the one command that mends it, empty where nothing is to be done."""
+    """What a check found; `fix` is the command that fixes it, empty where there is nothing to do."""
 
     state: State
     found: str
@@ -86,13 +86,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing to look at."""
+    """One check of a machine."""
 
     name: str
-    # When it is ok, in words.
+    # When it is ok, as text.
     wanted: str
     why: str
-    # A machine, and the clients that it is to carry.
+    # Takes a machine, and the number of clients that it must support.
     look: Callable[[Machine, int], Seen]
 
 
@@ -104,9 +104,9 @@ class Diagnosis:
     seen: Seen
 
 
-UNKNOWN = "not told by this machine"
+UNKNOWN = "not reported by this machine"
 
 
 def unknown(what: str = UNKNOWN) -> Seen:
-    """What cannot be read is nothing to complain of."""
+    """The result where nothing can be read: ok."""
     return Seen("ok", what)

@@ -1,4 +1,4 @@
-"""All checks, and what they come to on a machine: as diagnoses, as text and as data."""
+"""All checks, and their results on a machine: as diagnoses, as text and as data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from loadstone.doctor import host, limits, software
 from loadstone.doctor.check import Check, Diagnosis, Machine
 
-# What the largest of our own tests takes.
+# The number that Loadstone's largest tests use.
 CLIENTS = 10_000
 CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS)
 
@@ -24,7 +24,7 @@ def fit(found: Sequence[Diagnosis]) -> bool:
 
 
 def report(found: Sequence[Diagnosis]) -> str:
-    """A line for each check, then what is to be done; without its last line end."""
+    """A line for each check, then what to do; without the last line end."""
     width = max(len(each.check.name) for each in found)
     lines = [f"{each.seen.state:<4}  {each.check.name:<{width}}  {each.seen.found}" for each in found]
     todo = [each for each in found if each.seen.fix]

@@ -1,4 +1,4 @@
-"""The host: its memory, its processors, the room on its disks."""
+"""The host: its memory, its processors, the space on its disks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from loadstone.format import units
 SWAPPINESS_MAX = 10
 MEMORY_BYTES, MEMORY_LEAST_BYTES = 4_000_000_000, 500_000_000
 CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-HIDDEN = "not told by this machine, which may be virtual"
+HIDDEN = "not reported by this machine, which may be virtual"
 DISK_BYTES, DISK_LEAST_BYTES = 10_000_000_000, 1_000_000_000
-# What moves each place elsewhere.
+# The variable or option that moves each directory.
 VARIABLES = {"data": "TMPDIR", "state": "XDG_STATE_HOME", "cache": "LOADSTONE_CACHE"}
 RESULTS = "loadstone run FILE.yaml --results /large/disk"
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def swap(machine: Machine, _: int) -> Seen:
-    """Memory that was swapped out comes back in milliseconds."""
+    """Swapped-out memory takes milliseconds to come back."""
     if machine.swap_bytes is None:
         return unknown()
     if not machine.swap_bytes:
@@ -34,7 +34,7 @@ def swap(machine: Machine, _: int) -> Seen:
 
 
 def huge_pages(machine: Machine, _: int) -> Seen:
-    """Huge pages given unasked are put together while the load runs."""
+    """Transparent huge pages are assembled while the load runs."""
     if not machine.huge_pages:
         return unknown()
     if machine.huge_pages == "always":
@@ -51,7 +51,7 @@ def memory(machine: Machine, _: int) -> Seen:
     found = f"{units.size(free)} available" + (f" of {units.size(whole)}" if whole is not None else "")
     if free < MEMORY_BYTES:
         state: State = "fail" if free < MEMORY_LEAST_BYTES else "warn"
-        return Seen(state, found, "ps -eo pid,rss,comm --sort=-rss | head   # end some")
+        return Seen(state, found, "ps -eo pid,rss,comm --sort=-rss | head   # then end some")
     return Seen("ok", found)
 
 
@@ -75,13 +75,13 @@ def clock(machine: Machine, _: int) -> Seen:
     if "tsc" in machine.clock_sources:
         return Seen("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
     found = f"{machine.clock_source}; the kernel does not offer tsc"
-    # Not forced: that takes away the kernel's own doubt, and the engine would read a counter that the kernel distrusts.
-    fix = "sudo dmesg | grep -i tsc   # says why the kernel gave it up; measure on another host"
+    # Not forced: the engine would then read a counter that the kernel has found unreliable.
+    fix = "sudo dmesg | grep -i tsc   # shows why the kernel rejected it; measure on another host"
     return Seen("warn", found, fix)
 
 
 def room(machine: Machine, _: int) -> Seen:
-    """Every place that is written to has room, and data are on a device."""
+    """Every directory that is written to has space."""
     known = [place for place in machine.places if place.free_bytes is not None]
     if not known:
         return unknown()
@@ -96,13 +96,13 @@ def room(machine: Machine, _: int) -> Seen:
 
 
 def moved(names: Collection[str]) -> str:
-    """The line that moves these places to another disk."""
+    """The command line that moves these directories to another disk."""
     named = " ".join(f"{variable}=/large/disk" for name, variable in VARIABLES.items() if name in names)
     return " && ".join([*([f"export {named}"] if named else []), *([RESULTS] if "results" in names else [])])
 
 
 def device(machine: Machine, _: int) -> Seen:
-    """Data in memory have no device to measure."""
+    """Data in memory never reach a device."""
     place = next((place for place in machine.places if place.name == "data"), None)
     if place is None or not place.file_system:
         return unknown()
@@ -116,25 +116,25 @@ CHECKS = (
     Check(
         "swap",
         f"none, or unused with `vm.swappiness` at most {SWAPPINESS_MAX}",
-        "memory that was swapped out comes back in milliseconds: a percentile of the swap, not of the store",
+        "swapped-out memory takes milliseconds to come back: percentiles then show the swap, not the store",
         swap,
     ),
     Check(
         "huge pages",
         "transparent huge pages `madvise` or `never`",
-        "with `always` the kernel stops processes to put pages together; Redis and MongoDB warn of it themselves",
+        "with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it themselves",
         huge_pages,
     ),
     Check(
         "memory",
         f"{units.size(MEMORY_BYTES)} available",
-        "servers take 1 to 2 GB each; what is short makes the kernel reclaim in the middle of a trial, or kill",
+        "servers take 1 to 2 GB each; with too little, the kernel reclaims during a trial, or kills a process",
         memory,
     ),
     Check(
         "CPU governor",
         "`performance`",
-        "others lower the frequency between operations, so that a light load looks slow",
+        "other governors lower the frequency between operations, so that a light load looks slow",
         governor,
     ),
     Check(
@@ -151,8 +151,8 @@ CHECKS = (
     ),
     Check(
         "data device",
-        "the directory for data (`TMPDIR`, else /var/tmp) is on a device",
-        "in tmpfs nothing reaches a device: syncs are free, and the page cache is the store",
+        "the data directory (`TMPDIR`, else /var/tmp) is on a device",
+        "in tmpfs nothing reaches a device: a sync costs nothing, and all data is in memory",
         device,
     ),
 )

@@ -9,18 +9,18 @@ from loadstone.doctor.check import Check, Machine, Seen, unknown
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
-# What the engine has open beside its connections.
+# Files that the engine has open beside its connections.
 FILES_BESIDE = 256
 MAPPINGS_PER_THREAD = 8
-# What else runs on a host, and in an engine.
+# Other threads on a host, and in an engine.
 THREADS_BESIDE = 1000
-# What is proposed is a multiple of this.
+# Proposed values are multiples of this.
 FILES_STEP = 65_536
 PID_MAX = 4_194_304
-# Control groups that are systemd's; others are those of containers.
+# Control groups of systemd; others belong to containers.
 UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
-# What the systems listen on, by default.
+# The systems' default ports.
 KNOWN_PORTS = {
     int(setting.default): name
     for name in registry.SYSTEMS
@@ -29,14 +29,14 @@ KNOWN_PORTS = {
 }
 # Above all known ports.
 WIDE_RANGE = (20_000, 65_535)
-# Ports below are the system's, so one address of a server takes no more connections than this.
+# Ports below 1,024 are reserved, so one server address takes at most this many connections.
 FIRST_PORT = 1024
 CONNECTIONS_MAX = WIDE_RANGE[1] - FIRST_PORT + 1
 QUEUE = 4096
 
 
 def open_files(machine: Machine, clients: int) -> Seen:
-    """Each client of a networked store has a connection, and a connection is an open file."""
+    """Each client of a networked store has a connection, which is an open file."""
     limit, needed = machine.open_files, clients + FILES_BESIDE
     found = f"{amount(limit.soft)} (hard limit {amount(limit.hard)}); {clients:,} clients need {needed:,}"
     wish = -(-needed // FILES_STEP) * FILES_STEP
@@ -72,7 +72,7 @@ def processes(machine: Machine, clients: int) -> Seen:
 
 
 def wider(unit: str, needed: int) -> str:
-    """The command that lets a control group have more threads: a unit of systemd's, else a container."""
+    """The command that allows a control group more threads: a systemd unit, else a container."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
     return f"docker update --pids-limit {needed} CONTAINER   # or start it anew with --pids-limit"
@@ -91,18 +91,18 @@ def mappings(machine: Machine, clients: int) -> Seen:
 
 
 def permanent(item: str, value: int) -> str:
-    """The command that raises a hard limit, for all who log in afterwards."""
-    # What is said of `*` does not hold for root.
+    """The command that raises a hard limit for all later logins."""
+    # `*` does not apply to root.
     return f"printf '%s - {item} {value}\\n' '*' root | sudo tee -a {LIMITS_FILE}   # then log in again"
 
 
 def amount(limit: int | None) -> str:
-    """A limit in words."""
+    """A limit as text."""
     return "unlimited" if limit is None else f"{limit:,}"
 
 
 def ephemeral(machine: Machine, clients: int) -> Seen:
-    """Each connection to one address and port needs a port of its own to come from."""
+    """Each connection to the same address and port needs a separate local port."""
     if machine.ephemeral_ports is None:
         return unknown()
     first, last = machine.ephemeral_ports
@@ -114,12 +114,12 @@ def ephemeral(machine: Machine, clients: int) -> Seen:
     fix = f'sudo sysctl -w net.ipv4.ip_local_port_range="{low} {WIDE_RANGE[1]}"'
     if count < clients and clients > CONNECTIONS_MAX:
         most = f"{CONNECTIONS_MAX:,}"
-        fix = f"# no sysctl helps: use servers at several addresses, or at most {most} clients"
+        fix = f"# no sysctl helps: use several server addresses, or at most {most} clients"
         return Seen("fail", f"{found}, and one server address takes {most} at most", fix)
     if count < clients:
         return Seen("fail", found, fix)
     if count < 2 * clients and low < first:
-        return Seen("warn", f"{found}, twice that right after another trial", fix)
+        return Seen("warn", f"{found}, twice as many right after another trial", fix)
     if taken and low == WIDE_RANGE[0]:
         listed = ", ".join(map(str, taken))
         return Seen("warn", f"{found}; a connection may take a server's port: {listed}", fix)
@@ -133,31 +133,31 @@ def accepting(machine: Machine, clients: int) -> Seen:
         return unknown()
     if length >= needed:
         return Seen("ok", f"{length:,}")
-    return Seen("warn", f"{length:,}, {needed:,} would do", f"sudo sysctl -w net.core.somaxconn={needed}")
+    return Seen("warn", f"{length:,}, {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
 
 
 def ports(machine: Machine, _: int) -> Seen:
-    """A server cannot listen where another does."""
+    """A server cannot listen on a port already in use."""
     held = [each for each in machine.listeners if each.port in KNOWN_PORTS]
     if not held:
         return Seen("ok", f"free: {', '.join(map(str, KNOWN_PORTS))}")
     pids = sorted({each.pid for each in held if each.pid is not None})
     killing = f"kill {' '.join(map(str, pids))}" if pids else "sudo ss -ltnp"
-    note = "or loadstone systems down NAME, if it is ours" if pids else "shows who holds them"
+    note = "or loadstone systems down NAME, if it started them" if pids else "shows the processes"
     return Seen("warn", f"taken: {', '.join(map(holder, held))}", f"{killing}   # {note}")
 
 
 def holder(listener: Listener) -> str:
     """A port, with the process that listens on it."""
-    who = f"{listener.name or 'somebody'}{f', pid {listener.pid}' if listener.pid else ''}"
+    who = f"{listener.name or 'an unknown process'}{f', pid {listener.pid}' if listener.pid else ''}"
     return f"{listener.port} of {KNOWN_PORTS[listener.port]} by {who}"
 
 
 CHECKS = (
     Check(
         "open files",
-        f"the hard limit is at least the clients + {FILES_BESIDE}, better the soft limit as well",
-        "a connection is an open file; the engine raises its own soft limit, servers started from this shell may not",
+        f"the hard limit, and preferably the soft one, is at least the clients + {FILES_BESIDE}",
+        "a connection is an open file; the engine raises its soft limit, servers started from this shell may not",
         open_files,
     ),
     Check(
@@ -174,8 +174,8 @@ CHECKS = (
     ),
     Check(
         "ephemeral ports",
-        "as many as clients, better twice as many, and no server's port among them",
-        "each connection to one server comes from a port of its own, which stays taken for a minute after its end",
+        "as many as clients, preferably twice as many, without a server's port among them",
+        "each connection to one server uses a separate local port, which stays in use for a minute after it ends",
         ephemeral,
     ),
     Check(
@@ -186,8 +186,8 @@ CHECKS = (
     ),
     Check(
         "servers' ports",
-        f"nobody listens on {', '.join(map(str, KNOWN_PORTS))}",
-        "`loadstone systems up` starts servers there, and a server of somebody else's would be measured instead",
+        f"{', '.join(map(str, KNOWN_PORTS))} are free",
+        "`loadstone systems up` starts servers there, and any other server there would be measured instead",
         ports,
     ),
 )

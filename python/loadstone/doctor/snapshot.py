@@ -21,7 +21,7 @@ from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.running import systems_root
 
-PROGRAMS = ("mvn", "apt-get", "dnf")
+PROGRAMS = ("mvn", "fio", "apt-get", "dnf")
 JAVA = ("java", "javac")
 CLOCK = "devices/system/clocksource/clocksource0"
 VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
@@ -41,7 +41,7 @@ def snapshot(
     return Machine(
         architecture=platform.machine(),
         open_files=limit(resource.RLIMIT_NOFILE),
-        # Root is free of it (setrlimit(2)).
+        # The limit does not apply to root (setrlimit(2)).
         processes=Limit(None, None) if os.geteuid() == 0 else limit(resource.RLIMIT_NPROC),
         threads_max=number(kernel / "kernel/threads-max"),
         pid_max=number(kernel / "kernel/pid_max"),
@@ -73,14 +73,14 @@ def limit(which: int) -> Limit:
 
 
 def governors(sys: Path) -> tuple[str, ...]:
-    """Those of all processors, each once."""
+    """The governors of all processors, each once."""
     top = sys / "devices/system/cpu"
     found = (text(top / name / "cpufreq/scaling_governor") for name in names(top) if re.fullmatch(r"cpu\d+", name))
     return tuple(sorted({each for each in found if each}))
 
 
 def places(results: Path, proc: Path) -> tuple[Place, ...]:
-    """The directories that are written to, with the room that they have."""
+    """The directories that are written to, with their free space."""
     named = {"results": results, "data": Path(default_directory()), "state": systems_root(), "cache": cache_root()}
     found = []
     for name, path in named.items():
@@ -100,7 +100,7 @@ def free(path: Path) -> int | None:
 
 
 def programs(environment: Mapping[str, str]) -> dict[str, Program]:
-    """The programs that are there; Java's are those of JAVA_HOME where it is set."""
+    """The programs found; Java's are those in JAVA_HOME where it is set."""
     path = environment.get("PATH", os.defpath)
     home = environment.get("JAVA_HOME")
     found: dict[str, Program] = {}
@@ -113,6 +113,6 @@ def programs(environment: Mapping[str, str]) -> dict[str, Program]:
 
 
 def java_major(program: str) -> int | None:
-    """The major version of the JDK that a program is of, by the file `release` that every JDK has."""
+    """The major version of the JDK that a program belongs to, from the file `release` that every JDK has."""
     found = VERSION.search(text(Path(program).resolve().parent.parent / "release"))
     return whole(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Programs that must be there: to run Java, to fetch servers."""
+"""Required programs: to run Java, to fetch servers, to do work of their own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def jdk(machine: Machine, _: int) -> Seen:
     missing = [name for name in ("java", "javac") if name not in machine.programs]
     fix = install(machine, f"openjdk-{JDK_MAJOR}-jdk-headless", f"java-{JDK_MAJOR}-openjdk-devel")
     if machine.java_home:
-        # It is asked before PATH, so the new one would not be seen.
-        fix += "   # then unset JAVA_HOME, or let it name that JDK"
+        # It takes precedence over PATH, so the new JDK would not be found.
+        fix += "   # then unset JAVA_HOME, or set it to that JDK"
     if missing:
         return Seen("fail", f"no {' and no '.join(missing)}", fix)
     majors = {name: machine.programs[name].major for name in ("java", "javac")}
@@ -21,7 +21,7 @@ def jdk(machine: Machine, _: int) -> Seen:
     if any(major is not None and major < JDK_MAJOR for major in majors.values()):
         return Seen("fail", found, fix)
     if None in majors.values():
-        return Seen("warn", found, f"{machine.programs['java'].path} -version   # {JDK_MAJOR} or later will do")
+        return Seen("warn", found, f"{machine.programs['java'].path} -version   # {JDK_MAJOR} or later is needed")
     return Seen("ok", found)
 
 
@@ -30,6 +30,13 @@ def maven(machine: Machine, _: int) -> Seen:
     if "mvn" not in machine.programs:
         return Seen("fail", "no mvn", install(machine, "maven", "maven"))
     return Seen("ok", machine.programs["mvn"].path)
+
+
+def fio(machine: Machine, _: int) -> Seen:
+    """Jobs of fio are run by fio itself."""
+    if "fio" not in machine.programs:
+        return Seen("warn", "no fio", install(machine, "fio", "fio"))
+    return Seen("ok", machine.programs["fio"].path)
 
 
 def install(machine: Machine, debian: str, fedora: str) -> str:
@@ -47,4 +54,5 @@ CHECKS = (
         jdk,
     ),
     Check("Maven", "`mvn`", "it fetches the servers, and RocksDB", maven),
+    Check("fio", "`fio`", "`loadstone fio` and workloads of the kind `fio` run it", fio),
 )

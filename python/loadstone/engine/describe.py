@@ -22,18 +22,18 @@ SECONDS = 30
 HIDDEN = "***"
 # A variable of the environment, as an experiment file names it.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-# Of what no store of ours describes: properties of bindings, settings of systems.
+# Secrets that no store describes: properties of bindings, settings of systems.
 SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """A store; the properties are names, one with `*` at its end stands for all that begin so."""
+    """A store; the properties are names, and one that ends in `*` stands for all with that prefix."""
 
     name: str
     networked: bool
     properties: tuple[str, ...]
-    # Of these, the passwords, and those that say where its files are.
+    # Of these, the secret ones, and those that give the place of its files.
     secrets: tuple[str, ...]
     directories: tuple[str, ...]
     # The properties that take the hosts of its servers and their port.
@@ -42,7 +42,7 @@ class StoreInfo:
 
     @property
     def keeps_files(self) -> bool:
-        """Whether it keeps files of its own."""
+        """Whether it keeps files."""
         return bool(self.directories)
 
     @property
@@ -56,35 +56,35 @@ class Description:
     """One build of the engine."""
 
     stores: Mapping[str, StoreInfo]
-    # YCSB's and the engine's own, whatever the store.
+    # YCSB's and the engine's, whatever the store.
     properties: frozenset[str]
 
     @property
     def directories(self) -> frozenset[str]:
-        """Every property that says where a store's files are."""
+        """Every property that gives the place of a store's files."""
         return frozenset(name for store in self.stores.values() for name in store.directories)
 
     def is_secret(self, name: str) -> bool:
-        """Whether a property's value is not to be written anywhere: a store says so, or its name does."""
+        """Whether a property's value must not be written anywhere, by a store's description or by its name."""
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """Properties as they may be written; the name of a variable that holds a secret is none."""
+        """Properties that are safe to write; the name of a variable with a secret is not itself secret."""
         return {
             name: HIDDEN if self.is_secret(name) and not VARIABLE.fullmatch(str(value)) else value
             for name, value in properties.items()
         }
 
     def networked(self, store: str) -> bool:
-        """Whether a store's operations cross a network; not of one that there is not."""
+        """Whether a store's operations cross a network; false for an unknown store."""
         return store in self.stores and self.stores[store].networked
 
     def keeps_files(self, store: str) -> bool:
-        """Whether a store keeps files of its own; not of one that there is not."""
+        """Whether a store keeps files; false for an unknown store."""
         return store in self.stores and self.stores[store].keeps_files
 
     def keeps_data(self, store: str) -> bool:
-        """Whether there are data to load: a store without servers and without files has nowhere to keep any."""
+        """Whether there is data to load: a store with neither servers nor files cannot keep any."""
         return self.networked(store) or self.keeps_files(store)
 
     def own(self, store: str) -> tuple[str, ...]:
@@ -98,9 +98,9 @@ class Description:
 
 @cache
 def description() -> Description:
-    """Of the engine that would run now. Raises LoadstoneError when there is none, or it is too old to say."""
+    """The description of the installed engine. Raises LoadstoneError without an engine, or if it is too old."""
     path = program.find()
-    hint = "it is of another version than this package; run `make`"
+    hint = "it has another version than this package; run `make`"
     try:
         told = subprocess.run([path, "describe"], capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -111,13 +111,13 @@ def description() -> Description:
 
 
 def parse(text: str, path: str, hint: str) -> Description:
-    """Reads what an engine says. Raises LoadstoneError."""
+    """Reads an engine's description. Raises LoadstoneError."""
     try:
         found = json.loads(text)
         if found["describe"] != VERSION:
-            raise LoadstoneError(f"{path} describes itself by version {found['describe']}, this is {VERSION}", hint)
+            raise LoadstoneError(f"{path} describes itself in version {found['describe']}, expected {VERSION}", hint)
         stores = read(list[StoreInfo], found["stores"])
         names = frozenset(str(each["name"]) for each in found["properties"])
     except (ValueError, KeyError, TypeError) as error:
-        raise LoadstoneError(f"{path} describes itself in a way that is not understood: {error!r}", hint) from error
+        raise LoadstoneError(f"cannot read the description by {path}: {error!r}", hint) from error
     return Description({each.name: each for each in stores}, names)

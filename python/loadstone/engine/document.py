@@ -1,17 +1,17 @@
-"""Documents that were parsed from JSON, as the types that they are meant to be."""
+"""Documents parsed from JSON, converted to their types."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
 Kind = TypeVar("Kind")
-# What reads a type.
+# The reader of each type.
 _ADAPTERS: dict[Any, Any] = {}
 
 
 def read(kind: type[Kind], document: Any) -> Kind:
-    """A document as a type; fields that it does not know are left alone. Raises ValueError with the first mistake."""
-    # Not before it is needed: its import takes a tenth of a second.
+    """A document as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    # Imported late: it takes a tenth of a second.
     from pydantic import TypeAdapter, ValidationError
 
     if kind not in _ADAPTERS:

@@ -1,7 +1,7 @@
-"""Events: what an engine tells about its trial, line by line.
+"""Events: what an engine reports about its trial, line by line.
 
-The engine's Rust types are the source (`loadstone-engine schema` writes their JSON Schema). Fields that this version
-does not know are left alone, so that an engine may say more.
+The engine's Rust types are the source (`loadstone-engine schema` writes their JSON Schema). Fields unknown to this
+version are ignored, so that an engine may report more.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from loadstone.engine.document import read
 from loadstone.engine.histogram import Histogram, decode
 
 VERSION = 2
-# Steps that are timed beside the operations and are none themselves.
-BESIDE = frozenset({"CLEANUP", "VERIFY"})
-# The engine reports their parts as well, so in sums over operations they would count twice.
+# Steps that are timed, but are not operations.
+BESIDE = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
+# The engine also reports their parts, so in sums over operations they would count twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE"})
-# What an operation can end with, beside failures, which have statuses of their own: it ended well (a buffered write is
-# taken, and proven by the flush at the end); the record read was still being written, so nothing can be said; or, in a
-# summary only, it never ended and its latency is known to be at least something.
+# How an operation can end, beside failures, which have other statuses: it ended well (a buffered write is
+# accepted, and proven by the final flush); the record read was still being written, so it cannot be judged; or, in a
+# summary only, it never ended, and its latency is known only from below.
 WELL = frozenset({"OK", "BATCHED_OK"})
 NOT_YET = "NOT_YET"
 CENSORED = "CENSORED"
@@ -30,8 +30,8 @@ CENSORED = "CENSORED"
 class Outcome:
     """One kind of operation with one status; histograms in ns, as `loadstone.engine.histogram.decode` takes them.
 
-    With the status CENSORED they are of the times after which nobody waited any more: `response` of all such
-    operations, `service` of those that had been sent.
+    With the status CENSORED they hold the times for which operations were waited for: `response` for all such
+    operations, `service` for those that had been sent.
     """
 
     operation: str
@@ -41,25 +41,25 @@ class Outcome:
     response: str | None = None
     # Response less the generator's own lateness: the true response lies between the two.
     response_lower: str | None = None
-    # Exact, of a summary only.
+    # Exact, in a summary only.
     service_ns_sum: int | None = None
     response_ns_sum: int | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether these operations ended badly."""
+        """Whether these operations failed."""
         return self.status not in WELL and self.status not in (NOT_YET, CENSORED)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What is counted of the interval `k`, from 0."""
+    """What is counted in the interval `k`, from 0."""
 
     k: int
     # Operations that ended in this interval, whenever they were due: well, and however.
     completed: int
     ended: int
-    # Operations of this interval that have ended so far: well and in time, well but after their deadline, badly, …
+    # Operations of this interval that have ended so far: well and in time, well but after their deadline, failed, …
     good: int
     late: int
     failed: int
@@ -69,7 +69,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Earlier(Counts):
-    """What came to an earlier interval since the last event; it adds to that interval."""
+    """An addition to an earlier interval since the last event."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Interval(Counts):
     """One interval of the measured window, from `start_ns` for `length_ns`.
 
     Completions belong to the interval in which they happened. Everything else belongs to the interval in which the
-    operation was due (in a closed loop: sent), so it is not all known yet: `earlier` of later intervals adds to it.
+    operation was due (in a closed loop: sent), so it is not yet complete: `earlier` of later intervals adds to it.
     """
 
     start_ns: int
@@ -111,7 +111,7 @@ class Interval(Counts):
 
 @dataclass(frozen=True)
 class Note:
-    """Something that the judge should know."""
+    """A remark for the judge."""
 
     name: str
     message: str
@@ -128,15 +128,15 @@ class Executor:
     wall_ns: int
     # cpu_ns ÷ wall_ns.
     busy: float
-    # How much too late ticks of 1 ms woke this thread: a histogram, ns.
+    # How late ticks of 1 ms woke this thread: a histogram, ns.
     lag: str
-    # For how long it could not run when it was to, ns, at most.
+    # The longest time for which it was not run although it was due, ns.
     held_ns: int = 0
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The clock that measured, and how it did against the kernel's."""
+    """The measuring clock, and how it compared with the kernel's."""
 
     source: str
     drift_ppm: float
@@ -170,13 +170,76 @@ class Borders:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How many files reached a guarantee: their bytes, the sum of the times that it took each, and the last instant."""
+
+    files: int = 0
+    bytes: int = 0
+    ns: int = 0
+    last_unix_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a trial that works on files. Rates are MB (2^20 bytes) a second; bytes are those of files done."""
+
+    done: int
+    failed: int
+    unfinished: int
+    unverified: int
+    bytes: int
+    lost_bytes: int
+    task_ns: int
+    rate_sum: float
+    rate_square_sum: float
+    returned: Reached
+    flushed: Reached
+    durable: Reached
+    closed: Reached
+    rate_min: float | None = None
+    rate_max: float | None = None
+    first_start_unix_ns: int | None = None
+    first_done_unix_ns: int | None = None
+    last_done_unix_ns: int | None = None
+
+    @property
+    def guarantees(self) -> dict[str, Reached]:
+        """What a write assures, the weakest first."""
+        return {"returned": self.returned, "flushed": self.flushed, "durable": self.durable, "closed": self.closed}
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a look at sorted rows found; `faults` are rows out of order, or not what was generated."""
+
+    rows: int
+    parts: int
+    duplicates: int
+    faults: int
+    first_faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What a stage of a sort did."""
+
+    stage: str
+    rows: int
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    checksum: str | None = None
+    validation: Validation | None = None
+
+
+@dataclass(frozen=True)
 class Summary:
     """The whole measured window; `end` is `done`, `stopped`, `lease` or `failed`."""
 
     end: str
     profile: str
     start_unix_ns: int
-    # What throughput divides by, and the operations that it counts: those that ended well within it, at a rate no more
+    # The divisor of throughput, and the operations that it counts: those that ended well within it, at a rate no more
     # than were due in it and did not fail.
     measured_ns: int
     completed: int
@@ -190,12 +253,12 @@ class Summary:
     cpu_ns: tuple[int, int]
     memory_bytes_max: int
     device_bytes: tuple[int, int]
-    # Clients whose session did not close: writes that they held back may be lost.
+    # Clients whose session did not close: writes that they buffered may be lost.
     unclosed: int
     executors: tuple[Executor, ...]
     clock: Clock
     borders: Borders
-    # Latencies that were longer than a histogram can hold.
+    # Latencies longer than a histogram can hold.
     saturated_values: int
     outcomes: tuple[Outcome, ...]
     words: dict[str, str]
@@ -207,10 +270,12 @@ class Summary:
     settle_seconds: float | None = None
     not_yet: int = 0
     carried: Carried = Carried()
+    files: Files | None = None
+    sort: Sorted | None = None
 
     @property
     def failed(self) -> int:
-        """Operations that ended badly; a read of a record whose insert or delete was under way is none."""
+        """Operations that failed; a read of a record whose insert or delete was under way does not count."""
         return self.operations - self.succeeded - self.not_yet
 
     @property
@@ -230,7 +295,7 @@ KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": N
 
 @dataclass(frozen=True)
 class Result:
-    """What a trial came to."""
+    """The result of a trial."""
 
     ready: Ready
     notes: tuple[Note, ...]
@@ -243,9 +308,9 @@ def parse(line: str) -> Event:
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
         raise ValueError("it has no known `event`")
-    # First of all: another version's fields may be others.
+    # Checked first: another version may have different fields.
     if fields["event"] == "ready" and fields.get("events", VERSION) != VERSION:
-        raise ValueError(f"its version is {fields['events']}, this is {VERSION}")
+        raise ValueError(f"its version is {fields['events']}, expected {VERSION}")
     return read(kind, fields)
 
 

@@ -1,6 +1,6 @@
-"""HDR histograms as the engine sends them: decoded, added, asked for quantiles.
+"""HDR histograms as the engine sends them: decoding, adding, quantiles.
 
-The `hdrhistogram` package (0.10.8) would do, but brings setuptools and pbr along at run time, has C code and no types,
+The `hdrhistogram` package (0.10.8) would do, but needs setuptools and pbr at run time, has C code and no types,
 and rounds ranks to the nearest where the engine's and Java's HdrHistogram round up. The format is HdrHistogram's V2,
 bare or deflated, in base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
 `AbstractHistogram.encodeIntoByteBuffer`).
@@ -22,13 +22,13 @@ COOKIE = 0x1C849313
 COOKIE_DEFLATED = 0x1C849314
 # Cookie, bytes of counts, index offset, significant digits, lowest and highest trackable value, conversion ratio.
 HEADER = struct.Struct(">iiiiqqd")
-# A quantile with fewer samples than this above it is a matter of luck (the check `too-few-samples`).
+# A quantile with fewer samples than this above it is mostly chance (the check `too-few-samples`).
 SAMPLES_ABOVE = 10
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which values share a bucket; histograms of one layout add up exactly."""
+    """Which values share a bucket; histograms with the same layout add up exactly."""
 
     digits: int = 3
     lowest: int = 1
@@ -46,13 +46,13 @@ class Layout:
         return self.highest_equivalent(index - 1) + 1 if index else 0
 
     def middle(self, index: int) -> float:
-        """The value that stands for a bucket in a mean."""
+        """The value that represents a bucket in a mean."""
         return (self.lowest_equivalent(index) + self.highest_equivalent(index)) / 2
 
 
 @dataclass
 class Histogram:
-    """How often which values came, in the unit in which they were recorded (the engine's are ns)."""
+    """How often each value occurred, in the unit in which they were recorded (the engine's are ns)."""
 
     layout: Layout = field(default_factory=Layout)
     counts: Counter[int] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class Histogram:
         return self.counts.total()
 
     def add(self, other: Histogram) -> None:
-        """Adds another histogram, exactly. Raises ValueError when its buckets are others."""
+        """Adds another histogram, exactly. Raises ValueError when its buckets differ."""
         if self.counts and other.counts and self.layout != other.layout:
             raise ValueError(f"histograms of {self.layout} and {other.layout} do not add up")
         if other.counts:
@@ -88,7 +88,7 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """The mean, each value taken as the middle of its bucket. Raises ValueError when there is no value."""
+        """The mean, each value taken as the middle of its bucket. Raises ValueError without values."""
         if not self.counts:
             raise ValueError("an empty histogram has no mean")
         total = sum(count * self.layout.middle(index) for index, count in self.counts.items())
@@ -96,11 +96,11 @@ class Histogram:
 
     @property
     def minimum(self) -> int:
-        """The smallest value, rounded down to the start of its bucket. Raises ValueError when there is no value."""
+        """The smallest value, rounded down to the start of its bucket. Raises ValueError without values."""
         return self.layout.lowest_equivalent(min(self.counts))
 
     def supports(self, share: float) -> bool:
-        """Whether there are enough values above this quantile to call it one."""
+        """Whether there are enough values above this quantile for it to mean anything."""
         return self.count * (1 - Fraction(str(share))) >= SAMPLES_ABOVE
 
 
@@ -119,7 +119,7 @@ def decode(text: str) -> Histogram:
         raise ValueError(f"not an HDR histogram: {error}") from error
     payload = data[HEADER.size : HEADER.size + length]
     if len(payload) != length or offset != 0:
-        raise ValueError(f"not an HDR histogram of ours: {len(payload)} of {length} bytes, offset {offset}")
+        raise ValueError(f"not an HDR histogram of the engine: {len(payload)} of {length} bytes, offset {offset}")
     counts: Counter[int] = Counter()
     index = 0
     for number in numbers(payload):
@@ -148,3 +148,27 @@ def numbers(payload: bytes) -> Iterator[int]:
         value = shift = 0
     if shift:
         raise ValueError("not an HDR histogram: it ends within a number")
+
+
+def encode(histogram: Histogram) -> str:
+    """Writes a histogram: the inverse of `decode`."""
+    payload, following = bytearray(), 0
+    for index in sorted(histogram.counts):
+        if index > following:
+            payload += leb128(following - index)
+        payload += leb128(histogram.counts[index])
+        following = index + 1
+    layout = histogram.layout
+    highest = max(layout.highest_equivalent(max(following - 1, 0)), 2 * layout.lowest)
+    head = HEADER.pack(COOKIE, len(payload), 0, layout.digits, layout.lowest, highest, 1.0)
+    deflated = zlib.compress(head + bytes(payload))
+    return base64.b64encode(struct.pack(">ii", COOKIE_DEFLATED, len(deflated)) + deflated).decode()
+
+
+def leb128(number: int) -> bytes:
+    """A number as `numbers` reads it."""
+    value, found = (number << 1) ^ (number >> 63), bytearray()
+    while value >= 0x80 and len(found) < 8:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])

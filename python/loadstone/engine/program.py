@@ -1,4 +1,4 @@
-"""Where the engine is, the Rust process that drives the load.
+"""Where the engine is: the Rust program that drives the load.
 
 `loadstone ycsb` and its like are this module and an exec, so the top imports only what Python has loaded anyway.
 """
@@ -19,9 +19,9 @@ VARIABLE = "LOADSTONE_ENGINE"
 
 
 def find() -> str:
-    """The engine's path: what LOADSTONE_ENGINE says, else the one installed with this package, else one on PATH.
+    """The engine's path: LOADSTONE_ENGINE, else the one installed with this package, else one on PATH.
 
-    Raises LoadstoneError when there is none, or when LOADSTONE_ENGINE names something that can't be run.
+    Raises LoadstoneError when none is found, or when LOADSTONE_ENGINE names something that cannot be run.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -33,7 +33,7 @@ def find() -> str:
         )
     path = beside()
     if path is None:
-        from shutil import which  # 5 ms, only spent when the engine is not beside us
+        from shutil import which  # 5 ms, only spent when the engine is not installed with this package
 
         path = which(NAME)
     if path is None:
@@ -45,7 +45,7 @@ def find() -> str:
 
 
 def replace_process(arguments: list[str]) -> NoReturn:
-    """Becomes the engine, run with `arguments`. Raises LoadstoneError when there is none or it can't be run."""
+    """Replaces this process by the engine with `arguments`. Raises LoadstoneError when it is missing or cannot run."""
     path = find()
     try:
         os.execv(path, [path, *arguments])
@@ -57,13 +57,13 @@ def replace_process(arguments: list[str]) -> NoReturn:
 
 def beside() -> str | None:
     """The engine in the directory of the running script, of the interpreter, or of this interpreter's scripts."""
-    # Python names no script "-c" or "", which would mean the working directory here.
+    # Without a script Python has "-c" or "" here, which would mean the working directory.
     programs = [program for program in (sys.argv[0], sys.executable) if os.sep in program]
     for program in programs:
         path = os.path.join(os.path.dirname(os.path.abspath(program)), NAME)
         if is_program(path):
             return path
-    import sysconfig  # 10 ms, only spent when the engine is in neither
+    import sysconfig  # 10 ms, only spent when it is in neither directory
 
     path = os.path.join(sysconfig.get_path("scripts"), NAME)
     return path if is_program(path) else None

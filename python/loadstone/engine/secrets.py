@@ -1,8 +1,8 @@
-"""Values of the environment that are secret: what a variable such as `DB_PASSWORD` gave to an experiment.
+"""Secret values from the environment: those that a variable such as `DB_PASSWORD` gave to an experiment.
 
-A password under a property's own name is known by that name (`description().is_secret`). One that is put into another
-text, a URL or the JVM's arguments, is known only by its value, so that is what is kept here and looked for wherever
-something is written. It is of this process, as the environment is.
+A password in a property is recognised by the property's name (`description().is_secret`). One that is put into another
+text, a URL or the JVM's arguments, is recognised only by its value, so values are kept here and searched for wherever
+something is written. The list belongs to this process, like the environment.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import re
 
 from loadstone.engine.describe import HIDDEN
 
-# Names of variables whose value is secret.
+# Names of variables with secret values.
 NAME = re.compile(r"pass|secret|token|credential|(^|_)(key|pw|pwd|auth)(_|$)", re.IGNORECASE)
-# A shorter secret is hidden only where it is all there is: to cut every `1` out of a file would leave none.
+# A shorter secret is hidden only where it is the whole text: hiding every `1` would ruin a file.
 PART_MIN = 4
 _VALUES: set[str] = set()
 
 
 def keep(variable: str, value: str) -> None:
-    """Notes what a variable gave, if its name tells that it is secret."""
+    """Keeps a variable's value, if its name marks it as secret."""
     if value and NAME.search(variable):
         _VALUES.add(value)
 
 
 def holds(text: str) -> bool:
-    """Whether a secret stands in a text."""
+    """Whether a text contains a secret."""
     return hidden(text) != text
 
 

@@ -1,11 +1,11 @@
-"""A trial on this machine: an engine process, what it is told, and what it tells.
+"""A trial on this machine: an engine process, its spec and its events.
 
     with Trial(spec) as trial:
         for _, event in follow(trial):
             ...
 
-One thread does it all: while `follow` waits for the engines it also sends their heartbeats. So a lab that
-hangs, or dies, stops beating, and its engines stop loading by themselves.
+One thread does everything: while `follow` waits for the engines, it also sends their heartbeats. So if the lab
+hangs or dies, the heartbeats stop, and the engines end the load by themselves.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Summary, parse
 from loadstone.errors import LoadstoneError
 
-# How long an engine goes on without a sign of life, unless the spec says otherwise; beats come four times as often.
+# How long an engine continues without a heartbeat, unless the spec sets another; they are sent four times as often.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to come home and then closes its store. One that needs longer is killed.
+# An engine gives its clients 5 s to finish and then closes its store. One that needs longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
-# How often `idle` is called while events are waited for.
+# How often `idle` is called while waiting for events.
 IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
@@ -45,24 +45,24 @@ class EngineError(LoadstoneError):
 
 
 class Trial:
-    """One engine at work. Leaving the `with` block ends it, whatever it is doing."""
+    """One running engine. Leaving the `with` block ends it, whatever it is doing."""
 
     def __init__(self, spec: Spec) -> None:
-        """Starts the engine and hands it the spec. Raises LoadstoneError when there is no engine to run."""
+        """Starts the engine and sends it the spec. Raises LoadstoneError when no engine is found."""
         self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
         line = json.dumps(self.spec)
-        # Its last event, once it has come.
+        # Its last event, once it has arrived.
         self.summary: Summary | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
-        # Told each line of the engine's that is an event, as it was written.
+        # Called with each event line of the engine, as written.
         self.heard: Callable[[str], object] | None = None
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds
         self._parts: dict[int, bytes] = {}
         path = program.find()
         try:
-            # A process group of its own: Ctrl-C reaches the lab alone, which then decides what becomes of its engines.
+            # A separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
@@ -85,12 +85,12 @@ class Trial:
         return self._process.pid
 
     def start_at(self, unix_ns: int) -> None:
-        """Starts a load that waits for it (`wait_for_start`) at this time: the barrier of many engines."""
+        """Starts a waiting load (`wait_for_start`) at this time: the barrier of many engines."""
         self._tell(json.dumps({"start_at": unix_ns}))
 
     def close(self) -> None:
-        """Ends the engine if it still runs: takes its lease away, waits, and kills it when it does not go."""
-        # First its output: an engine that writes to a full pipe which nobody reads would never end.
+        """Ends the engine if it still runs: revokes its lease, waits, and kills it if it does not end."""
+        # First its output: an engine that writes to a full pipe would never end.
         for stream in (self._stream("stdout"), self._stream("stderr"), self._stream("stdin")):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -103,7 +103,7 @@ class Trial:
             raise
 
     def kill(self) -> None:
-        """Ends the engine at once; its events then end without a result. Any thread may."""
+        """Ends the engine immediately; its events then end without a result. Any thread may call this."""
         self._process.kill()
 
     def _kill(self) -> None:
@@ -117,7 +117,7 @@ class Trial:
 
     def _tell(self, line: str) -> None:
         stdin = self._stream("stdin")
-        # An engine that is gone says why on its other streams.
+        # The engine is gone; its other streams contain the reason.
         with contextlib.suppress(BrokenPipeError):
             stdin.write(f"{line}\n".encode())
             stdin.flush()
@@ -160,7 +160,7 @@ class Trial:
 
 
 def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event | EngineError]]:
-    """The events of several trials as they come, up to the last one's end; of one that failed, its error at the end.
+    """The events of several trials as they come, up to the end of the last; for a failed one, its error at the end.
 
     A trial that ended early (`stopped`, `lease`, `failed`) is a result and has a summary: that is not an error. Raises
     EngineError when an engine writes an invalid event.
@@ -204,7 +204,7 @@ def failure(status: int, log: list[str]) -> EngineError:
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:
         name = signal.Signals(-status).name
-        hint = f"{last}; the kernel's log (dmesg) tells of a lack of memory" if name == "SIGKILL" else last
+        hint = f"{last}; see the kernel's log (dmesg) for a lack of memory" if name == "SIGKILL" else last
         return EngineError(f"the engine was ended by {name}", hint, status)
     if "error" in fields:
         return EngineError(fields["error"], fields.get("hint", "the message above comes from the engine"), status)

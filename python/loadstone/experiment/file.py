@@ -73,7 +73,7 @@ def asked_again(question: Question, settings: Sequence[str]) -> Question:
     Raises ExperimentError when one makes no sense, or is about what was measured.
     """
     place = Place(SET_RANK - 1, "--set")
-    minimal, _ = read_value("{systems: {none: {}}, workload: {file: '-'}}", place)
+    minimal, _ = read_value("{systems: {none: {}}, workload: {}}", place)
     assert isinstance(minimal, Table), "a mapping is a table"
     tree, mistakes = lay_settings(write_out(minimal), settings)
     for key in tree.entries:

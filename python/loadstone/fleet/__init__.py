@@ -1,1 +1,1 @@
-"""Where engines run, and how the segments of one trial become one result."""
+"""Where engines run, and how the segments of a trial become one result."""

@@ -1,10 +1,10 @@
-"""What a fleet is: the hosts on which the engines of a phase run. This machine is the smallest one.
+"""A fleet: the hosts on which the engines of a phase run. This machine is the smallest one.
 
     with fleet.launch(split(spec, engines), listener) as launched:
         for segment, event in launched.events():
             ...
 
-Every trial takes this path: a run of one engine is the segment 0/1 of it.
+Every trial takes this path: a trial with one engine is the segment 0/1.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from loadstone.engine.events import Event
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.results.trial_result import Scalar
 
-# Called with a segment's number and each line of its engine that is an event, as it was written.
+# Called with a segment's number and each event line of its engine, as written.
 LineListener = Callable[[int, str], object]
-# A segment's number, and its next event; an error in place of its summary when it ended without one.
+# A segment's number and its next event; an error in place of the summary when it ended without one.
 SegmentEvent = tuple[int, Event | EngineError]
 
 
 class Launched(Protocol):
-    """The engines of one phase. Leaving the `with` block ends those that still run."""
+    """The engines of one phase. Leaving the `with` block ends those still running."""
 
     @property
     def specs(self) -> Sequence[Spec]:
-        """What each engine was given, by segment."""
+        """The spec of each engine, by segment."""
 
     @property
     def pids(self) -> Sequence[int]:
@@ -41,14 +41,14 @@ class Launched(Protocol):
         """
 
     def kill(self) -> None:
-        """Ends all engines at once; the events then end with an error for each. Any thread may call this."""
+        """Ends all engines immediately; the events then end with an error for each. Any thread may call this."""
 
 
 class Fleet(Protocol):
     """Hosts on which engines can be launched."""
 
     def facts(self) -> Mapping[str, Scalar]:
-        """What is known about its hosts, as results record it."""
+        """The facts about its hosts, as results record them."""
 
     def launch(self, specs: Sequence[Spec], listener: LineListener) -> AbstractContextManager[Launched]:
         """Starts an engine for each spec; they begin to load at the same instant. Raises LoadstoneError."""

@@ -15,7 +15,7 @@ from loadstone.fleet.fleet import LineListener, SegmentEvent
 from loadstone.observe.environment import environment, fingerprint
 from loadstone.results.trial_result import Scalar
 
-# From the moment when all engines are ready until they begin: each must have read its line by then.
+# From when all engines are ready until they begin: each must have read its line by then.
 START_NS = 250_000_000
 
 
@@ -23,7 +23,7 @@ class Local:
     """Engines on this machine."""
 
     def __init__(self) -> None:
-        # A run that is resumed may be on another host, or kernel, than it began on.
+        # A resumed run may be on another host, or kernel, than it began on.
         self._facts = fingerprint(environment())
 
     def facts(self) -> Mapping[str, Scalar]:
@@ -31,7 +31,7 @@ class Local:
         return self._facts
 
     def launch(self, specs: Sequence[Spec], listener: LineListener) -> Processes:
-        """Starts an engine for each spec. Raises LoadstoneError when there is no engine to run."""
+        """Starts an engine for each spec. Raises LoadstoneError when no engine is found."""
         return Processes(specs, listener)
 
 
@@ -55,7 +55,7 @@ class Processes:
 
     @property
     def specs(self) -> Sequence[Spec]:
-        """What each engine was given."""
+        """The spec of each engine."""
         return [trial.spec for trial in self._trials]
 
     @property
@@ -79,6 +79,6 @@ class Processes:
             yield segments[trial], event
 
     def kill(self) -> None:
-        """Ends all engines at once."""
+        """Ends all engines immediately."""
         for trial in self._trials:
             trial.kill()

@@ -1,7 +1,7 @@
 """Merging: the segments of one trial as if one engine had run it. Counts add up, and so do histograms, exactly.
 
-Segments begin at one instant and cut their intervals at the same distances from it, so the intervals of one number are
-of one time. Outcomes of one operation and status are not joined into one: readers add them up.
+Segments begin at the same instant and cut their intervals at the same distances from it, so intervals of one number are
+simultaneous. Outcomes of one operation and status are not joined: readers add them up.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from loadstone.engine.events import Carried, Event, Interval, Note, Ready, Result, Summary
+from loadstone.engine.events import Carried, Event, Files, Interval, Note, Reached, Ready, Result, Sorted, Summary
 from loadstone.engine.trial import EngineError
 
-# The worst first: the whole ended as its worst segment did.
+# The worst first: the whole ends as its worst segment did.
 ENDS = ("failed", "lease", "stopped", "done")
 
 
 class Merger:
-    """Takes the events of all segments, and gives those of the whole."""
+    """Turns the events of all segments into those of the whole."""
 
     def __init__(self, segments: int) -> None:
         self._segments = segments
@@ -29,11 +29,11 @@ class Merger:
         self._summaries: dict[int, Summary] = {}
         # Segments that ended without a result, and why.
         self.lost: dict[int, EngineError] = {}
-        # The number of the newest interval of each segment that still runs.
+        # The number of the newest interval of each segment still running.
         self._newest = dict.fromkeys(range(segments), -1)
 
     def take(self, segment: int, event: Event | EngineError) -> Iterator[Ready | Interval]:
-        """What is known of all segments with this event: that they are ready, and whole intervals in their order."""
+        """The events of the whole that this one completes: that all are ready, and whole intervals in their order."""
         match event:
             case Ready():
                 self._ready.append(event)
@@ -49,10 +49,10 @@ class Merger:
                 self._summaries[segment] = event
             case EngineError():
                 self._newest.pop(segment, None)
-                # An engine that fails after its summary has not proven that it wrote everything.
+                # An engine that fails after its summary may not have written everything.
                 self._summaries.pop(segment, None)
                 self.lost[segment] = event
-        # An interval is whole once every segment that still runs has told it, or a later one.
+        # An interval is whole once every running segment has reported it, or a later one.
         until = min(self._newest.values(), default=max(self._intervals, default=-1))
         for k in sorted(k for k in self._intervals if k <= until):
             yield interval(self._intervals.pop(k))
@@ -69,14 +69,14 @@ class Merger:
         return Result(ready(self._ready), (*self._notes, *lost), summary(summaries))
 
     def _of_segment(self, segment: int, note: Note) -> Note:
-        """A note that says which segment it is about, where there are several."""
+        """A note that names its segment, where there are several."""
         if self._segments == 1:
             return note
         return replace(note, message=f"segment {segment}/{self._segments}: {note.message}")
 
 
 def ready(parts: Sequence[Ready]) -> Ready:
-    """All are ready: when the last one is, with the slowest driver."""
+    """The whole is ready when the last segment is, with the slowest driver."""
     return replace(
         parts[0],
         clients=sum(each.clients for each in parts),
@@ -86,7 +86,7 @@ def ready(parts: Sequence[Ready]) -> Ready:
 
 
 def interval(parts: Sequence[Interval]) -> Interval:
-    """One interval of all segments; one of a segment that ended within it is shorter."""
+    """One interval of all segments; that of a segment which ended within it is shorter."""
     due = [each.due for each in parts if each.due is not None]
     return replace(
         max(parts, key=lambda each: each.length_ns),
@@ -99,9 +99,9 @@ def interval(parts: Sequence[Interval]) -> Interval:
 
 
 def summary(parts: Sequence[Summary]) -> Summary:
-    """The whole window: as long as that of the segment that took longest.
+    """The whole window: as long as that of the longest segment.
 
-    How long operations waited for a client or for the generator stays in the events of each segment.
+    The times that operations waited for a client or for the generator stay in the events of each segment.
     """
     if len(parts) == 1:
         return parts[0]
@@ -127,8 +127,39 @@ def summary(parts: Sequence[Summary]) -> Summary:
         wait_client=None,
         wait_generator=None,
         settle_seconds=max(settled, default=None),
+        files=files([each.files for each in parts if each.files is not None]),
+        sort=stage([each.sort for each in parts if each.sort is not None]),
         carried=Carried(**sums(carried, "ended unanswered unsent"), ns_max=max(each.ns_max for each in carried)),
     )
+
+
+def files(parts: Sequence[Files]) -> Files | None:
+    """The files of all segments: sums, the first starts and the last ends."""
+    if not parts:
+        return None
+    ends: dict[str, Any] = {}
+    for choose, names in (
+        (min, "rate_min first_start_unix_ns first_done_unix_ns"),
+        (max, "rate_max last_done_unix_ns"),
+    ):
+        for name in names.split():
+            known = [value for each in parts if (value := getattr(each, name)) is not None]
+            ends[name] = choose(known) if known else None
+    for name in parts[0].guarantees:
+        reached = [each.guarantees[name] for each in parts]
+        last = max((each.last_unix_ns for each in reached if each.last_unix_ns is not None), default=None)
+        ends[name] = Reached(**sums(reached, "files bytes ns"), last_unix_ns=last)
+    counted = "done failed unfinished unverified bytes lost_bytes task_ns rate_sum rate_square_sum"
+    return Files(**sums(parts, counted), **ends)
+
+
+def stage(parts: Sequence[Sorted]) -> Sorted | None:
+    """A stage of a sort on all segments. A checksum of a share of the rows is not that of all."""
+    if not parts:
+        return None
+    seconds = max(each.seconds for each in parts)
+    moved = sums(parts, "rows bytes_read bytes_written")
+    return replace(parts[0], **moved, seconds=seconds, checksum=None, validation=None)
 
 
 def sums(parts: Iterable[object], names: str) -> dict[str, Any]:
@@ -137,6 +168,6 @@ def sums(parts: Iterable[object], names: str) -> dict[str, Any]:
 
 
 def pair(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The sums of two numbers, each for itself."""
+    """The element-wise sums of pairs."""
     first, second = map(sum, zip(*parts, strict=True))
     return first, second

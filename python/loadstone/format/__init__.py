@@ -1,1 +1,1 @@
-"""How figures and words are written: the only place that scales and rounds."""
+"""How figures and text are written: the only place that scales and rounds."""

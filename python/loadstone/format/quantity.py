@@ -1,4 +1,4 @@
-"""Lengths of time and shares as people write them: `500ms`, `1m30s`, `5%`."""
+"""Durations, shares and sizes as people write them: `500ms`, `1m30s`, `5%`, `128MB`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TypeGuard
 
 UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PART = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+)\s*(us|µs|ms|s|m|h|d)\s*")
+# Powers of 1024, as in Hadoop, fio and engines' options.
+SIZES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
 def is_finite(given: object) -> TypeGuard[int | float]:
-    """Whether it is a number that is one."""
+    """Whether a value is a finite number; bool is not one."""
     return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
@@ -30,7 +33,7 @@ def seconds(given: object) -> float:
 
 
 def written(length: float) -> str:
-    """Seconds as text that reads back as exactly these."""
+    """Seconds as text that reads back as exactly the same."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
         return f"{length / UNITS[unit]:.0f}{unit}"
@@ -53,3 +56,11 @@ def share(given: object) -> float:
     if not is_finite(given):
         raise ValueError(given)
     return float(given)
+
+
+def size(given: object) -> int:
+    """Bytes of `128MB`, `64k`, or of a bare number of them. Raises ValueError."""
+    match = SIZE.fullmatch(given if isinstance(given, str) else str(given))
+    if match is None or isinstance(given, bool):
+        raise ValueError(given)
+    return int(match[1]) << 10 * SIZES[match[2].upper()]

@@ -1,11 +1,11 @@
-"""Did you mean: the known name that was probably meant by an unknown one."""
+"""Suggestions: the known name that was probably meant by an unknown one."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 
-# Below this likeness (difflib's ratio) a guess helps nobody.
+# Below this similarity (difflib's ratio) a guess does not help.
 LIKENESS = 0.6
 SHOWN_AT_MOST = 24
 
@@ -22,7 +22,7 @@ def near(name: str, known: Iterable[str]) -> str | None:
 
 
 def guessed(name: str, known: Iterable[str], written: Callable[[str], object] = str) -> str:
-    """What was probably meant, `written` so, as a hint; empty where nothing is near."""
+    """The probable name, formatted by `written`, as a hint; empty where nothing is similar."""
     guess = near(name, known)
     return f'did you mean "{written(guess)}"?' if guess else ""
 
@@ -34,7 +34,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def suggestion(name: str, known: Sequence[str], what: str) -> str:
-    """A hint: the name that was probably meant, then all there are. `what` is like "the keys are"."""
+    """A hint: the name that was probably meant, then all known ones. `what` is like "the keys are"."""
     listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
     if hint := did_you_mean(name, known):
         return f"{hint}{what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else hint.strip()

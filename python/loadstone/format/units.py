@@ -1,4 +1,4 @@
-"""Figures as people read them. Inside, everything is ns, bytes and operations; this is the only place that scales."""
+"""Figures as people read them. Internally all is ns, bytes and operations; this is the only place that scales."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
-# Fewer bytes an operation are a file system's own now and then, and none of the operation's.
+# Fewer bytes per operation are occasional writes of the file system, not the operation's.
 TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
-# A figure with an interval has at least and at most so many digits.
+# A figure with an interval has at least and at most this many digits.
 DIGITS_MIN, DIGITS_MAX = 3, 6
-# Of a share: as few as tell it from the one beside it.
+# For a share: as few as distinguish it from the one beside it.
 SHARE_DIGITS = range(2, 8)
 
 
@@ -48,7 +48,7 @@ def percent(number: float) -> str:
 
 
 def short_percent(number: float, beside: float | None = None) -> str:
-    """A share with two digits: 2.1 %, 0.34 %; with more where it would look like a bound that it is not: 94.85 %."""
+    """A share with two digits: 2.1 %, 0.34 %; with more where it would round to the bound beside it: 94.85 %."""
     if abs(number) >= 0.995:
         return f"{number * 100:,.0f} %"
     written = [(f"{number * 100:.{n}g}", "" if beside is None else f"{beside * 100:.{n}g}") for n in SHARE_DIGITS]
@@ -66,7 +66,7 @@ def load_over(number: float, over: str) -> str:
 
 
 def bandwidth(bytes_per_second: float) -> str:
-    """Megabytes a second, so that figure and limit are in one unit: 1,803.99 MB/s."""
+    """Megabytes per second, so that figure and limit have the same unit: 1,803.99 MB/s."""
     return f"{bytes_per_second / 1e6:,.2f}".rstrip("0").rstrip(".") + " MB/s"
 
 
@@ -83,7 +83,7 @@ def size(number_of_bytes: float) -> str:
 def precision(number: float, side: float | None) -> int | None:
     """The power of ten of the last digit that an interval carries: the first digit of `side`, its larger side.
 
-    A figure keeps three digits at least. None without an interval.
+    A figure keeps at least three digits. None without an interval.
     """
     if side is None or not number or not math.isfinite(number) or not math.isfinite(side):
         return None
@@ -120,7 +120,7 @@ def figure(number: float, unit: str, last: int | None = None) -> str:
 
 
 def to_digit(number: float, unit: str, last: int) -> str:
-    """A figure in its unit, rounded to the digit that stands for 10 to the power of `last`."""
+    """A figure in its unit, rounded to a multiple of 10 to the power of `last`."""
     factor, name = 1.0, unit
     if unit in SCALED and (unit != "B/op" or abs(number) >= 10):
         factor, name = next((each for each in SCALED[unit] if abs(number) >= each[0] * 0.9995), SCALED[unit][-1])
@@ -131,14 +131,14 @@ def to_digit(number: float, unit: str, last: int) -> str:
 
 
 def digits_of(number: float, factor: float, name: str, last: int) -> str:
-    """A figure as a multiple of `factor`, which is a power of ten and called `name`."""
+    """A figure as a multiple of `factor`, a power of ten with the name `name`."""
     decimals = round(math.log10(factor)) - last
     space = "" if name in ("", "×") else " "
     return f"{round(number / factor, decimals):,.{max(decimals, 0)}f}{space}{name}"
 
 
 def bounded(text: str, bound: str | None) -> str:
-    """A figure that is written already with what is known of it: `≥ 1.20 s`, or `failed` in its place."""
+    """A formatted figure with its bound: `≥ 1.20 s`, or `failed` in its place."""
     return "failed" if bound == "failed" else f"≥ {text}" if bound == "at_least" else text
 
 
@@ -148,7 +148,7 @@ def plain(number: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio with three digits: 4.56×, 0.219×; figures of which one is 0 or negative have none."""
+    """A ratio with three digits: 4.56×, 0.219×; none where a figure is 0 or negative."""
     if math.isnan(ratio):
         return "no ratio"
     digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
@@ -161,15 +161,15 @@ def many(number: int, noun: str, plural: str = "") -> str:
 
 
 def listed(items: Sequence[str], most: int = 3) -> str:
-    """The first few, and how many more there are."""
+    """The first few items, and the number of the others."""
     shown = ", ".join(items[:most])
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
 def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures of one kind in one unit, that of the smallest, with four digits of it and as many decimals for all.
+    """Figures of one kind in the unit of the smallest, with four digits of that one and the same decimals for all.
 
-    Those with an interval have the digits that `last` gives, as in `figure`.
+    Those with an interval have the digits given by `last`, as in `figure`.
     """
     last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
@@ -178,7 +178,7 @@ def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] 
     factor, name = next((each for each in SCALED[unit] if least >= each[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
-        # As `figure` has them: parts of a byte count where each operation moves few.
+        # As in `figure`: fractions of a byte where operations move few.
         digits = max(decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [
@@ -207,7 +207,7 @@ def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
 
 
 def rough_span(low: float, high: float) -> str:
-    """A guess in seconds in words: `about 2 min`, `2 to 5 min`, `8 min to 13 h`."""
+    """A forecast in seconds as text: `about 2 min`, `2 to 5 min`, `8 min to 13 h`."""
     (first, unit), (last, last_unit) = (roughly(seconds) for seconds in (low, high))
     if unit != last_unit:
         return f"{first} {unit} to {last} {last_unit}"
@@ -215,7 +215,7 @@ def rough_span(low: float, high: float) -> str:
 
 
 def roughly(seconds: float) -> tuple[str, str]:
-    """A length of time in the unit of which there are at least two."""
+    """A duration in the largest unit of which it has at least two."""
     length, unit = next((each for each in LENGTHS if seconds >= 2 * each[0]), LENGTHS[-1])
     return f"{seconds / length:.0f}" if seconds >= 2 * length else f"{seconds / length:.1g}", unit
 
@@ -228,7 +228,7 @@ def clock(seconds: float) -> str:
 
 
 def sparkline(numbers: Sequence[float], width: int) -> str:
-    """One block a number, as high as its share of the largest; means of neighbours when there are more than `width`."""
+    """A block per number, as high as its share of the largest; means of neighbours for more than `width` numbers."""
     each = max(-(-len(numbers) // width), 1)
     means = [sum(part) / len(part) for part in (numbers[at : at + each] for at in range(0, len(numbers), each))]
     top = max(means, default=0) or 1

@@ -9,7 +9,7 @@ from typing import Protocol
 from loadstone.format import units
 
 DASH = "–"
-# Facts whose names say less than they should.
+# Facts whose names are not clear enough.
 FACTS = {
     "how": "how",
     "durability": "writes survive",
@@ -20,7 +20,7 @@ FACTS = {
 }
 SURVIVES = {
     "none": "nothing (durability none)",
-    "interval": "the end of the process, but for those of the last moments (durability interval)",
+    "interval": "the end of the process, except for the last moments (durability interval)",
     "os": "the end of the process (durability os)",
     "device": "the end of the machine (durability device)",
 }
@@ -47,7 +47,7 @@ def last_digit(estimate: Interval) -> int | None:
 
 
 def figure(estimate: Interval, unit: str, bound: str | None = None) -> str:
-    """An estimate with as many digits as its interval carries, and what is known of it: `≥ 1.20 s`."""
+    """An estimate with as many digits as its interval carries, and its bound: `≥ 1.20 s`."""
     return units.bounded(units.figure(estimate.value, unit, last_digit(estimate)), bound)
 
 
@@ -82,14 +82,14 @@ def ratio(estimate: Interval) -> str:
 
 
 def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
-    """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty where there is none."""
+    """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
     return span(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
 
 
 def change(estimate: Interval, *, bound: bool = False) -> str:
-    """What a ratio says: 1.46×, or below 1 `61 % lower`; `at least` that where it is a bound."""
+    """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` where it is a bound."""
     least = "at least " if bound else ""
     if not 0 < estimate.value < 1:
         return f"{least}{ratio(estimate)}"
@@ -97,7 +97,7 @@ def change(estimate: Interval, *, bound: bool = False) -> str:
 
 
 def change_interval(estimate: Interval, dash: str = DASH) -> str:
-    """The interval of `change`: 1.27–1.67, or 58–64 % below 1; empty where there is none, or where it is open."""
+    """The interval of `change`: 1.27–1.67, or 58–64 % below 1; empty without one, or where it is open."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
@@ -110,7 +110,7 @@ def change_interval(estimate: Interval, dash: str = DASH) -> str:
 
 
 def chance(p: float | None, p_adjusted: float | None) -> str:
-    """The p that counts: Holm's where there is one."""
+    """The p that counts: Holm's if it exists."""
     p = p if p_adjusted is None else p_adjusted
     if p is None:
         return ""
@@ -119,7 +119,7 @@ def chance(p: float | None, p_adjusted: float | None) -> str:
 
 def metric(name: str) -> str:
     """A metric's name in words: `read p99`, `device written per operation`."""
-    # The point of p99.9 stays.
+    # Keeps the point of p99.9.
     return re.sub(r"\.(?!\d)", " ", name).replace("_", " ")
 
 
@@ -129,7 +129,7 @@ def fact(name: str) -> str:
 
 
 def fact_value(name: str, value: object) -> str:
-    """A fact as people read it; how long names end tells their unit."""
+    """A fact as people read it; the ends of names give their units."""
     if name == "durability":
         return SURVIVES.get(str(value), str(value))
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else digits(value)
@@ -146,5 +146,5 @@ def fact_value(name: str, value: object) -> str:
 
 
 def digits(value: object) -> int | None:
-    """A text that is a whole number, as facts from an engine are."""
+    """Whether a text is a whole number, as facts from an engine are."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else None

@@ -85,6 +85,8 @@ def run(name: str | None, jobs: Sequence[dict[str, Any]], options: Mapping[str, 
     found.add("throughput", sum(float(way["iops"]) for way in ways), "op/s", done)
     found.add("operations", done, OPERATIONS, done)
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
+    # With `continue_on_error` fio counts them; without it, a job ends at its first.
+    found.add("errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done)
     if failed:
         found.end = "failed"
         found.note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
@@ -100,6 +102,9 @@ def one_way(direction: str, jobs: Sequence[Mapping[str, Any]], found: Run) -> No
     # fio 2 has KiB/s only.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
     found.add(f"{direction}.bandwidth", speed, "B/s", done)
+    moved = "returned" if direction == "read" else "stored" if direction == "write" else None
+    if moved is not None and all("io_bytes" in job for job in jobs):
+        found.add(moved, sum(int(job["io_bytes"]) for job in jobs), "B", done)
     found.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done)
     new = "clat_ns" in jobs[0]
     kinds = ("lat_ns", "clat_ns") if new else ("lat", "clat")

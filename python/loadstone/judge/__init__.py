@@ -1,1 +1,1 @@
-"""The judge: says of each trial and of each comparison whether it can be trusted, and why not."""
+"""The judge: decides whether each trial and each comparison can be trusted, and if not, why."""

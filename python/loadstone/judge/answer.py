@@ -1,4 +1,4 @@
-"""The answer: one sentence that says which, by how much, and whether to trust it."""
+"""The answer: one sentence that names the better side, by how much, and whether to trust it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import reached, sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# More comparisons than this are not told in a clause each.
+# Beyond this many comparisons, they no longer get a clause each.
 CLAUSES_MAX = 3
-# More than this are counted.
+# Beyond this many, they are only counted.
 TOLD_MAX, CONTEXTS_MAX = 12, 4
 
 
@@ -29,8 +29,8 @@ def answer(
     worst: Verdict = Verdict.VALID,
     matters: float = MATTERS,
 ) -> str:
-    """Of the comparisons by the first metric; without any, of the curves, else of the one figure that there is."""
-    # Of a sweep over clients one wants to know where it ends, not how each point compares with the first.
+    """Built from the comparisons by the first metric; without any, from the curves, else from the only figure."""
+    # For a sweep over clients the question is where it levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         first = [each for each in comparisons if each.metric == comparisons[0].metric]
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
@@ -48,10 +48,10 @@ def answer(
 
 
 def searched(searches: Sequence[Search]) -> str:
-    """Of searches, each in a clause; empty without any."""
+    """The searches, a clause each; empty without any."""
     said = []
     for each, name in zip(searches[:TOLD_MAX], apart([each.context for each in searches]), strict=False):
-        found = sentence(each.outcome) if each.outcome else "the search is not at its end: continue with --resume"
+        found = sentence(each.outcome) if each.outcome else "the search is not finished: continue with --resume"
         said.append(f"{name}: {found}" if len(searches) > 1 else found)
     return "; ".join([*said, *more(len(searches) - TOLD_MAX)])
 
@@ -63,12 +63,12 @@ def apart(contexts: Sequence[VariantKey]) -> list[str]:
 
 
 def more(number: int) -> list[str]:
-    """A last clause for those that are not told, if there are any."""
+    """A last clause that counts those left out, if any."""
     return [f"and {number} more"] if number > 0 else []
 
 
 def clause(comparison: Comparison, matters: float) -> str:
-    """One comparison, the better side first, also where there are too few repeats to claim that it is."""
+    """One comparison, the better side first, even where there are too few repeats to claim that it is better."""
     ours, theirs, ratio = comparison.contender, comparison.baseline, comparison.ratio
     tentative = comparison.claim == "impossible"
     seems = ranked(above(comparison), comparison.direction) if tentative else comparison.claim
@@ -96,7 +96,7 @@ def clause(comparison: Comparison, matters: float) -> str:
 
 
 def capacities(comparison: Comparison) -> str:
-    """That the throughput of a side is what it can do, and not what was asked of it."""
+    """A clause where a side's throughput is its capacity, not the rate that was set."""
     names = comparison.capacity
     if not names:
         return ""
@@ -115,7 +115,7 @@ UNDECIDED = ("none", "same", "slight")
 
 
 def undecided(claim: Claim, matters: float) -> str:
-    """What is said of two sides of which neither is better."""
+    """The words for two sides of which neither is better."""
     within = units.percent(matters)
     return {
         "same": f"no difference of {within} or more",
@@ -128,7 +128,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
     contexts: dict[VariantKey, list[Comparison]] = {}
     for each in comparisons:
         contexts.setdefault(each.context, []).append(each)
-    # What holds in several contexts is said once.
+    # What holds in several contexts is written once.
     same: dict[str, list[str]] = {}
     for every in contexts.values():
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
@@ -149,7 +149,7 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
     baseline = str(dict(first.baseline.variant)[first.by])
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
-    # By claim and, of those that are refused, by the reason.
+    # By claim, and refused ones by their reason.
     others: dict[tuple[Claim, str], list[str]] = {}
     verb = "holds" if first.metric == THROUGHPUT else "has"
     for each in comparisons:
@@ -185,7 +185,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def where(comparison: Comparison, varying: set[str]) -> str:
-    """The context, as far as not all comparisons share it."""
+    """The part of the context that not all comparisons share."""
     context = tuple(pair for pair in comparison.context if pair[0] in varying)
     return f"{variant_name(context)}: " if context else ""
 
@@ -199,7 +199,7 @@ def reason(comparison: Comparison) -> str:
 
 
 def impossible(n: int) -> str:
-    """Why nothing can be claimed of so few repeats, in full."""
+    """Why nothing can be claimed from so few repeats, in full."""
     text = too_few(n) if n < REPEATS_MIN else f"n={n}"
     return text if "claim" in text else f"{text}, no claim possible"
 
@@ -219,7 +219,7 @@ def inverse(ratio: Estimate) -> Estimate:
 
 
 def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Many comparisons: for each contender how many of which claim, and the range of the ratios claimed."""
+    """Many comparisons: for each contender how many made each claim, and the range of the ratios claimed."""
     contenders: dict[object, list[Comparison]] = {}
     for each in comparisons:
         contenders.setdefault(dict(each.contender.variant)[each.by], []).append(each)
@@ -251,7 +251,7 @@ CLAIMS = {
 
 
 def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Verdict) -> str:
-    """Without anything to compare: the figure of the one variant, or that there is nothing to say."""
+    """Without anything to compare: the figure of the only variant, or why there is no answer."""
     keys = [key for key in cells if key[1] == metric]
     if len(keys) != 1:
         return "nothing to compare" if keys else "nothing was measured"
@@ -264,6 +264,6 @@ def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Ver
     else:
         ends = wording.span(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    # Nobody doubts a figure unasked.
+    # A valid verdict needs no mention beside a single figure.
     trust = "" if worst == Verdict.VALID else f", {worst}"
     return f"{metric} is {wording.figure(estimate, unit, cell.bound)} ({between}{trust})"

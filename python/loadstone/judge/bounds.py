@@ -1,7 +1,7 @@
-"""Bounds: how far a side's figures may be from the truth, and what still holds wherever the truth is.
+"""Bounds: how far a side's figures may be from the truth, and what holds wherever within them the truth lies.
 
-Each doubt about the figures is a scenario: other samples that the two sides may have had. A claim must hold in all of
-them, so p is the largest, and the interval covers those of all.
+Each doubt about the figures is a scenario: other samples that the two sides could have had. A claim must hold in all of
+them, so p is the largest of theirs, and the interval covers all of theirs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
 from loadstone.statistics.comparison import Evidence, between, blocked
-from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
-# Ratios nearer than that are one: histograms have three significant digits.
+# Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
 
 
@@ -26,52 +26,64 @@ RESOLUTION = 0.001
 class Doubts:
     """What may be wrong with the figures of a baseline and of a contender."""
 
-    # How many times faster than measured either may be; infinite where nobody knows.
+    # How many times faster than measured either may be; infinite where it is not known.
     factors: tuple[float, float] = (1.0, 1.0)
     # Each side's lower bounds of a latency, where it has them.
     lower: tuple[Cell | None, Cell | None] = (None, None)
-    # Repeats of either side whose trials are invalid, each for a reason of its own.
+    # Repeats of either side whose own trials are invalid.
     tainted: tuple[Collection[int], Collection[int]] = ((), ())
+    # Repeats of either side with what was taken for chance.
+    excused: tuple[Collection[int], Collection[int]] = ((), ())
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """The evidence of a comparison, as measured and whatever the doubts come to."""
+    """The evidence of a comparison, as measured and under every doubt."""
 
     measured: Evidence
     robust: Evidence
-    # The same at the level of 90 %, by which two sides are found to be alike (Schuirmann 1987).
+    # The robust one if what was taken for chance is chance; None where that is not tested.
+    excusing: Evidence | None
+    # The robust one at the level of 90 %, by which two sides are found to be equivalent (Schuirmann 1987).
     alike: Estimate
-    # Whether the robust ratio is a bound: that which is nearest to 1 of all that are possible.
+    # Whether the robust ratio is a bound: the possible ratio that is nearest to 1.
     bound: bool
 
 
 def weigh(
     baseline: Cell, contender: Cell, way: Direction | None, doubts: Doubts, *, interleaved: bool, equal_level: float
 ) -> Weighed:
-    """What is known of contender ÷ baseline; `equal_level` is that of the interval by which sides are alike."""
+    """What is known of contender ÷ baseline; `equal_level`: the level of the interval that shows equivalence."""
     sides = (dict(baseline.samples), dict(contender.samples))
     off = list(biased(sides, way, doubts))
     every = [sides, *without(sides, doubts.tainted), *off]
+    # With fewer blocks nothing can be tested, and that the order is random has to do.
+    free = [left for left in without(sides, doubts.excused) if len(left[0].keys() & left[1].keys()) >= REPEATS_MIN]
+
+    def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
+        """What all say, and whether the ratio is a bound."""
+        robust = envelope(found)
+        least = nearest(found) if off else robust.ratio.value
+        ratio = replace(opened(robust.ratio, way, doubts.factors), value=least)
+        bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
+        return replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value)), bound
+
     found = [evidence_of(each, interleaved) for each in every]
-    equal = envelope([evidence_of(each, interleaved, equal_level) for each in every])
-    robust = envelope(found)
-    least = nearest(found) if off else robust.ratio.value
-    ratio = replace(opened(robust.ratio, way, doubts.factors), value=least)
-    bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
-    robust = replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value))
-    return Weighed(found[0], robust, opened(equal.ratio, way, doubts.factors), bound)
+    excusing = bounds(found)[0] if free else None
+    robust, bound = bounds([*found, *(evidence_of(each, interleaved) for each in free)])
+    equal = envelope([evidence_of(each, interleaved, equal_level) for each in (*every, *free)])
+    return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
 
 
 def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
-    """Within blocks where variants took turns, else between runs."""
+    """Within blocks where variants were interleaved, else between runs."""
     if interleaved:
         return blocked(*sides, level)
     return between(list(sides[0].values()), list(sides[1].values()), level)
 
 
 def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> Iterator[Sides]:
-    """The sides without the repeats whose trials are invalid."""
+    """The sides without bad repeats."""
     if any(tainted):
         kept = [
             {repeat: value for repeat, value in side.items() if repeat not in bad}
@@ -81,7 +93,7 @@ def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> I
 
 
 def biased(sides: Sides, way: Direction | None, doubts: Doubts) -> Iterator[Sides]:
-    """The sides with one at the best that it may have been and the other as it was measured."""
+    """The sides with one at the best that is possible and the other as measured."""
     if way is not None:
         for at, factor in enumerate(doubts.factors):
             if 1 < factor < math.inf:
@@ -98,7 +110,7 @@ def put(sides: Sides, at: int, samples: Samples) -> Sides:
 
 
 def envelope(found: Sequence[Evidence]) -> Evidence:
-    """The first of several, with the interval of all and the largest p; 1 where they point in different directions."""
+    """The first of several, with the interval of all and the largest p; p is 1 where their directions differ."""
     first = found[0]
     if len(found) == 1:
         return first
@@ -118,7 +130,7 @@ def above(evidence: Evidence) -> bool:
 
 
 def nearest(found: Sequence[Evidence]) -> float:
-    """The ratio that is nearest to 1, which is all that can be claimed."""
+    """The ratio nearest to 1, which is all that can be claimed."""
     ratios = [each.ratio.value for each in found]
     if any(math.isnan(ratio) for ratio in ratios):
         return found[0].ratio.value
@@ -128,7 +140,7 @@ def nearest(found: Sequence[Evidence]) -> float:
 
 
 def opened(ratio: Estimate, way: Direction | None, factors: tuple[float, float]) -> Estimate:
-    """A ratio whose interval is open where a side may be faster by nobody knows how much."""
+    """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
     baseline, contender = (math.isinf(factor) for factor in factors)
     if way == "lower":
         baseline, contender = contender, baseline

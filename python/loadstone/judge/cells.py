@@ -1,4 +1,4 @@
-"""Cells: each metric of each variant over its repeats, worked out when somebody asks."""
+"""Cells: each metric of each variant over its repeats, computed on demand."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 variant,
                 metric,
                 found[0][1].unit,
-                # A median of lower bounds is one; an interval around it would be none.
+                # A median of lower bounds is a lower bound; an interval around it would not be one.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 samples,
                 withheld(metric, fewest, self._own.of(self._variants[variant][0].trial))
@@ -85,13 +85,13 @@ def resolution(value: Value) -> float:
 
 
 def derived(metric: str, trials: Sequence[TrialResult]) -> str:
-    """Why a percentile is not shown that was made of those of several processes; empty: it was not."""
+    """Why a percentile computed from those of several processes is not shown; empty for any other."""
     parts = next((trial.facts[PERCENTILES_OF] for trial in trials if PERCENTILES_OF in trial.facts), None)
-    return "" if parts is None or percentile(metric) is None else f"a percentile of those of {parts}"
+    return "" if parts is None or percentile(metric) is None else f"computed from the percentiles of {parts}"
 
 
 def withheld(metric: str, fewest: int, settings: Settings) -> str:
-    """Why a figure that rests on so few operations is not shown; empty: it is."""
+    """Why a figure that rests on too few operations is not shown; empty where it is."""
     beyond = settings.threshold(NAME, "beyond")
     return (
         f"fewer than {beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"

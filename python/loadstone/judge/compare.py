@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.format import units
@@ -19,9 +19,9 @@ from loadstone.statistics.comparison import ALPHA, holm, least_p, repeats_for
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Findings = Mapping[VariantKey, Sequence[Finding]]
-# The level of the interval by which two sides are found to be alike: two tests at 5 % (Schuirmann 1987).
+# The level of the interval by which two sides are found to be equivalent: two tests at 5 % (Schuirmann 1987).
 ALIKE = 1 - 2 * ALPHA
-# What can be wrong with single trials. A claim then must hold with these and without.
+# What can be wrong with single trials. A claim must then hold with and without these.
 SINGLE = frozenset({errors.NAME, "clock", "lost-segment", "incomplete", "carried-over", generator_limited.NAME})
 
 
@@ -33,6 +33,8 @@ class Tested:
     pair: Pair
     # None where nothing is to be tested.
     weighed: Weighed | None = None
+    # What was taken for chance.
+    excused: Sequence[Finding] = ()
 
 
 def compare(
@@ -45,10 +47,10 @@ def compare(
     rank_invalid: bool,
     matters: float,
 ) -> list[Comparison]:
-    """All comparisons; `held` is what speaks against a variant.
+    """All comparisons; `held` are the findings against a variant.
 
     The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-    theirs are corrected over everything that was tested. `matters` is the least difference that anybody cares about.
+    theirs are corrected over everything that was tested. A difference below `matters` is of no interest.
     """
     found = [
         each
@@ -70,7 +72,7 @@ def compare(
 
 
 def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: bool) -> Comparison:
-    """The same, refused where its claim falls once failed attempts and trials count as the worst there is."""
+    """The same, refused where its claim falls once failed attempts and trials count as the worst possible."""
     if comparison.claim not in ("better", "worse", "same", "slight"):
         return comparison
     bad = [
@@ -98,7 +100,7 @@ def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: 
 
 
 def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
-    """The repeats whose figures nobody can trust. Failed operations are in the figures; failed trials have none."""
+    """The repeats whose figures cannot be trusted. Failed operations are in the figures; failed trials have none."""
     bad = {
         trial
         for finding in findings
@@ -109,7 +111,7 @@ def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric
 
 
 def single(finding: Finding) -> bool:
-    """Whether a finding makes one trial invalid, and not what was measured with the others."""
+    """Whether a finding makes one trial invalid, and not the variant's other trials."""
     return (
         finding.severity == Severity.INVALID
         and finding.check in SINGLE
@@ -134,7 +136,9 @@ def compared(
         return
     sides = [held.get(key, ()) for key in (match.baseline, match.contender)]
     against = [*match.findings, *sides[0], *sides[1]]
-    concerned = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
+    every = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
+    excused = [finding for finding in every if finding.chance and finding.severity == Severity.NOTE]
+    concerned = [finding for finding in every if finding not in excused]
     doubtful = weighable(concerned, match.pair)
     findings = tuple(
         replace(each, severity=min(each.severity, Severity.SUSPECT)) if each in doubtful else each for each in concerned
@@ -152,7 +156,12 @@ def compared(
     if why:
         yield Tested(replace(made, claim="refused" if refused else "unranked"), match.pair)
         return
-    doubts = Doubts(factors(match.pair, metric, doubtful), lower(match, metric, cells), tainted(match.pair, doubtful))
+    doubts = Doubts(
+        factors(match.pair, metric, doubtful),
+        lower(match, metric, cells),
+        repeats_of(match.pair, filter(single, doubtful)),
+        repeats_of(match.pair, excused),
+    )
     weighed = weigh(theirs, ours, way, doubts, interleaved=interleaved, equal_level=ALIKE)
     evidence = weighed.robust
     claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "told"
@@ -161,13 +170,13 @@ def compared(
         made,
         ratio=resolved(evidence.ratio, theirs, ours),
         claim=claim,
-        # Where nothing can be claimed, a test would only make those of the family stricter.
+        # Where nothing can be claimed, a test would only make the family's correction stricter.
         p=evidence.p if claim == "none" else None,
         test=f"{evidence.method}, n={evidence.n}",
         effect=evidence.effect,
         bound=weighed.bound,
     )
-    yield Tested(made, match.pair, weighed)
+    yield Tested(made, match.pair, weighed, excused)
 
 
 def overloaded(findings: Sequence[Finding]) -> bool:
@@ -176,13 +185,13 @@ def overloaded(findings: Sequence[Finding]) -> bool:
 
 
 def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
-    """Findings that are weighed: it is known by how much the figures are off, or which repeats would do without."""
+    """Findings that are weighed: it is known by how far the figures are off, or which repeats to leave out."""
     biased = [finding for finding in findings if finding.understates > 1]
     sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
     if all(any(math.isinf(each.understates) and side & set(each.trials) for each in biased) for side in sides):
         biased = [finding for finding in biased if math.isfinite(finding.understates)]
     alone = [finding for finding in findings if single(finding)]
-    bad = tainted(pair, alone)
+    bad = repeats_of(pair, alone)
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
         for trials, repeats in zip((pair.baselines, pair.contenders), bad, strict=True)
@@ -190,9 +199,9 @@ def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     return [*biased, *alone] if min(map(len, left)) >= REPEATS_MIN else biased
 
 
-def tainted(pair: Pair, findings: Sequence[Finding]) -> tuple[set[int], set[int]]:
-    """The repeats of either side whose trials are invalid."""
-    bad = {trial for finding in findings if single(finding) for trial in finding.trials}
+def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
+    """The repeats of either side that findings are about."""
+    bad = {trial for finding in findings for trial in finding.trials}
     theirs, ours = (
         {trial.repeat for trial in trials if trial.trial in bad} for trials in (pair.baselines, pair.contenders)
     )
@@ -200,7 +209,7 @@ def tainted(pair: Pair, findings: Sequence[Finding]) -> tuple[set[int], set[int]
 
 
 def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
-    """How many times faster than measured either side may be; both are asked once either is accused."""
+    """How many times faster than measured either side may be; both count once either has a finding."""
     accused = [finding for finding in findings if finding.understates > 1]
     found = []
     for trials in (pair.baselines, pair.contenders):
@@ -230,12 +239,12 @@ def bounded(cell: Cell, by: str) -> str:
 
 
 def no_ratio(baseline: Cell, contender: Cell) -> Estimate:
-    """Of a bound there is no ratio: it is not a figure to reckon with."""
+    """A bound allows no ratio: it is not a figure to calculate with."""
     return Estimate(math.nan, min(len(baseline.samples), len(contender.samples)))
 
 
 def resolved(ratio: Estimate, baseline: Cell, contender: Cell) -> Estimate:
-    """A ratio's interval, wider by the steps in which both figures were read."""
+    """A ratio's interval, widened by the steps in which both figures were read."""
     wider = (1 + baseline.resolution) * (1 + contender.resolution)
     if ratio.low is None or ratio.high is None or wider == 1:
         return ratio
@@ -243,7 +252,7 @@ def resolved(ratio: Estimate, baseline: Cell, contender: Cell) -> Estimate:
 
 
 def concerns(finding: Finding, metric: str) -> bool:
-    """Whether a finding is about this metric; what is invalid taints all, unless it says what it is about."""
+    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names what it is about."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
     if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
@@ -263,10 +272,12 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
         return replace(comparison, claim=ranked(above(comparison), comparison.direction))
     if alike:
         return replace(comparison, claim="slight" if apart else "same")
-    measured = resolved(weighed.measured.ratio, comparison.baseline, comparison.contender)
-    p = weighed.measured.p
-    if p is not None and p * tests < ALPHA and excludes(measured) and beyond(measured, matters):
-        return turned(comparison, tested, measured)
+    for evidence, excused in ((weighed.excusing, tested.excused), (weighed.measured, ())):
+        if evidence is None or evidence.p is None or evidence.p * tests >= ALPHA:
+            continue
+        claimed = resolved(evidence.ratio, comparison.baseline, comparison.contender)
+        if excludes(claimed) and beyond(claimed, matters):
+            return turned(comparison, tested, claimed, excused)
     least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
     n = ratio.n
     if least is not None and least * tests >= ALPHA:
@@ -276,44 +287,50 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
     return replace(comparison, why=needed(ratio, matters))
 
 
-def turned(comparison: Comparison, tested: Tested, measured: Estimate) -> Comparison:
-    """A comparison that would claim something if its figures were beyond doubt, and does not."""
+def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: Sequence[Finding]) -> Comparison:
+    """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
     ratio = comparison.ratio
-    names = [
-        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
-    ] or [generator_limited.NAME]
     low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     message = (
         f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
         f" {tested.pair.baseline} as measured, but anything from {low} to {high} is possible"
     )
+    if excused:
+        check = excused[0].check
+        why = f"not shown without the repeats that have a note of {check}"
+        hint = "repeat more often, or remove the cause of the notes"
+        finding = Finding(check, Severity.SUSPECT, f"{message}; {why}", hint, tested.pair.trials, comparison.metric)
+        return replace(comparison, claim="none", why=why, findings=(*comparison.findings, finding))
+    names = [
+        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
+    ] or [generator_limited.NAME]
     hint = generator_limited.BOUNDS_HINT if names[0] == generator_limited.NAME else "see the trials' own findings"
     finding = Finding(names[0], Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
     return replace(comparison, claim="refused", findings=(*comparison.findings, finding))
 
 
 def excludes(ratio: Estimate) -> bool:
-    """Whether the interval leaves 1 out; where there is no ratio p alone decides."""
+    """Whether the interval excludes 1; where there is no ratio, p alone decides."""
     if math.isnan(ratio.value):
         return True
     return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
 
 
 def beyond(ratio: Estimate, matters: float) -> bool:
-    """Whether a ratio is further from 1 than what nobody cares about."""
+    """Whether a ratio is further from 1 than the least difference that matters."""
     if math.isnan(ratio.value):
         return True
     return ratio.value <= 0 or abs(math.log(ratio.value)) > math.log1p(matters)
 
 
 def inside(interval: Estimate, matters: float) -> bool:
-    """Whether the whole interval is nearer to 1 than what anybody cares about."""
+    """Whether the whole interval is nearer to 1 than the least difference that matters."""
     low, high = interval.low, interval.high
     return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
 def needed(ratio: Estimate, matters: float) -> str:
-    """How many repeats would decide, if what was seen is true; empty where nobody can say."""
+    """How many repeats would decide, if the ratio and spread seen are true; empty where that is unknown."""
     n = repeats_for(ratio, matters)
     if n is None:
         return ""
@@ -323,7 +340,7 @@ def needed(ratio: Estimate, matters: float) -> str:
 
 
 def above(comparison: Comparison) -> bool:
-    """Whether the contender's figure is the higher one; medians tell where there is no ratio."""
+    """Whether the contender's figure is the higher one; without a ratio, by the medians."""
     if comparison.ratio.value == comparison.ratio.value:
         return comparison.ratio.value > 1
     return comparison.contender.estimate.value > comparison.baseline.estimate.value

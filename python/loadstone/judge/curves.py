@@ -12,14 +12,14 @@ from loadstone.statistics.knee import knee
 from loadstone.statistics.usl import COUNTS_MIN, fit
 
 CLIENTS = "clients"
-# A knee and a fit take some milliseconds each.
+# A knee and a fit take a few milliseconds each.
 CURVES_MAX = 40
 
 
 def curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
     """One for each context with enough different numbers of clients, CURVES_MAX at most.
 
-    The caller leaves out trials that do not count. With `interleaved` trials of one repeat are of one block.
+    The caller leaves out trials that do not count. With `interleaved`, trials of one repeat belong to one block.
     """
     found: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
     for key, trials in variants.items():
@@ -36,7 +36,7 @@ def curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved:
 
 def curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, float]]], *, interleaved: bool) -> Curve:
     """One curve of (block, throughput) by clients."""
-    # Results of several experiments can have a repeat of one number twice.
+    # Results of several experiments can contain the same repeat number twice.
     blocks = interleaved and all(len(dict(every)) == len(every) for every in points.values())
     cells = {
         clients: dict(every if blocks else enumerate(each for _, each in every)) for clients, every in points.items()

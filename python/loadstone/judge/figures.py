@@ -14,14 +14,14 @@ BESIDE = frozenset({"cleanup", "verify"})
 # A read-modify-write is reported as its read and its update as well.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
-# What is before the name of a latency's lower bound: `read.lower.p99` of `read.p99`.
+# The part of a lower bound's name before the statistic: `read.lower.p99` for `read.p99`.
 LOWER = "lower"
-# More than anybody has: what is beyond it is not a number of clients.
+# A larger figure cannot be a number of clients.
 CLIENTS_MAX = 1e12
 PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)")
 # YCSB before 0.3 prints 0.
 SUCCESSES = frozenset({*WELL, NOT_YET, "0"})
-# What never ended is neither: it is known only to be slow.
+# Operations that never ended are neither: they are only known to be slow.
 NO_FAILURES = SUCCESSES | {CENSORED}
 
 
@@ -34,7 +34,7 @@ def family(metric: str) -> tuple[str, str]:
 
 @cache
 def rank(last: str) -> float | None:
-    """Where a statistic stands among the percentiles, from 0 (`min`) to 1 (`max`); None for anything else."""
+    """A statistic's rank among the percentiles, from 0 (`min`) to 1 (`max`); None for anything else."""
     if last in ("min", "max"):
         return float(last == "max")
     found = PERCENTILE.fullmatch(last)
@@ -63,7 +63,7 @@ def lower_name(metric: str) -> str:
 
 
 def clients(trial: TrialResult) -> float | None:
-    """How many clients there were, as the trial or its config says."""
+    """The number of clients, from the trial or its config."""
     found = trial.clients if trial.clients is not None else trial.config.get("clients")
     if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < CLIENTS_MAX:
         return None
@@ -79,13 +79,13 @@ def seconds(trial: TrialResult) -> float | None:
 
 
 def moved(trial: TrialResult, metric: str) -> float | None:
-    """Bytes of `device.read` or `device.written` for the measured operations, without those of a warm-up."""
+    """Bytes of `device.read` or `device.written` for the measured operations, without the warm-up's."""
     each, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
     return each * every if each is not None and every is not None else trial.value(metric)
 
 
 def failed(trial: TrialResult, prefix: str = "") -> float:
-    """Failed operations of a phase; what a system was not ready for yet is not a failure."""
+    """Failed operations of a phase; those that a system was not yet ready for are not failures."""
     if (errors := trial.value(f"{prefix}errors")) is not None:
         return errors
     if prefix:
@@ -100,14 +100,14 @@ def failed(trial: TrialResult, prefix: str = "") -> float:
 
 
 def due(trial: TrialResult) -> float | None:
-    """Operations that were due, or in a closed loop sent; by the statuses where no figure tells, None where none do."""
+    """Operations that were due, or in a closed loop sent; without that figure, from the statuses; None without both."""
     every = trial.value("due")
     if every is None:
         counted = (
             count
             for operation, counts in trial.statuses.items()
             for status, count in counts.items()
-            # What never ended has not been counted by its parts.
+            # Operations that never ended are not counted by their parts.
             if operation.lower() not in (BESIDE if status == CENSORED else BESIDE | COMPOSED)
         )
         every = sum(counted) or None
@@ -131,12 +131,12 @@ def operations(trial: TrialResult, prefix: str = "") -> float | None:
 
 
 def share(trial: TrialResult, metric: str) -> float | None:
-    """A count of operations as a share of them all; None where either is not known."""
+    """A count of operations as a share of all; None where either is not known."""
     count, every = trial.value(metric), trial.value("operations")
     return None if count is None or not every else count / every
 
 
 def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
-    """The message of the first note of one of these names, to be appended, and its hint; empty if there is none."""
+    """The message of the first note with one of these names, to be appended, and its hint; empty without one."""
     note = next((note for note in trial.notes if note.name in names), None)
     return (f": {note.message}", note.hint) if note else ("", "")

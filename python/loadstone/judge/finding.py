@@ -11,7 +11,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 
 
 class Severity(IntEnum):
-    """How bad, in this order. A note changes no verdict; a withheld figure is not printed, the others stand."""
+    """How bad, in ascending order. A note changes no verdict; a withheld figure is not printed, the others stand."""
 
     NOTE = 0
     WITHHELD = 1
@@ -36,20 +36,23 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One check's word on one trial, one variant or one comparison; neither sentence ends in a period."""
+    """One check's result on one trial, one variant or one comparison; message and hint have no final period."""
 
     check: str
     severity: Severity
     message: str
     hint: str
-    # The trials' ids that it is about.
+    # The ids of the trials that it is about.
     trials: tuple[str, ...] = ()
-    # The one metric that it is about; empty: all.
+    # The only metric that it is about; empty: all.
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
-    # How many times faster than measured the system may be; infinite where nobody knows. Its figures are bounds then.
+    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
     understates: float = 1.0
+    # Whether it may be chance. In random order such repeats scatter, and the interval covers that: it counts against a
+    # variant where more than a third of its repeats have it.
+    chance: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,12 @@ class NotLooked:
     """A check that lacks what it needs to look at a trial or a pair. It has not passed."""
 
     check: str
-    # What is missing, as it follows "could not look: ".
+    # What is missing, worded to follow "could not look: ".
     reason: str
-    # Whether every trial that Loadstone ran has it, so that a trial of ours without it is suspect.
+    # Whether every trial that Loadstone ran has it, so that one without it is suspect.
     ours: bool = False
+    # What it could not look at.
+    about: About = "all"
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
@@ -78,7 +83,7 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
-    # Facts that are to differ: their price is what is compared.
+    # Facts that are meant to differ: their cost is what is compared.
     differs: Sequence[str] = ()
 
     @property
@@ -87,13 +92,13 @@ class Pair:
         return tuple(trial.trial for trial in (*self.baselines, *self.contenders))
 
     def facts(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
-        """What each side says of a fact, in the order of first sight."""
+        """Each side's values of a fact, in the order of first appearance."""
         return known(self.baselines, name), known(self.contenders, name)
 
     def asked(self, name: str) -> bool:
-        """Whether the fact is what is compared: said so, as the dimension, or by its values on both sides.
+        """Whether the fact is what is compared: declared so, as the dimension, or by its values on both sides.
 
-        A setting is a number where the fact that a server tells is a text, so values are compared as text.
+        A setting may be a number where the fact from a server is text, so values are compared as text.
         """
         theirs, ours = self.facts(name)
         same = list(map(str, theirs)) == [str(self.baseline)] and list(map(str, ours)) == [str(self.contender)]
@@ -101,7 +106,7 @@ class Pair:
 
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
-    """Each value of a fact once; nothing where no trial has it."""
+    """Each value of a fact once; empty where no trial has it."""
     found: dict[Any, None] = {}
     for trial in trials:
         if name in trial.facts:

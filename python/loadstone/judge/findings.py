@@ -1,4 +1,4 @@
-"""Every check, by what it looks at, and what they find on a trial and on a variant.
+"""Every check, by what it looks at, and the findings on a trial and on a variant.
 
 The names of the checks are those of loadstone.judge.settings.DEFAULTS.
 """
@@ -66,15 +66,15 @@ SERIES: tuple[Callable[[TrialResult, Series, Settings], Looks], ...] = (
     not_steady.check,
     stalled.check,
 )
-# What lacks without a course, the first one at a rate only.
+# The checks that need a course over time, the first one only at a rate.
 COURSE = (rate_not_held.NAME, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks of two variants that are compared. What looks at one variant is in judge_variant.
+# Checks of two variants that are compared. Those of one variant are in judge_variant.
 PairCheck = Callable[[Pair, Settings], Looks]
 PAIR: tuple[PairCheck, ...] = (hosts_differ.check, hosts_differ.across, load_differs.check, guarantees_differ.check)
-# Those of two that did not take turns.
+# Those of two that were not interleaved.
 BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
-# Checks that know everything the engine's note of their name does, if the trial has their figures.
+# Checks that cover everything in the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     generator_limited.NAME: generator_limited.decided,
     client_limited.NAME: client_limited.decided,
@@ -82,7 +82,7 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
 }
 # An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
-# What a note of a check's name weighs. What is not here is not a check's, and a note.
+# The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
     "littles-law": Severity.SUSPECT,
     "generator-limited": Severity.INVALID,
@@ -101,7 +101,7 @@ NOTE_SEVERITIES = {
     "impossible": Severity.INVALID,
     SERVICE_TIME: Severity.SUSPECT,
 }
-# Notes that are a check's under another name, and say what its figures do not.
+# Notes that belong to a check under another name, and add what its figures do not contain.
 NOTE_CHECKS = {
     "debug-build": "generator-limited",
     "unsent": "client-limited",
@@ -111,12 +111,12 @@ NOTE_CHECKS = {
 
 
 def note_findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
-    """The notes as findings, unless a check has `found` the same, or has `decided` by figures that there is nothing."""
+    """The notes as findings, unless a check has `found` the same, or has `decided` from figures that all is well."""
     for note in trial.notes:
         name = RENAMED.get(note.name, note.name)
         check = NOTE_CHECKS.get(name, name)
         known = name == check and (check in found or check in decided)
-        # The fact, or the trial's end, has said it.
+        # The fact, or the trial's end, already covers it.
         if known or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
         about: About = "latencies" if check == SERVICE_TIME else "all"
@@ -133,7 +133,7 @@ def look(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
     """Every finding on one trial, and the checks that could not look at it."""
-    # A trial that failed has nothing to look at, and says so itself.
+    # A failed trial has nothing to look at, and is reported itself.
     lacking = (
         [NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]] if series is None else []
     )
@@ -165,7 +165,7 @@ def results_of(trial: TrialResult, series: Series | None, settings: Settings) ->
 def judge_variant(
     trials: Sequence[TrialResult], headline: Cell | None, missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """Findings on a variant, given the cell that the question's interval is about and the planned trials that miss."""
+    """Findings on a variant, given the cell that the question's interval is about and the planned trials missing."""
     # A trial that failed is not a repeat.
     ended = [trial for trial in trials if trial.values]
     found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings), *impossible.twice(ended)]
@@ -180,14 +180,14 @@ def judge_variant(
 
 
 def ended_by_rule(headline: Cell, settings: Settings) -> bool:
-    """Whether no more repeats were needed: a block that was begun is not missed then."""
+    """Whether no more repeats were needed: then an unfinished block is not missing."""
     figures = [value for _, value in headline.samples]
     most = settings.at_most or settings.at_least
     return settings.until is not None and enough([figures], settings.at_least, most, settings.until) is not None
 
 
 def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
-    """The planned trials that are not there, by variant."""
+    """The planned trials that are missing, by variant."""
     there = {trial.trial for trial in results.trials}
     found: dict[VariantKey, list[str]] = {}
     for trial, config in results.planned.items():
@@ -199,7 +199,7 @@ def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
 def missing_points(
     missing: Mapping[VariantKey, Sequence[str]], there: Collection[VariantKey], planned: int
 ) -> tuple[Finding, ...]:
-    """The finding on the variants of which nothing is there; `planned` is the number of all planned variants."""
+    """The finding on the variants without any trial; `planned` is the number of all planned variants."""
     configs: dict[str, Mapping[str, Scalar]] = {
         trial: dict(key) for key, trials in missing.items() if key not in there for trial in trials
     }

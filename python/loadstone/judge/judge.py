@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
-from loadstone.judge.checks import incomplete
+from loadstone.judge.checks import incomplete, not_steady
 from loadstone.judge.compare import compare
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
@@ -19,15 +20,19 @@ from loadstone.judge.settings import Own
 from loadstone.results.result_set import ResultSet, first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
-from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 __all__ = ["judge", "judge_trial"]
 
+# At most this share of a variant's repeats may have a finding that may be chance.
+CHANCE_SHARE = 1 / 3
+CHANCE_HINT = "no more than a third of the repeats have it: the interval covers its effect"
+
 
 def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
-    """Judges results; with `rank_invalid` comparisons with an invalid side are ranked as well.
+    """Judges results; with `rank_invalid`, comparisons with an invalid side are ranked as well.
 
-    Raises LoadstoneError when the question sets a threshold that there is not.
+    Raises LoadstoneError when the question sets an unknown threshold.
     """
     own = Own(results)
     settings = own.common
@@ -36,26 +41,37 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     metrics = results.headline_metrics
     trials: dict[str, tuple[Finding, ...]] = {}
     lacking: Counter[NotLooked] = Counter()
+    unseen: dict[str, Sequence[NotLooked]] = {}
     runs: dict[str, Estimate] = {}
+    courses: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
-        # Read once, and not kept: ten thousand courses are more than all figures.
+        # Read once, and not kept: ten thousand courses take more memory than all figures.
         series = results.series(trial.trial)
         trials[trial.trial], missing_here = look(trial, series, own.of(trial.trial))
         lacking.update(missing_here)
+        unseen[trial.trial] = missing_here
         # How well one run knows its own throughput, autocorrelation respected: for a single run that is all there is.
         if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
+        if series is not None:
+            courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
     missing = missing_trials(results)
     wanted = results.question.metrics
     main = first_metric(results.trials, wanted)
     if main not in results.metrics and metrics:
         main = metrics[0]
-    # As the run decides when it has repeated a variant often enough: by a figure that the variant has.
+    # As the run decides whether a variant has been repeated often enough: by a figure that the variant has.
     deciding = {key: cells.get((key, first_metric(each, wanted))) for key, each in variants.items()}
     of_variants = {
-        key: judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial))
+        key: (
+            *judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial)),
+            *not_steady.together(each, courses, own.of(each[0].trial)),
+        )
         for key, each in variants.items()
     }
+    if results.interleaved:
+        for each in variants.values():
+            trials |= by_chance(each, trials, unseen)
     found = matches(results, variants, settings)
     lacking.update(each for match in found for each in match.not_looked)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
@@ -90,15 +106,44 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     )
 
 
+def by_chance(
+    trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
+) -> dict[str, tuple[Finding, ...]]:
+    """A variant's findings by trial; those that may be chance are notes where few of its repeats have any.
+
+    Variants take turns in random order, so what befalls some of the repeats widens the interval, and is no bias. Most
+    of the repeats must be known to be free of it: one that a check could not look at (`unseen`) is not. What is about
+    all figures is about latencies too.
+    """
+    ended = [trial.trial for trial in trials if trial.values and verdict(found[trial.trial]) != Verdict.INVALID]
+    few = set()
+    for abouts in (("all",), ("all", "latencies")):
+        had = {trial: [one for one in found[trial] if one.chance and one.about in abouts] for trial in ended}
+        checks = {one.check for every in had.values() for one in every}
+        count = sum(
+            bool(had[trial]) or any(one.check in checks and one.about in abouts for one in unseen[trial])
+            for trial in ended
+        )
+        if len(ended) >= REPEATS_MIN and CHANCE_SHARE * len(ended) >= count:
+            few.add(abouts[-1])
+    return {
+        trial.trial: tuple(
+            replace(each, severity=Severity.NOTE, hint=CHANCE_HINT) if each.chance and each.about in few else each
+            for each in found[trial.trial]
+        )
+        for trial in trials
+    }
+
+
 def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
-    """What its trials' findings hold against a variant: notes are not."""
-    return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE)
+    """What its trials' findings hold against a variant: notes are not, unless they were excused as chance."""
+    return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.chance)
 
 
 def valid(
     variants: Mapping[VariantKey, Sequence[TrialResult]], found: Mapping[str, Sequence[Finding]]
 ) -> dict[VariantKey, list[TrialResult]]:
-    """The variants' trials but for invalid ones."""
+    """The variants' trials without invalid ones."""
     return {
         key: [trial for trial in trials if verdict(found[trial.trial]) != Verdict.INVALID]
         for key, trials in variants.items()
@@ -108,7 +153,7 @@ def valid(
 def whole(
     results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
-    """Findings on the whole: on what is missing, and those on pairs, which their comparisons hold as well."""
+    """Findings on the whole: on what is missing, and those on pairs, which their comparisons contain as well."""
     yield from incomplete.nothing(results.trials)
     planned = len({variant(config) for config in results.planned.values()})
     yield from missing_points(missing, variants, planned)

@@ -1,4 +1,4 @@
-"""A judgement: everything that the judge has to say about a result set, ready to be shown."""
+"""A judgement: everything that the judge found in a result set, ready to be shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims, as are `same` (no difference that matters) and `slight` (they differ, by less than
 # what matters); `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
 # `refused`: a side is invalid; `unranked`: a side's figure is a bound or beyond every number, as operations failed or
-# never ended; `told`: the figure describes a trial, and neither way is better.
+# never ended; `told`: the figure describes a trial, and neither direction is better.
 Claim = Literal["better", "worse", "same", "slight", "none", "impossible", "refused", "unranked", "told"]
 
 
@@ -37,12 +37,12 @@ class Cell:
     estimate: Estimate
     # Each repeat's figure, in the order of repeats, with the repeat's number.
     samples: tuple[tuple[int, float], ...]
-    # Not empty: the figure is not to be shown, and why.
+    # Why the figure is not to be shown; empty if it is.
     withheld: str = ""
-    # What is known of the repeats' figures together, and how many of them are that; an estimate without an interval.
+    # The bound on the repeats' figures, and how many of them are bounds; the estimate then has no interval.
     bound: Bound | None = None
     bounded: int = 0
-    # The step in which the figures were read, as a share of them.
+    # The step in which the figures were read, as a share of the figure.
     resolution: float = 0.0
 
 
@@ -53,7 +53,7 @@ class Comparison:
     metric: str
     unit: str
     direction: Direction | None
-    # The dimensions that both share, without the compared one.
+    # The dimensions that both sides share, without the compared one.
     context: VariantKey
     by: str
     baseline: Cell
@@ -61,7 +61,7 @@ class Comparison:
     # Contender ÷ baseline.
     ratio: Estimate
     claim: Claim
-    # Two-sided p as tested and after Holm's correction; None where nothing could be tested.
+    # Two-sided p before and after Holm's correction; None where nothing could be tested.
     p: float | None = None
     p_adjusted: float | None = None
     # How it was tested, in words: "paired t on logs within blocks, n=6".
@@ -73,9 +73,9 @@ class Comparison:
     why: str = ""
     # The compared values that did not hold the rate: their throughput is their capacity.
     capacity: tuple[str, ...] = ()
-    # Whether the ratio is a bound ("at least 8.6×"), as figures may be off by a known amount.
+    # Whether the ratio is a bound ("at least 8.6×"), because figures may be off by a known amount.
     bound: bool = False
-    # Whether its metric is not the first one, which alone is confirmatory.
+    # Whether its metric is not the first one: only that is confirmatory.
     exploratory: bool = False
 
     @property
@@ -91,25 +91,25 @@ class Curve:
     # The dimensions without clients.
     context: VariantKey
     knee: Knee
-    # None where the law does not fit, or nothing tells whether it does.
+    # None where the law does not fit, or where that cannot be decided.
     law: Law | None = None
 
 
 @dataclass(frozen=True)
 class Search:
-    """One search: that of a variant, whose load was searched for."""
+    """One search: the load of one variant was searched for."""
 
-    # The dimensions without the one that was searched over.
+    # The dimensions without the one searched over.
     context: VariantKey
     rule: Rule
-    # Each load's samples, the trials' in their order.
+    # Each load's samples, in the order of the trials.
     samples: Mapping[float, Sequence[Sample]]
-    # What it came to, or the load that still needs a trial.
+    # The outcome, or the load that still needs a trial.
     end: Outcome | float
 
     @property
     def outcome(self) -> Outcome | None:
-        """What it came to; None while it is under way."""
+        """The outcome; None while the search is under way."""
         return self.end if isinstance(self.end, Outcome) else None
 
 
@@ -120,27 +120,27 @@ class Judgement:
     results: ResultSet
     # By trial id; trials without findings have an empty tuple.
     trials: Mapping[str, tuple[Finding, ...]]
-    # By variant: what no single trial shows (noisy, incomplete, too few repeats).
+    # By variant: findings that no single trial shows (noisy, incomplete, too few repeats).
     variants: Mapping[VariantKey, tuple[Finding, ...]]
     # By variant and metric.
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve] = ()
-    # What was searched for; empty where nothing was.
+    # The searches; empty where nothing was searched for.
     searches: Sequence[Search] = ()
-    # About the whole: unlike hosts between variants, missing points.
+    # About the whole: hosts that differ between variants, missing points.
     findings: tuple[Finding, ...] = ()
-    # The checks that could not look, with how many trials or pairs that is so of.
+    # The checks that could not look, each with the number of trials or pairs concerned.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
     # The answer in one sentence.
     answer: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
-    # How well each run's own throughput is known, by trial; runs without enough of a course are not there.
+    # How well each run's own throughput is known, by trial; runs whose course is too short are left out.
     within: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def all_findings(self) -> list[Finding]:
-        """Every finding, once, the worst first."""
+        """Every finding once, the worst first."""
         found = dict.fromkeys(
             [
                 *self.findings,
@@ -153,7 +153,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """Of what is claimed: that of the comparisons, of variants that nothing is compared with, and of the whole."""
+        """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
         compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
         others = [
             finding

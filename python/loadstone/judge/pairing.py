@@ -1,4 +1,4 @@
-"""Pairing: which variants are compared with which, and what both sides' being unlike does to that."""
+"""Pairing: which variants are compared with which, and the findings where the two sides are not comparable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Match:
 
 
 def baseline(results: ResultSet, by: str) -> Scalar | None:
-    """The value that others are compared with; the first one seen where the question names none that is there."""
+    """The value that others are compared with; the first one seen unless the question names one that exists."""
     values = results.dimensions.get(by, [])
     wanted = results.question.baseline
     # A command line's `2` is the file's 2.
@@ -59,7 +59,7 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
 
 
 def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[Match]:
-    """The matches with their findings; what is said of several in the same words is one finding on all their trials."""
+    """The matches with their findings; equal messages on several matches become one finding on all their trials."""
     checks = (*PAIR, *BETWEEN) if between else PAIR
     every = [[each for check in checks for each in check(match.pair, settings)] for match in found]
     said = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
@@ -83,6 +83,6 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
 
 
 def unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
-    """The variants that nothing is compared with, though others are."""
+    """The variants without a counterpart, although others have one."""
     there = {key for match in found for key in (match.baseline, match.contender)}
     return [key for key in variants if key not in there] if found else []

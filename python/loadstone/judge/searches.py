@@ -1,6 +1,6 @@
-"""Searches: the probes of a result set, judged like all trials, and what they come to.
+"""Searches: the probes of a result set, judged like all trials, and the outcome.
 
-The outcome is worked out of the trials each time, so that the lab, a table and a report cannot differ; the lab asks
+The outcome is computed from the trials each time, so that the lab, a table and a report cannot differ; the lab asks
 the same question after each trial to know which load comes next.
 """
 
@@ -24,7 +24,7 @@ from loadstone.statistics.percentile import Bound
 
 
 def rule(question: Question) -> Rule | None:
-    """What a question searches for, None where it does not, or in words that nobody understands."""
+    """What a question searches for; None where it does not search, or where that cannot be read."""
     if question.find is None:
         return None
     try:
@@ -53,7 +53,7 @@ def searches(
 
 
 def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
-    """A config without what is searched over."""
+    """A config without the dimension searched over."""
     return tuple(sorted((name, value) for name, value in config.items() if name != over))
 
 
@@ -64,18 +64,18 @@ def search(
     findings: Mapping[str, Sequence[Finding]],
     settings: Settings,
 ) -> Search:
-    """One search as far as it went."""
+    """One search as far as it has gone."""
     samples: dict[float, list[Sample]] = {}
     for load, trials in probes.items():
         ordered = sorted(trials, key=lambda trial: trial.order or 0)
-        # What only repeats together show, once there are some.
+        # What only several repeats together show.
         together = list(generator_limited.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
         samples[load] = [sample(trial, [*findings[trial.trial], *together], asked, settings) for trial in ordered]
     return Search(context, asked, samples, look(asked, samples))
 
 
 def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:
-    """What a trial says of its load."""
+    """A trial's sample of its load."""
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
     bounds: dict[str, Bound] = {}
@@ -91,7 +91,7 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
             bounds[term.key] = kept.bound
         if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
-    # A bound may be below the limit, and what it bounds above it: that does not hold.
+    # A bound can be below the limit while the true figure is above it: that does not hold.
     held = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate_not_held.NAME), "")
     reason = invalid(against(trial, findings, asked.objective, settings))
@@ -114,11 +114,11 @@ def figure(trial: TrialResult, term: Term) -> float | None:
 def against(
     trial: TrialResult, findings: Sequence[Finding], asked: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
-    """A trial's findings, without those that the search asks for.
+    """A trial's findings, without those that the search looks for.
 
-    A rate that is not held is an answer, and what was done meanwhile is true. An objective about errors has a threshold
-    of its own, by which those of the measured phase are a figure like any other; what the load failed to write, and
-    what may be lost, is missing all the same.
+    A rate that is not held is an answer, and its throughput stands. An objective about errors has a threshold
+    for those of the measured phase, which are then a figure like any other; what the load failed to write, and
+    what may be lost, still counts.
     """
     findings = [finding for finding in findings if finding.check != rate_not_held.NAME]
     if asked is None or not asked.about_errors:

@@ -1,19 +1,19 @@
-"""Settings: the thresholds of the checks, and what the question asks of them.
+"""Settings: the thresholds of the checks, and what the question sets for them.
 
-The checks go by these figures and facts of a trial, where it has them; the lab and the importers write them so.
+The checks use these figures and facts of a trial, where it has them; the lab and the importers use these names.
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
 `all.mean`; `load.` before each for the load phase. `due`, `censored`: operations that were due, and that never ended.
 `carried`, `carried.max`: operations of the warm-up that lasted into the window, and how far (ns).
 `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
-that reason. `executor.busy_max`: the share of the time that the busiest of the threads that drive clients ran;
-`cpu.engine_share`: how much of the processors that it may use the engine used. `clock.jumps`: of the clock that
-measured. `driver`: ns that an operation takes on the null store. `device.read`, `device.written`: bytes in the window;
+that reason. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;
+`cpu.engine_share`: the share that the engine used of the processors available to it. `clock.jumps`: of the measuring
+clock. `driver`: ns that an operation takes on the null store. `device.read`, `device.written`: bytes in the window;
 `returned`: bytes of values that reads returned. `cpu.steal`, `cpu.others`, `io.others`: shares of the host that went
 elsewhere. `verified`, `wrong`: values compared. `<operation>.bandwidth`: B/s of one node. `segments.lost`. A figure
-whose n is 0 rests on nobody knows how many operations.
+whose n is 0 rests on an unknown number of operations.
 
-Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (promises, as kept); `file_system`;
+Facts: `durability`, `consistency`, `replication`, `replication_acknowledged` (guarantees, as kept); `file_system`;
 `networked` (yes or no); `hosts`, `data_nodes`, `cpu_model`, `cpus`, `memory_bytes`, `kernel`; `device_read_bps`,
 `device_write_bps`, `network_bps` (B/s, of one node); `bandwidth_of` (node, or cluster for the sum of the nodes');
 `profile` of the engine's build; `jvm_compiling` (share of the window).
@@ -28,7 +28,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean
 from loadstone.results.result_set import AT_LEAST, MATTERS, Question, ResultSet
 
-# By check and threshold. Shares are numbers from 0 to 1; what each means stands in docs/checks/<check>.md.
+# By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
 DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
     "generator-limited": {"late": 0.001, "cpu": 0.9, "driver": 0.1},
@@ -37,7 +37,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "carried-over": {"share": 0.1},
     "clock": {},
     "page-cache": {"share": 0.1, "claimed_share": 0.5},
-    "not-steady": {"effect": 0.05, "alpha": 0.025, "compiling": 0.05, "dip": 0.5},
+    "not-steady": {"effect": 0.05, "alpha": 0.025, "together": 0.005, "compiling": 0.05, "dip": 0.5},
     "noisy": {},
     "too-few-samples": {"beyond": 10},
     "errors": {"share": 0.001},
@@ -54,13 +54,13 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "impossible": {"speed": 1, "rounding": 0.01},
     "between-runs": {},
 }
-# What checks were called before; experiment files and results that call them so are still read.
+# Former names of checks; experiment files and results with these names are still read.
 RENAMED = {"unlike-hosts": "hosts-differ", "unlike-load": "load-differs", "unlike-promises": "guarantees-differ"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the checks are to go by."""
+    """What the checks use to decide."""
 
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
     claims: str | None = None
@@ -68,9 +68,9 @@ class Settings:
     at_least: int = AT_LEAST
     at_most: int | None = None
     until: float | None = None
-    # The figures that the question names; empty: nobody knows.
+    # The figures that the question names; empty: unknown.
     metrics: tuple[str, ...] = ()
-    # The least difference between two figures that anybody cares about, as a share.
+    # The least difference between two figures that matters, as a share.
     matters: float = MATTERS
 
     def threshold(self, check: str, name: str) -> float:
@@ -79,7 +79,7 @@ class Settings:
 
     @classmethod
     def of(cls, question: Question) -> Settings:
-        """The defaults with what the question says otherwise. Raises LoadstoneError for names that there are not."""
+        """The defaults, overridden by the question. Raises LoadstoneError for unknown names."""
         checks = {RENAMED.get(check, check): thresholds for check, thresholds in question.checks.items()}
         for name, known in unknown(checks):
             hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
@@ -97,13 +97,13 @@ class Settings:
 
 
 class Own:
-    """The settings of each trial: what its own set says of single trials, where the results are joined of several.
+    """The settings of each trial: those of its own result set, where several are joined.
 
-    What an experiment calls invalid is not made valid by comparing it with another one.
+    What an experiment calls invalid does not become valid by comparison with another one.
     """
 
     def __init__(self, results: ResultSet) -> None:
-        """Raises LoadstoneError for names of thresholds that there are not."""
+        """Raises LoadstoneError for unknown thresholds."""
         self._questions = results.own
         self.common = Settings.of(results.question)
         self._made = {id(question): self._of(question) for question in results.own.values()}
@@ -119,7 +119,7 @@ class Own:
 
 
 def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
-    """Every name that is not a check, or as `check.threshold` no threshold of its check, with those that there are."""
+    """Every name that is neither a check nor, as `check.threshold`, one of its thresholds, with the known ones."""
     for check, thresholds in checks.items():
         if check not in DEFAULTS:
             yield check, list(DEFAULTS)

@@ -1,4 +1,4 @@
-"""Control groups: how much of the host this process may have, by cgroup v2 or v1 (the kernel's admin-guide)."""
+"""Control groups: how much of the host this process may use, by cgroup v2 or v1 (the kernel's admin-guide)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class ControlGroup:
 
     @property
     def processors(self) -> float | None:
-        """How many processors it may use at once, None without limit; the tightest of all its ancestors holds."""
+        """How many processors it may use at once, None without limit; the tightest limit of its ancestors applies."""
         return min((found for found in map(quota, self.cpu) if found is not None), default=None)
 
     @property
     def memory_bytes(self) -> int | None:
-        """How much memory it may have, page cache included; None without limit."""
+        """How much memory it may use, page cache included; None without limit."""
         return min((found for found in map(limit, self.memory) if found is not None), default=None)
 
     @property
     def processes(self) -> tuple[int, Path] | None:
-        """How many processes and threads it may have, and the group that says so; None without limit.
+        """How many processes and threads it may have, and the group that sets the limit; None without limit.
 
-        The tightest of all its ancestors holds.
+        The tightest limit of its ancestors applies.
         """
         # `max` is not a number.
         limits = ((number(path / "pids.max"), path) for path in self.pids)
@@ -45,20 +45,20 @@ class ControlGroup:
 
     @property
     def memory_available(self) -> int | None:
-        """Bytes that it can still take: the limit less what is in use and is not idle page cache."""
+        """Bytes that it can still allocate: the limit less what is in use and is not idle page cache."""
         rooms = []
         for path in self.memory:
             most, used = limit(path), first(number, path, "memory.current", "memory.usage_in_bytes")
             if most is not None and used is not None:
                 stat = fields(text(path / "memory.stat"))
-                # v1 has both; there the usage is that of all groups below, as is what is called total.
+                # v1 has both; there the usage, like the `total_` fields, includes all groups below.
                 idle = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                 rooms.append(max(most - used + idle, 0))
         return min(rooms, default=None)
 
     @property
     def throttled_ns(self) -> int | None:
-        """How long it was kept off processors so far because it had used its share; all processors added up."""
+        """How long it has been kept off processors because its quota was used up, summed over all processors."""
         totals = []
         for path in self.cpu:
             stat = fields(text(path / "cpu.stat"))
@@ -83,7 +83,7 @@ def control_group(proc: Path = PROC, pid: str = "self") -> ControlGroup:
             for controller in CONTROLLERS:
                 found.setdefault(controller, chain)
         for controller in CONTROLLERS:
-            # A controller is in one of both versions; where v1 has it, v2 does not.
+            # A controller belongs to one version: where v1 has it, v2 does not.
             if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
                 found[controller] = tuple(ancestors(mount.root, mount.point, paths[controller]))
     return ControlGroup(**found)
@@ -91,7 +91,7 @@ def control_group(proc: Path = PROC, pid: str = "self") -> ControlGroup:
 
 def ancestors(root: str, point: str, path: str) -> Iterator[Path]:
     """A group's directory and those above it, as far as they are mounted."""
-    # A container sees its own group at the mount point, whatever the path says that the host knows it by.
+    # A container sees its own group at the mount point, whatever path the host knows it by.
     inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
     top = Path(point)
     here = top / inside.strip("/")
@@ -113,11 +113,11 @@ def quota(path: Path) -> float | None:
 
 
 def limit(path: Path) -> int | None:
-    """The bytes that a group may have."""
+    """The bytes that a group may use."""
     most = first(number, path, "memory.max", "memory.limit_in_bytes")
     return most if most is not None and most < UNLIMITED else None
 
 
 def first(read: Callable[[Path], int | None], path: Path, *names: str) -> int | None:
-    """The first of some files that has something to say."""
+    """The text of the first of some files that is not empty."""
     return next((value for name in names if (value := read(path / name)) is not None), None)

@@ -1,7 +1,7 @@
-"""Devices: what stores the bytes of a directory, by the mount that it is on (/proc/self/mountinfo, proc(5)).
+"""Devices: what stores the bytes of a directory, found by its mount (/proc/self/mountinfo, proc(5)).
 
-Bytes are counted on the block device that holds the file system (a partition, a logical volume): what this file
-system asked of it, and nothing of its neighbours. How busy the storage is shows on the whole disks below it.
+Bytes are counted on the block device that holds the file system (a partition, a logical volume): those of this file
+system and not of its neighbours. How busy the storage is shows on the whole disks below it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import ctypes
 import os
 import re
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +46,7 @@ class Device:
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
-    # False where the kernel was told to keep no account (queue/iostats): its zeros mean nothing.
+    # False where the kernel is configured not to count (queue/iostats): its zeros mean nothing.
     counted: bool = True
 
     def __str__(self) -> str:
@@ -54,7 +56,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Backing:
-    """What is behind a directory; `words` say it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
+    """What backs a directory; `words` describe it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
 
     mount: Mount | None
     device: Device | None
@@ -62,10 +64,10 @@ class Backing:
 
 
 def mounts(proc: Path = PROC) -> list[Mount]:
-    """All mounts that this process sees, in their order; none where the system does not tell."""
+    """All mounts that this process sees, in their order; none where they cannot be read."""
     found = []
     for line in text(proc / "self/mountinfo").splitlines():
-        # Between the sixth field and the dash stand any number of tags.
+        # Any number of tags can come between the sixth field and the dash.
         head, dash, tail = line.partition(" - ")
         left, right = head.split(), tail.split(" ")
         if dash and len(left) >= 6 and len(right) >= 2:
@@ -92,18 +94,18 @@ def is_within(path: str, point: str) -> bool:
 
 
 def unescaped(word: str) -> str:
-    """A word of mountinfo: space, tab, newline and backslash are written in octal."""
+    """A word of mountinfo, in which space, tab, newline and backslash are written in octal."""
     return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
 
 
 def file_system_of(directory: Path, proc: Path = PROC) -> str:
-    """The type of a directory's file system, as `ext4`; `unknown` where the system does not tell."""
+    """The type of a directory's file system, such as `ext4`; `unknown` where it cannot be read."""
     mount = mount_of(directory, proc)
     return mount.type if mount else "unknown"
 
 
 def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
-    """What is behind a directory, which need not be there yet."""
+    """What backs a directory, which need not exist yet."""
     mount = mount_of(directory, proc)
     if mount is None:
         return Backing(None, None, "unknown")
@@ -126,19 +128,19 @@ def _nodes(mount: Mount, sys: Path) -> list[Path | None]:
         return [_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":
         return []
-    # It has a number of its own, and names one of its devices as source.
+    # It has its own number, and names one of its devices as source.
     source = os.path.basename(os.path.realpath(mount.source))
     pools = [sys / "fs/btrfs" / pool / "devices" for pool in names(sys / "fs/btrfs")]
     return [_node(pool / member) for pool in pools if source in names(pool) for member in names(pool)]
 
 
 def _node(link: Path) -> Path | None:
-    """Where a link in /sys leads, None if nowhere."""
+    """The target of a link in /sys, None if there is no target."""
     return link.resolve() if link.exists() else None
 
 
 def _whole(node: Path) -> Path:
-    """The device that a partition is part of; a whole one is its own."""
+    """The device that a partition is part of; a whole device itself."""
     return node.parent if (node / "partition").exists() else node
 
 
@@ -150,7 +152,7 @@ def _disks(node: Path) -> list[Path]:
 
 
 def flush(directory: Path) -> float:
-    """Writes out to its device, now, the file system that a directory is on, and says how many seconds that took.
+    """Writes a directory's file system out to its device now, and returns how many seconds that took.
 
     Raises LoadstoneError when the directory cannot be opened or its device reports a failed write (since Linux 5.8).
     """
@@ -160,15 +162,34 @@ def flush(directory: Path) -> float:
     except OSError as error:
         raise LoadstoneError(
             f"cannot open {directory} to flush its file system: {error.strerror}",
-            "name a directory that is there and that you may read",
+            "name an existing directory that you may read",
         ) from error
     try:
         # syncfs(2), which Python does not have.
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:
             raise LoadstoneError(
                 f"the file system of {directory} could not be flushed: {os.strerror(ctypes.get_errno())}",
-                "the device lost writes; the kernel's log (dmesg) tells more",
+                "the device lost writes; see the kernel's log (dmesg)",
             )
     finally:
         os.close(descriptor)
     return time.monotonic() - start
+
+
+def drop_cache(directories: Iterable[Path]) -> None:
+    """Drops what the page cache holds of the files below directories; what is not on its device yet is written first.
+
+    Unlike `/proc/sys/vm/drop_caches` it needs no rights but those to read the files. Files that go away meanwhile, or
+    that may not be read, are left alone.
+    """
+    for directory in directories:
+        if not directory.exists():
+            continue
+        flush(directory)
+        for file in (path for path in directory.rglob("*") if path.is_file()):
+            with suppress(OSError):
+                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)

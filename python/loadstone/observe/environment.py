@@ -1,6 +1,6 @@
-"""The environment of an experiment: environment.json, everything but the experiment that figures may depend on.
+"""The environment of an experiment, environment.json: everything outside the experiment that affects figures.
 
-It is made to be shared: no environment variables, no user or host names, no passwords of a command line.
+It is meant to be shared: no environment variables, no user or host names, no passwords from command lines.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from loadstone.observe.kernel_file import PROC, SYS
 from loadstone.results.trial_result import Scalar
 
 VERSION = 1
-# What computes, draws and reads figures.
+# The packages that compute, draw and read figures.
 PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich", "scipy", "vl-convert-python")
 # Neither a hanging engine nor a huge repository may hold up an experiment.
 ENGINE_SECONDS = 2.0
 GIT_SECONDS = 0.3
 
-# Of the command lines of any program more is hidden than passwords (SECRET_NAME). `num_tokens=256` is not.
+# In the command lines of any program, more than passwords (SECRET_NAME) is hidden. `num_tokens=256` is not.
 SECRET = (
     r"(?:pass(?:word|wd|phrase)?|pwd|token|user(?:[-_.]?name)?|login|auth"
     r"|(?:api|access|private)[-_.]?key|(?:secret|credential)[\w-]*)"
@@ -50,7 +50,7 @@ def environment(
     proc: Path = PROC,
     sys: Path = SYS,
 ) -> dict[str, Any]:
-    """What this experiment runs on and with, as JSON; what cannot be known is left out.
+    """What this experiment runs on and with, as JSON; unknown values are left out.
 
     `directory` is where the data will be, `name` what to call this host, `arguments` the command line (this
     process's by default).
@@ -67,7 +67,7 @@ def environment(
 
 
 def versions() -> dict[str, Any]:
-    """Loadstone, its program, Python and the packages that take part."""
+    """The versions of Loadstone, its program, Python and the packages in use."""
     return present(
         {
             "loadstone": __version__,
@@ -87,7 +87,7 @@ def package_version(name: str) -> str | None:
 
 
 def engine_version() -> str | None:
-    """What the engine says of itself; None if there is none that runs."""
+    """The engine's description of itself; None if no engine can be run."""
     try:
         said = output([program.find(), "--version"], ENGINE_SECONDS)
     except LoadstoneError:
@@ -99,7 +99,7 @@ def git() -> dict[str, Any] | None:
     """The commit of the current directory's repository, and whether tracked files differ from it; None outside one."""
     said = output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
     if said is None:
-        # In a huge repository the commit alone is still quick.
+        # In a huge repository, the commit alone is still quick to find.
         commit = output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
         return {"commit": commit.strip()} if commit else None
     lines = said.splitlines()
@@ -121,7 +121,7 @@ def output(command: list[str], seconds: float) -> str | None:
 
 
 def shareable(arguments: Sequence[str]) -> list[str]:
-    """A command line for everybody's eyes: the program's bare name, no secrets, no home directories."""
+    """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
     told: list[str] = []
     for at, argument in enumerate(arguments):
         if at == 0:
@@ -131,7 +131,7 @@ def shareable(arguments: Sequence[str]) -> list[str]:
         if at > 1 and SECRET_FLAG.fullmatch(arguments[at - 1]):
             told.append(HIDDEN)
         elif found := SECRET_VALUE.search(argument):
-            # Whatever follows may be part of it.
+            # Everything that follows may be part of it.
             told.append(homeless(argument[: found.end()]) + HIDDEN)
         else:
             told.append(homeless(argument))
@@ -147,7 +147,7 @@ def homeless(word: str) -> str:
 
 
 def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
-    """What must be alike for figures to be compared (the check `hosts-differ`): facts of a trial.
+    """What must be equal for figures to be compared (the check `hosts-differ`): facts of a trial.
 
     `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
     differ are named with a `+`.
@@ -168,7 +168,7 @@ def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def usable_processors(host: Mapping[str, Any]) -> Scalar | None:
-    """The processors that may be used at once: online, not forbidden, within the quota."""
+    """The processors that may be used at once: online, allowed by the affinity mask, within the quota."""
     cpu, limits = host.get("cpu", {}), host.get("limits", {})
     numbers = (cpu.get("processors"), cpu.get("usable"), limits.get("processors"))
     least = min((number for number in numbers if number is not None), default=None)

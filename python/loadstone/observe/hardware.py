@@ -1,6 +1,6 @@
-"""A host as results describe it: processor, memory, disks, kernel and the limits that hold here.
+"""A host as results describe it: processor, memory, disks, kernel and the limits that apply.
 
-Nothing in it names a person or, unless asked, the machine: no serial numbers, no addresses, no host name.
+Nothing in it identifies a person or, unless requested, the machine: no serial numbers, addresses or host name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadstone.observe.device import Mount, backing_of
 from loadstone.observe.host_counters import SECTOR_BYTES
 from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
 
-# Block devices that are none: memory, and files that a loop makes look like one.
+# Block devices without hardware: memory, and files behind a loop device.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
 # Options of mounts whose values are sizes, modes and the like; others may hold addresses, paths and user names.
 OPTIONS = (
@@ -25,7 +25,7 @@ OPTIONS = (
     | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
     | {"wsize"}
 )
-# Settings of the kernel that decide when written pages go out and whether memory is swapped.
+# Settings of the kernel that decide when dirty pages are written and whether memory is swapped.
 SETTINGS = (
     "vm/dirty_background_ratio",
     "vm/dirty_expire_centisecs",
@@ -40,7 +40,7 @@ LIMITS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC, "mem
 def hardware(
     directory: Path | None = None, name: str = "localhost", *, proc: Path = PROC, sys: Path = SYS
 ) -> dict[str, Any]:
-    """This host, with the file system of `directory`; what cannot be known is not in it. Sizes are in bytes."""
+    """This host, with the file system of `directory`; unknown values are left out. Sizes are in bytes."""
     return present(
         {
             "name": name,
@@ -60,7 +60,7 @@ def hardware(
 
 
 def present(found: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not known: None, empty texts, empty parts."""
+    """The same without unknown values: None, empty texts, empty parts."""
     cleaned = {name: present(value) if isinstance(value, dict) else value for name, value in found.items()}
     return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
 
@@ -69,7 +69,7 @@ def processor(proc: Path, sys: Path) -> dict[str, Any]:
     """The processors: their model, and how many this host has online."""
     blocks = [dict(pairs(block)) for block in text(proc / "cpuinfo").split("\n\n") if "processor" in block]
     one = blocks[0] if blocks else {}
-    # Machines without socket numbers (most of ARM) do not tell cores from threads here.
+    # Machines without socket numbers (most of ARM) do not distinguish cores from threads here.
     cores = {(each["physical id"], each["core id"]) for each in blocks if {"physical id", "core id"} <= each.keys()}
     smt = number(sys / "devices/system/cpu/smt/active")
     return {
@@ -92,7 +92,7 @@ def pairs(block: str) -> list[tuple[str, str]]:
 
 
 def arm_model(block: dict[str, str]) -> str:
-    """What ARM's cpuinfo says in place of a name."""
+    """What ARM's cpuinfo has in place of a name."""
     if "CPU implementer" not in block or "CPU part" not in block:
         return ""
     return f"implementer {block['CPU implementer']} part {block['CPU part']}"
@@ -112,7 +112,7 @@ def caches(sys: Path) -> dict[str, int]:
 
 
 def memory(proc: Path, sys: Path) -> dict[str, Any]:
-    """Memory and swap, and whether huge pages are given unasked."""
+    """Memory and swap, and whether huge pages are given without a request."""
     found = fields(text(proc / "meminfo"))
     return {
         "bytes": found.get("MemTotal"),
@@ -127,7 +127,7 @@ def chosen(choices: str) -> str:
 
 
 def disks(sys: Path) -> list[dict[str, Any]]:
-    """The disks and arrays of this host, with what their kernel queue is set to."""
+    """The disks and arrays of this host, with the settings of their kernel queues."""
     found = []
     for name in names(sys / "block"):
         top = sys / "block" / name
@@ -139,7 +139,7 @@ def disks(sys: Path) -> list[dict[str, Any]]:
             "name": name,
             "model": text(top / "device/model") or text(top / "dm/name"),
             "bytes": sectors * SECTOR_BYTES,
-            # A virtual disk is what its hypervisor says, which may well be wrong.
+            # A virtual disk reports what its hypervisor claims, which may well be wrong.
             "rotational": None if rotational is None else bool(rotational),
             "scheduler": chosen(text(top / "queue/scheduler")) or text(top / "queue/scheduler"),
             "write_cache": text(top / "queue/write_cache"),
@@ -149,7 +149,7 @@ def disks(sys: Path) -> list[dict[str, Any]]:
 
 
 def data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
-    """Where the data is: file system, mount options, device in words."""
+    """Where the data is: file system, mount options, description of the device."""
     backing = backing_of(directory, proc, sys)
     if backing.mount is None:
         return {}
@@ -163,13 +163,13 @@ def data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
 
 
 def options(mount: Mount) -> list[str]:
-    """The options of a mount, in their order, each once, without those that may tell of people and addresses."""
+    """The options of a mount, in their order, each once, without those that may reveal people or addresses."""
     every = dict.fromkeys((*mount.options, *mount.super_options))
     return [option for option in every if "=" not in option or option.partition("=")[0] in OPTIONS]
 
 
 def limits(proc: Path) -> dict[str, Any]:
-    """What this process may have: its control group's limits, if any, and its own (`unlimited`, or soft)."""
+    """The limits of this process: its control group's, if any, and its own (`unlimited`, or soft)."""
     group = control_group(proc)
     found: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
     for name, which in LIMITS.items():
@@ -187,7 +187,7 @@ def distribution() -> str:
 
 
 def virtualisation(proc: Path, sys: Path) -> dict[str, Any]:
-    """Whether the processor says that it is a hypervisor's, and what machine the firmware claims to be."""
+    """Whether the processor reports a hypervisor, and which machine the firmware claims to be."""
     flags = next((line for line in text(proc / "cpuinfo").splitlines() if line.startswith("flags")), "")
     return {
         "hypervisor": "hypervisor" in flags.split() if flags else None,

@@ -1,4 +1,4 @@
-"""What the kernel counts of the whole host: processors, memory, disks, network, pressure."""
+"""The kernel's counters of the whole host: processors, memory, disks, network, pressure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from loadstone.observe.kernel_file import PROC, fields, text
 
-# Columns of a processor in /proc/stat, in ticks (proc(5)); the two after them are counted in user and nice already.
+# Columns of a processor in /proc/stat, in ticks (proc(5)); the two after them are already counted in user and nice.
 PROCESSOR = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-# Whatever the device's own sectors are, the kernel counts in these.
+# The kernel counts in these, whatever the device's sector size is.
 SECTOR_BYTES = 512
 TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
 
@@ -21,7 +21,7 @@ TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
 Ticks = tuple[int, ...]
 # read B, written B, discarded B, busy ms, reads.
 Disk = tuple[int, int, int, int, int]
-# Names of ours for lines of /proc/meminfo, in bytes.
+# Names in results for lines of /proc/meminfo, in bytes.
 MEMORY = {
     "total": "MemTotal",
     "free": "MemFree",
@@ -51,7 +51,7 @@ def processors(proc: Path = PROC) -> dict[str, Ticks]:
 
 
 def memory(proc: Path = PROC) -> dict[str, int]:
-    """Bytes by the names of MEMORY, as far as the kernel tells."""
+    """Bytes by the names of MEMORY, as far as the kernel reports them."""
     found = fields(text(proc / "meminfo"))
     return {name: found[line] for name, line in MEMORY.items() if line in found}
 
@@ -74,7 +74,7 @@ def network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
         name, _, rest = line.partition(":")
         with suppress(IndexError, ValueError):
             received, sent = (int(rest.split()[at]) for at in (0, 8))
-            # Interfaces that never saw a byte are many on container hosts, and say nothing.
+            # Container hosts have many interfaces that never carried a byte; they are left out.
             if received + sent > 0:
                 found[name.strip()] = (received, sent)
     return found

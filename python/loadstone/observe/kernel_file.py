@@ -1,4 +1,4 @@
-"""Files of /proc and /sys: what a container hides, a kernel lacks or a process took with it reads as nothing."""
+"""Files of /proc and /sys: one that is hidden, unsupported or gone with its process reads as nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def number(path: str | Path) -> int | None:
 
 
 def whole(word: str) -> int | None:
-    """A word as a whole number, None if it is none."""
+    """A word as a whole number, None if it is not one."""
     try:
         return int(word)
     except ValueError:
@@ -52,7 +52,7 @@ def fields(found: str) -> dict[str, int]:
 
 
 def names(directory: str | Path) -> list[str]:
-    """What is in a directory, sorted; nothing if it cannot be read."""
+    """The names in a directory, sorted; nothing if it cannot be read."""
     try:
         return sorted(os.listdir(directory))
     except OSError:

@@ -45,9 +45,9 @@ class Observer:
         """Observes the host, the device behind `directory`, and processes by name; samples go to a new file `path`."""
         self.interval_seconds = interval_seconds
         self.path = path
-        # What is behind the directory, in `words` for a report.
+        # What backs the directory, as `words` for a report.
         self.backing = None if directory is None else backing_of(directory, proc, sys)
-        # Why samples could not be written, if so: a full disk ends the file and not the trial.
+        # Why samples could not be written, if so: a full disk ends the file, not the trial.
         self.problem: str | None = None
         self._proc = proc
         self._group = control_group(proc)
@@ -67,7 +67,7 @@ class Observer:
         self.close()
 
     def watch(self, name: str, pid: int) -> None:
-        """Watches one more process, which may have ended already. A name that is in use gets the new process."""
+        """Watches one more process, which may have ended already. A name already in use gets the new process."""
         found = stat(pid, self._proc)
         if found is not None:
             self._watched[name] = found.key
@@ -75,7 +75,7 @@ class Observer:
             self._watched.pop(name, None)
 
     def poll(self) -> Sample | None:
-        """Looks if the interval since the last look is over."""
+        """Takes a sample if the interval since the last one is over."""
         return self.look() if time.monotonic() >= self._due else None
 
     def look(self) -> Sample:
@@ -83,8 +83,8 @@ class Observer:
         return self._keep(self._look())
 
     def mark(self, name: str) -> Sample:
-        """Takes a sample with which the phase `name` begins and the one before ends; counts all processes too."""
-        # Before the look: a child of a server that ends in between then counts twice for us, and not for others.
+        """Takes a sample that begins the phase `name` and ends the one before, with a census of all processes."""
+        # Before the sample: a child of a server that ends in between then counts twice for us, and not for others.
         counted = census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._look(), mark=name, census=counted)
         self._keep(sample)
@@ -98,7 +98,7 @@ class Observer:
         return figures(self._windows[phase], device, self._interfaces)
 
     def close(self) -> None:
-        """Closes the file; later looks are not written."""
+        """Closes the file; later samples are not written."""
         self.path = None
         if self._file is not None:
             self._file.close()
@@ -120,7 +120,7 @@ class Observer:
         if self.path is not None and self.problem is None:
             try:
                 if self._file is None:
-                    # Without a buffer: what was seen before a crash is worth the most, and closing cannot fail.
+                    # Unbuffered: samples just before a crash are the most valuable, and closing cannot fail.
                     self._file = io.FileIO(self.path, "w")
                 line = json.dumps(sample.to_json(), separators=(",", ":")).encode() + b"\n"
                 if self._file.write(line) != len(line):

@@ -1,7 +1,7 @@
 """A process as the kernel counts it, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all of them.
 
-A census tells ours, the kernel's and others' work apart. It costs some 30 µs a process, so it is taken at the
-boundaries of a phase and not at each look.
+A census separates our work, the kernel's and others'. It costs about 30 µs per process, so it is taken at the
+boundaries of a phase and not with each sample.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from loadstone.observe.kernel_file import PROC, fields, pids, text
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# PF_KTHREAD in the kernel's sched.h: a thread of the kernel's own.
+# PF_KTHREAD in the kernel's sched.h: a kernel thread.
 KERNEL_THREAD = 0x00200000
-# What is not in observed.jsonl.
+# Fields that are not in observed.jsonl.
 UNTOLD = ("kernel", "state", "session")
 
 Key = tuple[int, int]
@@ -27,7 +27,7 @@ KERNEL_PARENT = (2, "kthreadd")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Counters since the process began; `start_ticks` after boot tells two processes with one pid apart."""
+    """Counters since the process began; `start_ticks` after boot distinguishes two processes with one pid."""
 
     pid: int
     parent: int
@@ -43,23 +43,23 @@ class Process:
     # As ps has it: `R`, `S`, `T` …; and the session that it is in.
     state: str = field(default="", compare=False)
     session: int = field(default=0, compare=False)
-    # What it had the storage read, and the pages that it made dirty; None where the system does not tell. Children
+    # Bytes that it read from storage, and the pages that it made dirty; None where they cannot be read. Children
     # that it has waited for are included (the kernel's exit.c).
     read_bytes: int | None = None
     written_bytes: int | None = None
 
     @property
     def all_ticks(self) -> int:
-        """Its own ticks and those that its children left to it."""
+        """Its own ticks and those of children that it has waited for."""
         return self.cpu_ticks + self.children_ticks
 
     @property
     def key(self) -> tuple[int, int]:
-        """What no other process on this host has."""
+        """Identifies the process among all on this host."""
         return (self.pid, self.start_ticks)
 
     def to_json(self) -> dict[str, Any]:
-        """The process as in observed.jsonl."""
+        """The process in the form of observed.jsonl."""
         return {name: value for name, value in asdict(self).items() if value is not None and name not in UNTOLD}
 
 
@@ -74,9 +74,9 @@ def process(pid: int | str, proc: Path = PROC) -> Process | None:
 
 
 def stat(pid: int | str, proc: Path = PROC) -> Process | None:
-    """A process without its bytes, which not everybody may read."""
+    """A process without its bytes, which take rights to read."""
     found = text(f"{proc}/{pid}/stat")
-    # Behind the program's name, which may hold anything.
+    # After the program's name, which may contain anything.
     head, _, tail = found.rpartition(")")
     words = tail.split()
     try:
@@ -99,25 +99,25 @@ def stat(pid: int | str, proc: Path = PROC) -> Process | None:
 
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
-    """Bytes read from and written towards storage; None if that may not be known."""
+    """Bytes read from and written towards storage; None if they may not be read."""
     found = fields(text(f"{proc}/{pid}/io"))
     if "read_bytes" not in found or "write_bytes" not in found:
         return None
-    # Pages that were dirty and went with a deleted file never get anywhere.
+    # Dirty pages of a deleted file are never written.
     return found["read_bytes"], max(found["write_bytes"] - found.get("cancelled_write_bytes", 0), 0)
 
 
 @dataclass(frozen=True)
 class Census:
-    """Whose work was how much so far; keys are of processes."""
+    """How much work each party has done so far; keys are of processes."""
 
-    # Ticks of the kernel's own threads: write-back, journals, encryption. Nobody's, if you ask who disturbed us.
+    # Ticks of kernel threads: write-back, journals, encryption. They do not count as a disturbance by others.
     kernel: Mapping[Key, int]
-    # Ticks of what descends from us and from the watched processes, these included, with what ended children left.
+    # Ticks of the lab, the watched processes and all their descendants, ended children included.
     family: Mapping[Key, int]
-    # Those of the family whose parent is not: when one ends, a stranger inherits its counters.
+    # Members of the family whose parent is not one: when they end, their counters go to that parent.
     heads: frozenset[Key]
-    # Bytes read from and written towards storage by the family and by everybody else; None where not all of the
+    # Bytes read from and written towards storage by the family and by all others; None where not all of the
     # host's processes can be seen and read.
     family_bytes: int | None
     others_bytes: int | None
@@ -132,7 +132,7 @@ class Census:
         return gained(before.family, {key: ticks for key, ticks in self.family.items() if key not in known})
 
     def bytes_since(self, before: Census) -> tuple[int, int] | None:
-        """Bytes of the family and of others since another census; None where that cannot be said.
+        """Bytes of the family and of others since another census; None where that is not known.
 
         A process that ended leaves its counters to the parent that waits for it. So the sums stay right where parent
         and child are both others, or both ours; otherwise they are too small for others, never too large.
@@ -145,12 +145,12 @@ class Census:
 
 
 def gained(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
-    """What counters by process have gained; who is new began at 0."""
+    """The gain of counters by process; new processes began at 0."""
     return sum(max(ticks - before.get(key, 0), 0) for key, ticks in after.items())
 
 
 def census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
-    """Counts everybody. `us` is the lab's process, this one by default."""
+    """Counts all processes. `us` is the lab's process, this one by default."""
     everybody = {found.pid: found for pid in pids(proc) if (found := stat(pid, proc))}
     us = os.getpid() if us is None else us
     family = {pid for pid in everybody if is_family(pid, everybody, {us, *watched})}
@@ -170,7 +170,7 @@ def census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> 
 
 
 def total_bytes(members: Iterable[int], proc: Path) -> int | None:
-    """What processes read and wrote; None as soon as one that is there may not be read."""
+    """What processes read and wrote; None as soon as an existing one may not be read."""
     total = 0
     for pid in members:
         found = bytes_of(pid, proc)
@@ -185,7 +185,7 @@ def is_family(pid: int, everybody: Mapping[int, Process], roots: set[int]) -> bo
     """Whether a process is one of the roots or descends from one."""
     seen: set[int] = set()
     while pid not in roots:
-        # A tree that is read while it changes may have a circle.
+        # A tree that is read while it changes may have a cycle.
         if pid in seen or pid not in everybody:
             return False
         seen.add(pid)

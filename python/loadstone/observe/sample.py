@@ -1,4 +1,4 @@
-"""A sample: all that one look at the host saw; one line of observed.jsonl."""
+"""A sample: the host's counters at one moment; one line of observed.jsonl."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from loadstone.observe.kernel_file import PROC
 from loadstone.observe.process import Census, Process, process
 
 VERSION = 1
-# This process, among those that are watched.
+# This process, among the watched ones.
 LAB = "lab"
-# Fields of a sample that are in observed.jsonl as they are.
+# Fields of a sample that are written to observed.jsonl unchanged.
 COUNTERS = ("processors", "memory", "disks", "network", "pressure", "throttled_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """One moment on three clocks: steps of the wall clock show nowhere but in `unix_ns`."""
+    """One moment on three clocks: steps of the wall clock show only in `unix_ns`."""
 
     monotonic_ns: int
     unix_ns: int
-    # Since boot, sleep included: what the start of a process is given in.
+    # Since boot, sleep included: the clock that a process's start is given in.
     boot_ticks: int
 
     @classmethod
@@ -38,7 +38,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Counters and levels at one moment; what the host hides is not in it."""
+    """Counters and levels at one moment, as far as the host shows them."""
 
     clocks: Clocks
     processors: Mapping[str, Ticks] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class Sample:
     network: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     pressure: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     throttled_ns: int | None = None
-    # By the name that the lab gave; those that are there.
+    # By the name that the lab gave; only existing ones.
     processes: Mapping[str, Process] = field(default_factory=dict)
-    # The phase that begins with this sample; only then there is a census.
+    # The phase that begins with this sample; only then is a census taken.
     mark: str = ""
     census: Census | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The line in observed.jsonl; docs/reference/observation.md says what the columns are."""
+        """The line in observed.jsonl; docs/reference/observation.md describes the columns."""
         line: dict[str, Any] = {
             "observed": VERSION,
             **asdict(self.clocks),
@@ -73,7 +73,7 @@ def look(
     group = group or ControlGroup()
     levels = memory(proc)
     if (room := group.memory_available) is not None and "available" in levels:
-        # A container that may have 4 GB has no use for what is free on the host beyond them.
+        # A container limited to 4 GB cannot use more, however much is free on the host.
         levels["available"] = min(levels["available"], room)
     found = {LAB: process("self", proc), **{name: process(pid, proc) for name, pid in watched.items()}}
     return Sample(

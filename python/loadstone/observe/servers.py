@@ -1,6 +1,6 @@
-"""Servers under observation: processor, memory, device and network bytes and collections of each, with all it started.
+"""Observed servers: processor, memory, device and network bytes and collections of each, with all it started.
 
-PostgreSQL serves each client with a process of its own, so a server is a tree of processes.
+PostgreSQL serves each client with a separate process, so a server is a tree of processes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
 from loadstone.results.value import Value
 
-# Pauses of a virtual machine's collector since a place in its log: how many, their ns, where the log ends.
+# Pauses of a JVM's collector since a position in its log: how many, their ns, where the log ends.
 Collections = Callable[[Path, int], tuple[int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A server to look at."""
+    """A server to observe."""
 
     name: str
     address: str
     pid: int
-    # What tells it from a later process with its pid.
+    # Distinguishes it from a later process with the same pid.
     start_ticks: int
     gc_log: Path | None = None
 
@@ -40,7 +40,7 @@ class Level:
 
     cpu_ticks: int
     memory_bytes: int
-    # None where that may not be read.
+    # None where it may not be read.
     io: tuple[int, int] | None
     pids: Sequence[int]
 
@@ -54,7 +54,7 @@ class Use:
     elapsed_ns: int = 0
     cpu_ticks: int = 0
     memory_max: int = 0
-    # Read and written; None where that may not be read.
+    # Read and written; None where it may not be read.
     io: tuple[int, int] | None = (0, 0)
     looks: int = 1
     gc_offset: int = 0
@@ -64,7 +64,7 @@ class Use:
 
 @dataclass
 class Servers:
-    """Looks at servers from `begin` to `end`."""
+    """Observes servers from `begin` to `end`."""
 
     watched: Sequence[Watched]
     collections: Collections | None = None
@@ -88,7 +88,7 @@ class Servers:
         self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
 
     def look(self, *, last: bool = False) -> None:
-        """To be called about once a second."""
+        """Takes a look; call it about once a second."""
         now = time.monotonic_ns()
         total = 0
         for each in self.watched:
@@ -120,7 +120,7 @@ class Servers:
                 yield Value(f"{SERVER}{name}.{figure}", value, unit, use.looks)
                 sums[figure, unit] = sums.get((figure, unit), 0.0) + value
         for (figure, unit), value in sums.items():
-            # Each had its largest at another moment.
+            # Each server had its maximum at a different moment.
             total = self.memory_max if figure == "memory_max" else value
             yield Value(f"{SERVER}{figure}", total, unit, looks)
 
@@ -160,7 +160,7 @@ class Servers:
 
 
 def add(use: Use, level: Level, now_ns: int) -> None:
-    """Adds what was used since the last look. A child that ends leaves its counters to the server, once it is asked."""
+    """Adds what was used since the last look. An ended child's counters go to the server once it waits for it."""
     use.cpu_ticks += max(level.cpu_ticks - use.last.cpu_ticks, 0)
     use.memory_max = max(use.memory_max, level.memory_bytes)
     if level.io is None or use.last.io is None or use.io is None:
@@ -174,7 +174,7 @@ def add(use: Use, level: Level, now_ns: int) -> None:
 
 
 def tree(server: Watched, proc: Path = PROC) -> list[Process]:
-    """A server and all it has started; nothing when it is gone."""
+    """A server and all that it has started; empty when it is gone."""
     root = stat(server.pid, proc)
     if root is None or root.start_ticks != server.start_ticks:
         return []
@@ -182,12 +182,12 @@ def tree(server: Watched, proc: Path = PROC) -> list[Process]:
 
 
 def ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
-    """What servers have used of processors so far."""
+    """The processor time that servers have used so far."""
     return sum(each.all_ticks for server in watched for each in tree(server, proc))
 
 
 def descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """What a process has started, and what those have: as its first thread tells, where the kernel does."""
+    """All descendants of a process, by its first thread's list of children, where the kernel has one."""
     for word in text(proc / f"{pid}/task/{pid}/children").split():
         child = whole(word)
         if child is not None:
@@ -203,7 +203,7 @@ def memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
 
 
 def size(path: Path) -> int:
-    """How long a file is; 0 if it is not there yet."""
+    """The size of a file; 0 if it does not exist yet."""
     try:
         return path.stat().st_size
     except OSError:

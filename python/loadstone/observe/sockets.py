@@ -1,7 +1,7 @@
-"""TCP connections of this host with the bytes that they carried, by sock_diag(7): no command, and no rights needed.
+"""TCP connections of this host with the bytes that they carried, by sock_diag(7): no command or rights needed.
 
-The kernel counts no bytes by process. It counts them by connection (tcp_info, since Linux 4.1), says which inode a
-connection is, and sends the last counts of one that ends to its listeners (`ss --events` listens likewise).
+The kernel does not count bytes by process. It counts them by connection (tcp_info, since Linux 4.1), gives each
+connection's inode, and sends the last counts of one that ends to its listeners (as `ss --events`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 INET_DIAG_INFO = 2
 TCP_DESTROYED = 1 << 0  # SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits of nl_groups
 TCP6_DESTROYED = 1 << 2
-# TIME_WAIT and LISTEN carry nothing; a connection that is not accepted yet (NEW_SYN_RECV) has carried nothing.
+# TIME_WAIT and LISTEN carry nothing; a connection not yet accepted (NEW_SYN_RECV) has carried nothing.
 STATES = 0xFFF & ~(1 << 6 | 1 << 10 | 1 << 12)
 HEADER = struct.Struct("=IHHII")
 REQUEST = struct.Struct("=BBBBI48s")
@@ -34,7 +34,7 @@ ATTRIBUTE = struct.Struct("=HH")
 # tcpi_bytes_acked and tcpi_bytes_received.
 BYTES, BYTES_AT = struct.Struct("=QQ"), 120
 RECEIVE_BYTES = 1 << 18
-# The ends of connections between two looks: some thousands of them.
+# Room for the ends of connections between two looks: some thousands.
 EVENTS_BYTES = 4 << 20
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -44,11 +44,11 @@ Address = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One end of a connection; the bytes are since it was made."""
+    """One end of a connection; the bytes count since it was opened."""
 
-    # What no other connection has had since boot.
+    # Unique among all connections since boot.
     cookie: int
-    # 0 while no process has it.
+    # 0 while no process owns it.
     inode: int
     local: Address
     received: int
@@ -56,7 +56,7 @@ class Connection:
 
 
 class Sockets:
-    """Asks for connections. What the kernel refuses is as if there were none."""
+    """Queries connections. Those that the kernel refuses to list are left out."""
 
     def __init__(self) -> None:
         self._ask = opened(0)
@@ -71,7 +71,7 @@ class Sockets:
         return self._ask is not None
 
     def connections(self) -> Iterator[Connection]:
-        """Every connection there is; nothing more once the kernel refuses."""
+        """Every connection; nothing more once the kernel refuses."""
         if self._ask is None:
             return
         try:
@@ -86,14 +86,14 @@ class Sockets:
             self._ask = None
 
     def ended(self) -> Iterator[Connection]:
-        """Every connection that has ended since the last call, with its last counts."""
+        """Every connection that has ended since the last call, with its final counts."""
         while self._ends is not None:
             try:
                 data = self._ends.recv(RECEIVE_BYTES)
             except BlockingIOError:
                 return
             except OSError as error:
-                # More have ended than there was room for: those are lost.
+                # More have ended than fit into the buffer: the rest is lost.
                 if error.errno == errno.ENOBUFS:
                     continue
                 return
@@ -102,7 +102,7 @@ class Sockets:
                     yield found
 
     def close(self) -> None:
-        """Lets go of the kernel."""
+        """Closes the sockets."""
         for each in (self._ask, self._ends):
             if each is not None:
                 each.close()
@@ -120,7 +120,7 @@ class Sockets:
 
 
 def opened(groups: int) -> socket.socket | None:
-    """A netlink socket; None where there is none to be had."""
+    """A netlink socket; None where it cannot be opened."""
     try:
         found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     except OSError:
@@ -135,7 +135,7 @@ def opened(groups: int) -> socket.socket | None:
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
-    """The messages in what came at once: kind, sequence number, body."""
+    """The messages in one datagram: kind, sequence number, body."""
     view, at = memoryview(data), 0
     while at + HEADER.size <= len(data):
         length, kind, _, sequence, _ = HEADER.unpack_from(data, at)
@@ -146,7 +146,7 @@ def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
 
 
 def connection(body: memoryview) -> Connection | None:
-    """A connection as the kernel tells it; None where it does not tell its bytes."""
+    """A connection from a message of the kernel; None without byte counts."""
     if len(body) < DIAG.size:
         return None
     family, _, _, _, port, _, source, _, _, cookie, _, _, _, _, inode = DIAG.unpack_from(body)
@@ -164,7 +164,7 @@ def connection(body: memoryview) -> Connection | None:
 
 
 def plain(address: bytes) -> bytes:
-    """An address of version 4 as its four bytes, also where a server listens with version 6."""
+    """An IPv4 address as its four bytes, also where a server listens with IPv6."""
     return address[12:] if address.startswith(MAPPED) else address
 
 
@@ -178,7 +178,7 @@ def address(text: str) -> Address | None:
 
 
 def inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """The sockets that a process has open, as far as that may be seen."""
+    """The sockets that a process has open, as far as they are visible."""
     for name in names(proc / str(pid) / "fd"):
         with contextlib.suppress(OSError, ValueError):
             target = os.readlink(proc / str(pid) / "fd" / name)

@@ -1,6 +1,6 @@
-"""A summary: the figures of a window, by the names that results have (docs/reference/observation.md).
+"""A summary: the figures of a window, by their names in results (docs/reference/observation.md).
 
-What cannot be known honestly is left out: no figure is better than one that looks like none.
+What is not known for certain is left out: no figure is better than a misleading one.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from loadstone.observe.sample import LAB
 from loadstone.observe.window import IDLE, Window
 from loadstone.results.value import Value
 
-# Clocks tick a hundred times a second: below this many ticks of all processors a share says nothing.
+# Clocks tick a hundred times a second: below this many ticks of all processors a share is meaningless.
 TICKS_MIN = 100
-# The same for one process or device: a tick more or less is 5 % then.
+# The same for one process or device: one tick is then 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
-# Before the names of servers, and of their figures, which loadstone.observe.servers gives.
+# The prefix of servers' names, and of their figures, which come from loadstone.observe.servers.
 SERVER = "server."
 
 
 def figures(window: Window, device: Device | None = None, interfaces: frozenset[str] | None = None) -> list[Value]:
     """The figures of a window.
 
-    `device` is the one behind the data; `interfaces` are those to count, all but the loopback if it is None.
+    `device` is the one with the data; `interfaces` are those to count, all but the loopback if it is None.
     """
     if window.samples < 2:
         return []
@@ -56,7 +56,7 @@ def processors(window: Window) -> Iterator[Figure]:
 
 
 def not_others(window: Window) -> int:
-    """Ticks of the kernel's threads and of what descends from us unwatched: known where both ends had a census."""
+    """Ticks of kernel threads and of our unwatched descendants: known where both ends had a census."""
     before, after = census_pair(window)
     if before is None or after is None or window.first is None or window.last is None:
         return 0
@@ -70,7 +70,7 @@ def census_pair(window: Window) -> tuple[Census | None, Census | None]:
 
 
 def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
-    """Bytes of the device that holds the file system, and how much of the time the busiest disk below it worked."""
+    """Bytes of the device that holds the file system, and the share of time that the busiest disk below it worked."""
     if device is None or not device.counted:
         return
     parts = [window.disks[part] for part in device.parts if part in window.disks]
@@ -85,7 +85,7 @@ def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
 
 
 def utilisation(window: Window, device: Device) -> float | None:
-    """The share of the window in which the busiest disk had anything to do; for many drives 1 is not their limit."""
+    """The share of the window in which the busiest disk was working; for many drives, 1 is not their limit."""
     busy_ms = [window.disks[disk][3] for disk in device.disks if disk in window.disks]
     if not busy_ms or window.elapsed_ns < ELAPSED_NS_MIN:
         return None
@@ -93,11 +93,11 @@ def utilisation(window: Window, device: Device) -> float | None:
 
 
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
-    """The share of the disks' time that others' I/O took, at least.
+    """The least share of the disks' time that others' I/O took.
 
-    Write-back is the kernel's work, so a disk's bytes alone accuse nobody, and a process's bytes do not say which disk
-    they went to. Others are charged with no more than they did themselves, no more than the disks moved beyond what we
-    asked for, and only for the time in which the disks worked: a line of a log on an idle disk disturbs nobody.
+    The kernel does the write-back, so a disk's bytes do not show whose they are, nor a process's bytes on which disk
+    they are. Others are charged with at most what they did themselves, at most what the disks moved beyond what we
+    asked for, and only for the time in which the disks worked: a log line on an idle disk is no disturbance.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:
@@ -120,7 +120,7 @@ def pressure(window: Window) -> Iterator[Figure]:
 
 
 def memory(window: Window) -> Iterator[Figure]:
-    """What was left of memory when least was, the mean page cache, and the most that was still to be written."""
+    """The least available memory, the mean page cache, and the most dirty memory."""
     if window.available_min is not None:
         yield "memory.available_min", window.available_min, "B"
     if window.cache_samples:
@@ -130,7 +130,7 @@ def memory(window: Window) -> Iterator[Figure]:
 
 
 def network(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figure]:
-    """Bytes that went through the interfaces."""
+    """Bytes that the interfaces received and sent."""
     rows = [row for name, row in window.network.items() if (name in interfaces if interfaces else name != LOOPBACK)]
     if rows:
         yield "network.received", sum(row[0] for row in rows), "B"
@@ -138,7 +138,7 @@ def network(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figur
 
 
 def processes(window: Window) -> Iterator[Figure]:
-    """Each watched process by its name: resident memory at its largest, processors in use, faults that read."""
+    """Each watched process by name: its largest resident memory, processors in use, major faults."""
     for name, usage in window.processes.items():
         if name == LAB or name.startswith(SERVER):
             continue

@@ -1,4 +1,4 @@
-"""Traffic: bytes that servers sent and received over TCP, by server, between two looks and on the whole."""
+"""Traffic: bytes that servers sent and received over TCP, by server, between two looks and in total."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from loadstone.observe.kernel_file import PROC
 from loadstone.observe.sockets import Address, Connection, Sockets, inodes
 
-# Looks are made less often where connections are so many that they would take more than this share of a processor.
+# Looks are less frequent where so many connections would otherwise take more than this share of a processor.
 SHARE_MAX = 0.02
-# How long the kernel may take to tell that a connection has ended.
+# How long the kernel may take to report the end of a connection.
 LATE_SECONDS = 0.2
 NOBODY = ""
 
@@ -26,7 +26,7 @@ class Bytes:
 
 
 class Traffic:
-    """Adds up what the connections of servers carry. What was carried before the first look is not in it."""
+    """Adds up what the connections of servers carry, from the first look on."""
 
     def __init__(self, addresses: Mapping[str, Address | None], proc: Path = PROC) -> None:
         """Servers by name, with the address that their clients use."""
@@ -34,12 +34,12 @@ class Traffic:
         self._addresses = {address: name for name, address in addresses.items() if address is not None}
         self._proc = proc
         self._sockets = Sockets()
-        # By cookie: whose it is, and what it had carried at the last look.
+        # By cookie: the connection's server, and what it had carried at the last look.
         self._owners: dict[int, str] = {}
         self._seen: dict[int, Bytes] = {}
         self._due = 0.0
         self._begun = False
-        # Whether the kernel tells, up to the last look.
+        # Whether the kernel has answered up to the last look.
         self.able = self._sockets.able
 
     def look(self, pids: Mapping[str, Sequence[int]], *, last: bool = False) -> None:
@@ -47,11 +47,11 @@ class Traffic:
         start = time.monotonic()
         if start < self._due and not last:
             return
-        # In this order: one that ends in between is in both, not in neither.
+        # In this order a connection that ends in between is in both, not in neither.
         there = list(self._sockets.connections())
         ended = self._ended({each.cookie for each in there}, last=last)
         for each in there:
-            # What came to a server's address is its own, also while it hands it to a process that is not there yet.
+            # A connection to a server's address belongs to it, even before the process that will serve it exists.
             if each.cookie not in self._owners and each.local in self._addresses:
                 self._owners[each.cookie] = self._addresses[each.local]
         new = [each for each in there if each.inode and each.cookie not in self._owners]
@@ -62,12 +62,12 @@ class Traffic:
         for each in there:
             self._add(each, self._owners.get(each.cookie, NOBODY))
         for each in ended:
-            # One that came and went between two looks is known by the address that it came to.
+            # A connection that was opened and closed between two looks is identified by its address.
             self._add(each, self._owners.pop(each.cookie, self._addresses.get(each.local, NOBODY)))
             self._seen.pop(each.cookie, None)
         gone = self._owners.keys() - {each.cookie for each in there}
         for cookie in gone:
-            # Its end may yet be told, with the last of its bytes, so only strangers are forgotten.
+            # Its end may still be reported, with its final bytes, so only connections of others are forgotten.
             if self._owners[cookie] == NOBODY:
                 del self._owners[cookie]
                 self._seen.pop(cookie, None)
@@ -81,7 +81,7 @@ class Traffic:
         self._sockets.close()
 
     def _ended(self, there: Container[int], *, last: bool) -> list[Connection]:
-        """Those that have ended. The kernel tells that a moment after the fact, so the last look waits for it."""
+        """Ended connections. The kernel reports them with a delay, so the last look waits for it."""
         found = list(self._sockets.ended())
         until = time.monotonic() + LATE_SECONDS
         while last and time.monotonic() < until:

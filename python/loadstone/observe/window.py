@@ -1,7 +1,7 @@
-"""A window: what the counters gained between samples that follow each other, and the extremes of the levels.
+"""A window: what the counters gained between successive samples, and the extremes of the levels.
 
-It adds pair by pair and keeps no samples: a day of them fits, and a counter that begins anew, a device that is
-unplugged or a process that ends costs its one pair.
+It adds pair by pair and keeps no samples: a day of them fits, and a counter that is reset, a device that is
+unplugged or a process that ends costs only one pair.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loadstone.observe.sample import LAB, Sample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
-# Columns in which programs and the kernel's threads run. Interrupts belong to nobody: they serve our I/O as well.
+# Columns of programs and kernel threads. Interrupts are attributed to no process: they serve our I/O as well.
 BY_SOMEBODY = frozenset({"user", "nice", "system"})
 
 
@@ -30,7 +30,7 @@ class Usage:
 
 @dataclass
 class Attribution:
-    """Ticks of those pairs of samples in which the work of all that is ours is known."""
+    """Ticks of those pairs of samples in which all work of the lab and the watched processes is known."""
 
     all: int = 0
     used: int = 0
@@ -47,7 +47,7 @@ class Window:
     # By the columns of PROCESSOR, all processors together.
     ticks: dict[str, int] = field(default_factory=dict)
     attributed: Attribution = field(default_factory=Attribution)
-    # Read B, written B, discarded B, busy ms by device; received B, sent B by interface; some µs, full µs by resource.
+    # By device: B read, written, discarded, busy ms; by interface: B received, sent; by resource: some µs, full µs.
     disks: dict[str, list[int]] = field(default_factory=dict)
     network: dict[str, list[int]] = field(default_factory=dict)
     pressure: dict[str, list[int]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Window:
         return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
 
     def add(self, sample: Sample) -> None:
-        """Goes on to a later sample."""
+        """Adds a later sample."""
         if self.last is not None:
             self._add_pair(self.last, sample)
         else:
@@ -78,10 +78,10 @@ class Window:
         if "available" in levels:
             self.available_min = min(levels["available"], self.available_min or levels["available"])
         if "dirty" in levels:
-            # A page under way to its device is dirty no more and not yet safe.
+            # A page on its way to the device is no longer dirty and not yet durable.
             self.dirty_max = max(levels["dirty"] + levels.get("writeback", 0), self.dirty_max or 0)
         if "cached" in levels:
-            # What is in tmpfs and shared memory counts as cached too, and caches nothing.
+            # tmpfs and shared memory count as cached, too, but cache nothing.
             cache = levels["cached"] + levels.get("buffers", 0) - levels.get("shared", 0)
             self.cache_sum += max(cache, 0)
             self.cache_samples += 1
@@ -116,7 +116,7 @@ class Window:
 
 
 def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
-    """Ticks by column; idle and iowait may go back a little (proc(5)), and all do when a processor goes offline."""
+    """Ticks by column; idle and iowait may decrease a little (proc(5)), and all do when a processor goes offline."""
     columns = zip(PROCESSOR, before, after, strict=True)
     return {column: max(new - old, 0) for column, old, new in columns}
 
@@ -132,20 +132,20 @@ def our_ticks(before: Sample, after: Sample) -> int | None:
     for name in before.processes.keys() | after.processes.keys():
         was, found = before.processes.get(name), after.processes.get(name)
         if found is not None and was is not None and found.key == was.key:
-            # The lab's children are told apart below.
+            # The lab's children are handled below.
             total += found.cpu_ticks - was.cpu_ticks if name == LAB else found.all_ticks - was.all_ticks
             continue
         if was is not None:
-            # It ended, and its last ticks are among those of its parent's children: ours to read if that is the lab.
+            # It ended, and its last ticks are in its parent's count of children: known if that is the lab.
             if was.parent != lab.pid:
                 return None
             children -= was.all_ticks
         if found is not None:
-            # It was not watched before. All of its work is in this pair only if it began in it.
+            # It was not watched before. All of its work belongs to this pair only if it began in it.
             if found.start_ticks < before.clocks.boot_ticks:
                 return None
             total += found.all_ticks
-    # A child that nobody watched brings all the ticks of its life: too much for us rather than for others.
+    # An unwatched child adds the ticks of its whole life: this errs towards our share, not others'.
     return total + max(children, 0)
 
 
@@ -156,15 +156,15 @@ def add_rows(
 ) -> None:
     """Adds what each row's columns have gained."""
     if not before:
-        # Nothing could be read then: what has been gained since is not known.
+        # Nothing could be read then, so the gain since is not known.
         return
     for name, row in after.items():
-        # A row that was not there belongs to what has just been plugged in or used for the first time.
+        # A new row belongs to something just plugged in or used for the first time.
         was = before.get(name, (0,) * len(row))
         gained = [delta(old, new) for old, new in zip(was, row, strict=True)]
         totals[name] = [sum(pair) for pair in zip(totals.get(name, [0] * len(row)), gained, strict=True)]
 
 
 def delta(before: int, after: int) -> int:
-    """What a counter has gained; one that is smaller than before was reset and has gained what it shows since."""
+    """What a counter has gained; one smaller than before was reset, and has gained its value since."""
     return after - before if after >= before else after

@@ -11,10 +11,10 @@ from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View, shorten
 from loadstone.statistics.estimate import Estimate
 
-# Rows that a table shows at most; a report is to be read.
+# The most rows in a table; a report must stay readable.
 ROWS_MAX = 60
 NAME_MAX = 90
-EXPLORATORY = "; exploratory, as the first metric alone was to be decided by"
+EXPLORATORY = "; exploratory, because only the first metric is confirmatory"
 
 
 def tables(view: View) -> list[Table]:
@@ -23,7 +23,7 @@ def tables(view: View) -> list[Table]:
 
 
 def table(view: View, metric: str) -> Table:
-    """Variants by context: median, interval, ratio to the baseline, p, n, and what is held against them."""
+    """Variants by context: median, interval, ratio to the baseline, p, n, and the findings against them."""
     compared = any(each.metric == metric for each in view.judgement.comparisons)
     groups: list[Rows] = []
     methods: dict[str, None] = {}
@@ -47,14 +47,14 @@ def table(view: View, metric: str) -> Table:
     if tested:
         columns += [Column("p", "right", 7)]
     elif compared:
-        # No column for what nobody could test.
+        # No column for p where nothing could be tested.
         groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
     columns += [Column("n", "right", 4), Column("verdict", width=16)]
     return Table(wording.metric(metric), tuple(columns), tuple(groups), tuple(methods))
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[Entry, ...]:
-    """One variant's row; nothing where it has no such metric."""
+    """One variant's row; None where it does not have the metric."""
     cell = view.cell(key, metric)
     if cell is None:
         return ()
@@ -77,13 +77,13 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
 
 
 def figure(cell: Cell) -> Entry:
-    """The median, and how many repeats make it no more than a bound."""
+    """The median, and how many repeats make it only a bound."""
     of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
     return Entry(wording.figure(cell.estimate, cell.unit, cell.bound), of)
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
-    """In place of a ratio: that this is the baseline, or why there is none to compare with."""
+    """In place of a ratio: that this is the baseline, or why there is no ratio."""
     named = baseline_value(view)
     beside = next((each for each in view.within[view.context(key)] if view.value(each) == named), None)
     if beside == key:
@@ -128,7 +128,7 @@ def refusal(comparison: Comparison) -> str:
 
 
 def untouched(comparison: Comparison) -> str:
-    """The p before Holm's correction, where that moved it."""
+    """The p before Holm's correction, where that changed it."""
     p, adjusted = comparison.p, comparison.p_adjusted
     return (
         f"{p:.3f} before the correction"
@@ -138,7 +138,7 @@ def untouched(comparison: Comparison) -> str:
 
 
 def held(findings: Sequence[Finding]) -> Entry:
-    """The verdict of a row and the checks that made it."""
+    """The verdict of a row and the checks behind it."""
     worst = verdict(findings)
     if worst is Verdict.VALID:
         return Entry("", verdict=worst)
@@ -154,7 +154,7 @@ def baseline(view: View) -> str:
 
 
 def baseline_value(view: View) -> str:
-    """Which of the compared values the others are compared with."""
+    """The compared value that the others are compared with."""
     return view.value(view.judgement.comparisons[0].baseline.variant)
 
 

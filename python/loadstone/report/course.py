@@ -11,7 +11,7 @@ import numpy as np
 from loadstone.results.trial_result import Series
 
 Figure = Literal["throughput", "p50", "p99"]
-# Points in a line; a phone has 300 px for them.
+# The most points in a line; a phone has 300 px for them.
 POINTS_MAX = 120
 
 
@@ -34,7 +34,7 @@ def step(courses: Sequence[Series]) -> float:
 
 
 def thinned(series: Series, figure: Figure, seconds: float) -> Line:
-    """A line of one point every so many seconds.
+    """A line with one point every `step` seconds.
 
     Throughput is the mean by length. Percentiles do not add up: of several intervals stand the middle p50 and the
     worst p99.
@@ -47,7 +47,7 @@ def thinned(series: Series, figure: Figure, seconds: float) -> Line:
     usual = float(np.median(series.length_seconds)) if series.length_seconds else seconds
     groups: dict[int, list[tuple[float, float]]] = {}
     for start, length, value in zip(series.start_seconds, series.length_seconds, values, strict=False):
-        # An interval cut short at the window's end tells little and would stand out.
+        # An interval cut short at the window's end holds little and would stand out.
         if value is not None and np.isfinite(value) and length > 0.5 * min(seconds, usual):
             groups.setdefault(int((start + length / 2) / seconds), []).append((length, value))
     return Line(tuple((round(at * seconds, 3), joined(groups[at], figure)) for at in sorted(groups)))

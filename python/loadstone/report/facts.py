@@ -1,4 +1,4 @@
-"""Tables of what stood beside the load: what each system promises, and what its host went through."""
+"""Tables of what accompanies the load: what each system guarantees, and what its hosts did."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 
-# Columns that a table has at most.
+# The most columns in a table.
 COLUMNS_MAX = 6
-# Facts that matter most come first; the others follow in their own order.
+# The facts that matter most come first; the others follow in the order found.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
 # What the environment tells as well, so that it is worth a row only where it differs; and what is not a promise at all.
 ELSEWHERE = frozenset({"hosts", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
@@ -41,7 +41,7 @@ def known(view: View) -> list[str]:
 
 
 def said(view: View, keys: Sequence[VariantKey], name: str) -> str:
-    """A fact of some variants; several values where they differ."""
+    """A fact of some variants, with several values where they differ."""
     values = dict.fromkeys(
         wording.fact_value(name, trial.facts[name])
         for key in keys
@@ -63,12 +63,12 @@ def host(view: View) -> Table:
 
 
 def idle(view: View, metric: str) -> bool:
-    """Whether nothing of that was ever seen."""
+    """Whether nothing of it was ever seen."""
     return not any(trial.value(metric) for trials in view.variants.values() for trial in trials)
 
 
 def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:
-    """The middle of some variants' figures and their range."""
+    """The median of some variants' figures and their range."""
     found = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
     if not found:
         return Entry(wording.DASH, tone="muted")

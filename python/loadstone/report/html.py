@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: styles, charts and their library are in it."""
+"""The report as one self-contained page: styles, charts and their library are in it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def document(view: View, every: Sequence[Section]) -> str:
             *(parts.section(view, each) for each in found),
             tag(
                 "footer",
-                tag("p", f"Made by Loadstone {__version__}. This page is one file and asks the network for nothing."),
+                tag("p", f"Made by Loadstone {__version__}. This page is one file and loads nothing from the network."),
             ),
         ),
         *(scripts(charts) if charts else ()),

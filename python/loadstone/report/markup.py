@@ -1,4 +1,4 @@
-"""HTML from Python: whatever is not markup already is escaped."""
+"""HTML from Python: everything that is not yet markup is escaped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def joined(*children: str) -> Markup:
 
 
 def data(content: Any) -> Markup:
-    """JSON that may stand in a script element: no tag ends in it, no comment begins; NaN is null."""
+    """JSON that is safe in a script element: no tag ends in it, no comment begins; NaN is null."""
     said = json.dumps(countable(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":
         said = said.replace(letter, f"\\u{ord(letter):04x}")
@@ -49,7 +49,7 @@ def data(content: Any) -> Markup:
 def countable(content: Any) -> Any:
     """The same without NaN and infinities."""
     if isinstance(content, float):
-        # Seven digits are more than a pixel can show, and half the bytes.
+        # Seven digits are finer than a pixel, and half the bytes.
         return float(f"{content:.7g}") if math.isfinite(content) else None
     if isinstance(content, dict):
         return {key: countable(value) for key, value in content.items()}

@@ -41,7 +41,7 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
 
 
 def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
-    """What was decided at a probe, and what makes it doubtful."""
+    """The decision at a probe, and what makes it doubtful."""
     if probe.invalid:
         return f"invalid: {probe.invalid}"
     said = []
@@ -74,7 +74,7 @@ def explanation(search: Search) -> list[str]:
     """How it was searched and why it stopped; sentences without their periods."""
     if isinstance(search.end, Outcome):
         return list(explained(search.end))
-    return [f"The search is not at its end: {search.rule.over} {units.load(search.end)} comes next"]
+    return [f"The search is not finished: {search.rule.over} {units.load(search.end)} comes next"]
 
 
 def tables(view: View) -> list[Table]:

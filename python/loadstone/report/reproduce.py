@@ -18,12 +18,12 @@ class Recipe:
     seed: str
     # The resolved experiment file; empty for imports.
     experiment: str
-    # Why there is no command.
+    # Why no command is known.
     lacking: str = ""
 
 
 def recipe(view: View) -> Recipe:
-    """The recipe of a result set, as far as it tells one."""
+    """The recipe of a result set, as far as it is recorded."""
     results = view.results
     if not results.experiment:
         return Recipe("", "", "", "these results were imported: the command that measured them is not known")
@@ -42,7 +42,7 @@ def command(results: ResultSet) -> str:
 
 
 def seed(results: ResultSet) -> str:
-    """The seed of keys, values and order, as recorded or as the file says."""
+    """The seed of keys, values and order, as recorded or from the file."""
     recorded = results.environment.get("seed")
     if recorded is not None:
         return str(recorded)

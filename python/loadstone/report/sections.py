@@ -1,4 +1,4 @@
-"""The report's sections, before they are HTML or Markdown: what is there to say, and where."""
+"""The report's sections, before they become HTML or Markdown: what they contain, in which order."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from loadstone.report.warnings import Warnings, not_looked, warnings
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import asked
 
-# As many panels stand side by side above the fold.
+# This many panels fit side by side above the fold.
 OPENING_PANELS = 2
 
 
 @dataclass(frozen=True)
 class Section:
-    """One of the report's parts; what it has not is empty."""
+    """One part of the report; fields that do not apply are empty."""
 
     name: str
     title: str
-    # What must be known before looking.
+    # What a reader must know first.
     lead: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     warnings: tuple[Warnings, ...] = ()
     recipe: Recipe | None = None
     environment: bool = False
-    # Shown when asked for.
+    # Shown on demand.
     folded: str = ""
 
     def __bool__(self) -> bool:
@@ -45,7 +45,7 @@ class Section:
 
 
 def sections(view: View) -> list[Section]:
-    """Those that have something to say, in their order."""
+    """The sections that have content, in their order."""
     if not view.results.trials:
         found = [warned(view), environment(view), again(view)]
     else:
@@ -60,8 +60,8 @@ def sections(view: View) -> list[Section]:
             devices(view),
             Section("servers", "Servers", tables=tuple(servers.tables(view))),
             warned(view),
-            tabled("promises", "What each promises", "", facts.promises(view)),
-            tabled("host", "What the hosts went through", "Median over the trials, and the range.", facts.host(view)),
+            tabled("promises", "What each guarantees", "", facts.promises(view)),
+            tabled("host", "What happened on the hosts", "Median over the trials, and the range.", facts.host(view)),
             environment(view),
             again(view),
             every(view),
@@ -70,7 +70,7 @@ def sections(view: View) -> list[Section]:
 
 
 def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Section]]:
-    """The chart that stands beside the answer, and the sections without it: the curve, or the metric that decides."""
+    """The chart beside the answer, and the sections without it: the curve, or the metric that decides."""
     figures = {section.name: section.figures[0] for section in found if section.figures}
     metric = next(iter(view.headline), THROUGHPUT)
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
@@ -81,12 +81,12 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     names = [name for name in (*order, "throughput", "headline") if name in figures]
     if not names:
         return None, found
-    # Panels of other figures name their metrics themselves; what others refer to may be below.
+    # Panels of other figures name their metrics themselves; their captions may refer to a figure further down.
     first = figures[names[0]]
     title = "Throughput" if names[0] == "throughput" else ""
     first = replace(first, title=title, caption=first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ))
     if len(first.panels) > OPENING_PANELS:
-        # The whole of it stays where it is.
+        # The complete figure stays where it is.
         caption = (
             f"{first.caption} These are the first {OPENING_PANELS} of {len(first.panels)} panels, which are below."
         )
@@ -96,7 +96,7 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
 
 
 def searched(view: View) -> Section:
-    """What was searched for, probe by probe."""
+    """The searches, probe by probe."""
     if not view.judgement.searches:
         return Section("search", "Search")
     rule = view.judgement.searches[0].rule
@@ -167,12 +167,12 @@ def devices(view: View) -> Section:
 
 
 def warned(view: View) -> Section:
-    """What is to be known before anyone believes a figure."""
+    """What to know before relying on a figure."""
     left_out = tuple(f"While reading: {warning}." for warning in view.results.warnings)
     left_out += tuple(f"Could not look: {line}." for line in not_looked(view.judgement))
     found = tuple(warnings(view.judgement))
     if not found:
-        left_out = ("No check has anything to say.", *left_out) if view.results.trials else left_out
+        left_out = ("No check found anything.", *left_out) if view.results.trials else left_out
     return Section("warnings", "Warnings", left_out, warnings=found)
 
 
@@ -201,7 +201,7 @@ def answer(view: View) -> str:
     """The answer in one sentence."""
     if view.judgement.answer:
         return view.judgement.answer
-    return "There are no trials, so there is no answer." if not view.results.trials else "No answer was given."
+    return "No answer: there are no trials." if not view.results.trials else "No answer was given."
 
 
 def gist(view: View) -> list[str]:
@@ -219,7 +219,7 @@ def gist(view: View) -> list[str]:
     if len(view.variants) > 1:
         said.append("interleaved in random order" if results.interleaved else "not in random order")
     if isinstance(seconds := results.pilot.get("warmup_seconds"), int | float):
-        capped = " and cut at the most that is asked for" if results.pilot.get("capped") else ""
+        capped = " and cut at the configured maximum" if results.pilot.get("capped") else ""
         said.append(f"{seconds:g} s of warm-up, found by a pilot block{capped}")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         said.append(f"{missing:,} planned but missing")
@@ -242,19 +242,19 @@ def meaning(view: View) -> str:
 
 
 def reason(view: View) -> str:
-    """What the check says that concerns most trials, of those that made the verdict; empty where nothing did."""
+    """The message that concerns most trials, of the checks behind the verdict; empty without one."""
     level = {Verdict.SUSPECT: Severity.SUSPECT, Verdict.INVALID: Severity.INVALID}.get(view.verdict)
     found = [each for each in warnings(view.judgement) if each.severity == level]
     if not found:
         return ""
     others = f", and {units.many(len(found) - 1, 'other check')}" if len(found) > 1 else ""
-    # One that concerns the whole concerns no trial in particular.
+    # A finding on the whole concerns no trial in particular.
     most = max(found, key=lambda each: each.trials or math.inf)
     return f"{most.messages[0]} ({most.check}{others}); "
 
 
 MEANING = {
-    Verdict.VALID: "no check objects",
+    Verdict.VALID: "no check found a problem",
     Verdict.SUSPECT: "read the warnings before you rely on it",
     Verdict.INVALID: "part of it must not be relied on: see the warnings",
 }

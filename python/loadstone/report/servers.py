@@ -1,4 +1,4 @@
-"""Tables of the servers under load: what each variant's used, with its regions beside, and what each server used."""
+"""Tables of the servers under load: what each variant's servers used, with its regions, and what each server used."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ USED = {
     "gc.pause": "paused",
 }
 NAME = re.compile(r"server\.(.+)\.memory_max")
-# What a system counts of all its servers: regions of the table, the ring.
+# What a system counts over all its servers: regions of the table, the ring.
 COUNTED = re.compile(r"server\.(regions|ring\..+)")
 COUNTED_MAX = 4
-# Servers of more variants than these are in values.jsonl alone.
+# With more variants than this, their servers are only in values.jsonl.
 VARIANTS_MAX = 12
 
 
@@ -79,13 +79,13 @@ def by_server(view: View) -> Table:
 
 
 def present(view: View, prefix: str, keys: Iterable[VariantKey]) -> list[str]:
-    """What was observed of any of these variants."""
+    """What was observed for any of these variants."""
     keys = list(keys)
     return [name for name in USED if any(middle(view, [key], f"{prefix}{name}") is not None for key in keys)]
 
 
 def columns(heads: Sequence[str]) -> tuple[Column, ...]:
-    """The first names its row, the others are figures."""
+    """The first heading is for the rows' names, the others for figures."""
     return tuple(Column(head, "right" if at else "left") for at, head in enumerate(heads))
 
 

@@ -1,4 +1,4 @@
-"""Tables before they are HTML or Markdown."""
+"""Tables before they become HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Align = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in one place of a table: a text, a smaller one after it, and perhaps a verdict or a tone."""
+    """One cell of a table: a text, a smaller one after it, and perhaps a verdict or a tone."""
 
     text: str
     note: str = ""
     verdict: Verdict | None = None
     tone: Literal["", "better", "worse", "muted"] = ""
-    # Seen on hovering only.
+    # Shown only on hover.
     aside: str = ""
 
 
@@ -28,13 +28,13 @@ class Column:
 
     title: str
     align: Align = "left"
-    # Its share of the width in percent; 0: as its content asks.
+    # Its share of the width in percent; 0: as its content needs.
     width: int = 0
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows under a heading of their own, which may be empty."""
+    """Rows under a heading, which may be empty."""
 
     title: str
     rows: tuple[tuple[Entry, ...], ...]
@@ -47,7 +47,7 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     groups: tuple[Rows, ...]
-    # What must be known to read it, below it.
+    # What a reader needs to know, shown below it.
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:

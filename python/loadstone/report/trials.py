@@ -1,4 +1,4 @@
-"""The table of trials: every one of them, or as many as can be read."""
+"""The table of trials: all of them, or as many as are readable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PILOT_TITLE = "The pilot block, which does not count"
 
 
 def table(view: View) -> Table:
-    """Trials in the order in which they were run; of too many the worst and then the first."""
+    """Trials in the order in which they were run; if there are too many, the worst and then the first."""
     trials = view.results.trials
     metrics = columns(view)
     notes: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def table(view: View) -> Table:
 
 
 def columns(view: View) -> list[str]:
-    """The metrics shown: the headline ones, and what stands for latency if none of them does."""
+    """The metrics shown: the headline ones, plus a latency if none of them is one."""
     known = set(view.metrics)
     wanted = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
     return [name for name in wanted if name in known][:METRICS_MAX]
@@ -87,5 +87,5 @@ def number(view: View, trial: TrialResult, metric: str) -> Entry:
 
 
 def order(trial: TrialResult) -> tuple[int, int, str]:
-    """The order in which trials were run, as far as it is known."""
+    """The order in which trials were run, where known."""
     return (trial.order is None, trial.order or 0, trial.trial)

@@ -1,6 +1,6 @@
-"""A judgement as a reader meets it: what is compared, under which circumstances, and what each is called.
+"""A judgement as readers see it: what is compared, in which contexts, and under which names.
 
-Everything that a report shows asks this for names, order and colours, so that a variant is called the same and has the
+All parts of a report take names, order and colours from here, so that a variant has the same name and the
 same colour everywhere.
 """
 
@@ -20,7 +20,7 @@ NAME_LENGTH = 26
 
 
 class View:
-    """Names, order and cells of a judgement; what costs a pass over all trials is done once."""
+    """Names, order and cells of a judgement; passes over all trials are done once."""
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
@@ -33,7 +33,7 @@ class View:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Of the whole."""
+        """The verdict on the whole."""
         return self.judgement.verdict
 
     @cached_property
@@ -67,7 +67,7 @@ class View:
 
     @cached_property
     def short(self) -> dict[str, str]:
-        """Each of `values` as it is written where there is little room; no two alike."""
+        """Each of `values` shortened for narrow places; no two are equal."""
         found: dict[str, str] = {}
         for number, value in enumerate(self.values, start=1):
             name = shorten(value)
@@ -77,7 +77,7 @@ class View:
 
     @cached_property
     def contexts(self) -> list[VariantKey]:
-        """The circumstances under which something was measured, in natural order."""
+        """The contexts in which something was measured, in natural order."""
         return sorted({self.context(key) for key in self.results.variants}, key=natural)
 
     @cached_property
@@ -101,7 +101,7 @@ class View:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Every metric, in the order of first sight."""
+        """Every metric, in the order of first appearance."""
         return self.results.metrics
 
     def context(self, key: VariantKey) -> VariantKey:
@@ -113,20 +113,20 @@ class View:
         return str(dict(key).get(self.by, "none")) if self.by else variant_name(key)
 
     def name(self, key: VariantKey) -> str:
-        """`value` where there is little room."""
+        """`value` shortened for narrow places."""
         return self.short.get(self.value(key), shorten(self.value(key)))
 
     def varying(self, key: VariantKey) -> str:
-        """A variant by what is not the same throughout; by everything if nothing varies."""
+        """A variant by the dimensions that vary; by all if none does."""
         return variant_name(tuple(pair for pair in key if pair not in self._shared) or key)
 
     def title(self, context: VariantKey) -> str:
-        """A context in words, without what is the same throughout: `workload a · clients 2`."""
+        """A context in words, without constant dimensions: `workload a · clients 2`."""
         return " · ".join(f"{name} {value}" for name, value in context if name not in self.constants)
 
     @cached_property
     def _shared(self) -> set[tuple[str, Scalar]]:
-        """What every variant has."""
+        """What all variants share."""
         return set.intersection(*map(set, self.results.variants))
 
     def _rank(self, key: VariantKey) -> int:
@@ -146,7 +146,7 @@ class View:
         return self.judgement.cells.get((key, metric))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
-        """What is held against a variant, the worst first; with a metric only what concerns that."""
+        """The findings against a variant, the worst first; with a metric, only those that concern it."""
         found = dict.fromkeys(self.judgement.variants.get(key, ()))
         for trial in self.variants.get(key, ()):
             found.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
@@ -157,7 +157,7 @@ class View:
 
 
 def shorten(name: str, length: int = NAME_LENGTH) -> str:
-    """A name of at most that length: its start and its end say most."""
+    """A name of at most that length: its start and its end identify it best."""
     name = " ".join(name.split()) or "(empty)"
     if len(name) <= length:
         return name

@@ -1,4 +1,4 @@
-"""Findings by check, as a reader acts on them: what is wrong, in how many trials, what to do, where to read on."""
+"""Findings by check, as a reader needs them: what is wrong, in how many trials, what to do, where to read more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import variant_name
 
-# Messages of a check that are printed; there may be one for each trial.
-MESSAGES_MAX = 4
-# A number that stands alone: not the 99 of p99.
-NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]\d)")
+# The most messages printed of a check; there may be one for each trial. Notes change no verdict.
+MESSAGES_MAX = {Severity.INVALID: 4, Severity.SUSPECT: 4, Severity.WITHHELD: 4, Severity.NOTE: 2}
+# A separate number (not the 99 of p99), with its unit where both are scaled together.
+SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
+NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")
 LABELS: Mapping[Severity, str] = {
     Severity.INVALID: "invalid",
     Severity.SUSPECT: "suspect",
@@ -25,7 +26,7 @@ LABELS: Mapping[Severity, str] = {
 
 @dataclass(frozen=True)
 class Warnings:
-    """All that one check had to say at one severity."""
+    """All findings of one check at one severity."""
 
     check: str
     severity: Severity
@@ -48,7 +49,7 @@ class Warnings:
 
 
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
-    """By check and severity, the worst first: messages that differ in their numbers alone as one, or the `whole`."""
+    """By check and severity, the worst first: messages that differ only in their numbers as one, or the `whole`."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
     whose = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     by_check: dict[tuple[str, Severity], list[Finding]] = {}
@@ -58,19 +59,19 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     for (check, severity), same in by_check.items():
         messages = [named(each, whose.get(each, "")) for each in same] if whole else together(same, whose, judgement)
         messages = list(dict.fromkeys(messages))
-        shown = messages if whole else messages[:MESSAGES_MAX]
+        shown = messages if whole else messages[: MESSAGES_MAX[severity]]
         hints: dict[str, list[str]] = {}
         for hint in dict.fromkeys(finding.hint for finding in same if finding.hint):
             hints.setdefault(NUMBER.sub("#", hint), []).append(hint)
         trials = {trial for finding in same for trial in finding.trials}
         more = len(messages) - len(shown)
-        advice = tuple(map(spanned, hints.values()))[:MESSAGES_MAX]
+        advice = tuple(map(spanned, hints.values()))[: MESSAGES_MAX[severity]]
         found.append(Warnings(check, severity, tuple(shown), more, advice, len(trials)))
     return found
 
 
 def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgement: Judgement) -> Iterator[str]:
-    """Messages that differ in their numbers alone as one, with the ranges and the number of trials; the most first."""
+    """Messages that differ only in their numbers as one, with ranges and the number of trials; the most first."""
     alike: dict[str, list[Finding]] = {}
     for finding in findings:
         alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)
@@ -87,14 +88,20 @@ def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgemen
 
 
 def spanned(messages: Sequence[str]) -> str:
-    """Messages of one form as one, `46–50 %` in place of each number that differs."""
-    columns = zip(*(NUMBER.findall(message) for message in messages), strict=True)
-    ranges = []
-    for column in columns:
-        ordered = sorted(set(column), key=lambda number: float(number.replace(",", "")))
-        ranges.append(ordered[0] if len(ordered) == 1 else f"{ordered[0]}–{ordered[-1]}")
-    parts = NUMBER.split(messages[0])
-    return "".join(part + number for part, number in zip(parts, [*ranges, ""], strict=True))
+    """Messages of one form as one, `46–50 %` and `4 kB–2 MB` in place of each figure that differs."""
+    columns = zip(*(NUMBER.finditer(message) for message in messages), strict=True)
+    ranges = iter([span([(found[1], found[2] or "") for found in column]) for column in columns])
+    return NUMBER.sub(lambda _: next(ranges), messages[0])
+
+
+def span(figures: Sequence[tuple[str, str]]) -> str:
+    """From the least figure to the largest, each a number and its unit."""
+    ordered = sorted(set(figures), key=lambda each: float(each[0].replace(",", "")) * SCALES.get(each[1], 1))
+    (low, low_unit), (high, unit) = ordered[0], ordered[-1]
+    if len(ordered) == 1:
+        return f"{high} {unit}".rstrip()
+    first = low if unit == low_unit or low == "0" else f"{low} {low_unit}"
+    return f"{first}–{high} {unit}".rstrip()
 
 
 def named(finding: Finding, variant: str) -> str:

@@ -1,1 +1,1 @@
-"""Results: what trials came to, on disk and in memory, our own and other tools'."""
+"""Results of trials, on disk and in memory, Loadstone's and other tools'."""

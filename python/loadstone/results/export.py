@@ -13,7 +13,7 @@ from loadstone.results.projection import filtered
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
-# Our own columns, with the names of their Arrow types.
+# The fixed columns, with the names of their Arrow types.
 OWN = {
     "trial": "string",
     "repeat": "int64",
@@ -50,7 +50,7 @@ def write(results: ResultSet, expression: str, path: Path | None) -> None:
 
 
 def columns(results: ResultSet) -> list[str]:
-    """The columns: dimensions first; one that is called as one of ours gets a line behind its name."""
+    """The columns: dimensions first; one with the name of a fixed column gets an underscore after it."""
     return [f"{name}_" if name in OWN else name for name in results.dimensions] + list(OWN)
 
 
@@ -65,7 +65,7 @@ def rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
 
 
 def write_csv(results: ResultSet, file: IO[str]) -> None:
-    """Writes CSV as RFC 4180 has it, with a header."""
+    """Writes CSV by RFC 4180, with a header."""
     writer = csv.writer(file)
     writer.writerow(columns(results))
     writer.writerows(rows(results))

@@ -32,29 +32,29 @@ HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 @dataclass
 class Parser:
-    """A filter's text and how far it is read."""
+    """A filter's text and how far it has been read."""
 
     text: str
     at: int = 0
 
     def next(self) -> re.Match[str] | None:
-        """The next token, which stays."""
+        """The next token, without consuming it."""
         return TOKEN.match(self.text, self.at) if self.text[self.at :].strip() else None
 
     def take(self) -> re.Match[str]:
-        """The next token, which is gone then."""
+        """Consumes the next token."""
         token = self.next()
         if token is None:
-            raise self.wrong("something is missing at its end")
+            raise self.wrong("it ends too early")
         self.at = token.end()
         return token
 
     def wrong(self, what: str) -> LoadstoneError:
-        """What is wrong with the filter."""
+        """An error about the filter."""
         return LoadstoneError(f"the filter `{self.text}` cannot be read: {what}", HINT)
 
     def alternatives(self) -> Filter:
-        """Terms joined by OR, which binds less than AND."""
+        """Terms joined by OR, which binds less tightly than AND."""
         found = [self.sequence()]
         while (token := self.next()) and token["word"] == "OR":
             self.take()
@@ -80,7 +80,7 @@ class Parser:
             self.close()
             return inner
         if token["key"] is None:
-            raise self.wrong(f"`{token[0].strip()}` is no `key:value`")
+            raise self.wrong(f"`{token[0].strip()}` is not `key:value`")
         key = token["key"].strip('"')
         if token["regex"]:
             return self.pattern(key, token["regex"][1:-1])
@@ -96,7 +96,7 @@ class Parser:
         return lambda names: pattern.search(text(names.get(key))) is not None
 
     def values(self) -> set[str]:
-        """The values of `key:(a OR b)`, whose opening parenthesis is read."""
+        """The values of `key:(a OR b)`, after the opening parenthesis."""
         found = {self.take()[0].strip().strip('"')}
         while (token := self.next()) and token["word"] == "OR":
             self.take()
@@ -113,7 +113,7 @@ class Parser:
 
 
 def parse(expression: str) -> Filter:
-    """Reads a filter; an empty one lets everything pass. Raises LoadstoneError when it is none."""
+    """Reads a filter; an empty one lets everything pass. Raises LoadstoneError when it is not valid."""
     parser = Parser(expression)
     if parser.next() is None:
         return lambda _: True
@@ -122,10 +122,10 @@ def parse(expression: str) -> Filter:
     except RecursionError:
         raise parser.wrong("it is nested too deeply") from None
     if parser.next() is not None:
-        raise parser.wrong("there is a `)` too many")
+        raise parser.wrong("there is one `)` too many")
     return found
 
 
 def text(value: Scalar | None) -> str:
-    """A value as it is written in a filter."""
+    """A value as written in a filter."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)

@@ -1,16 +1,16 @@
-"""A result folder: everything that one run of an experiment, or one import, came to.
+"""A result folder: everything from one run of an experiment, or one import.
 
     results/<name>/<UTC time>/
         folder.json        the format's version, the question, how the trials were ordered
-        experiment.yaml    the experiment as it was run, every default spelled out
-        environment.json   the hosts that it was run on
-        plan.jsonl         the trials in the order decided, a block a line
+        experiment.yaml    the experiment as run, with every default written out
+        environment.json   the hosts that it ran on
+        plan.jsonl         the trials in their planned order, a block per line
         pilot.json         the warm-up that the pilot block found; its trials, which do not count, are in pilot.jsonl
-        values.jsonl       a trial a line: its variant, its figures, their units and sample counts
+        values.jsonl       a trial per line: its variant, its figures, their units and sample counts
         trials/<trial>/    spec.json, events.jsonl, load.hlog, run.hlog, series.json, observed.jsonl
         report.html, report.md
 
-A line of values.jsonl is a whole trial, so a torn line costs one trial and nothing else. A trial that had to be
+A line of values.jsonl is a whole trial, so a damaged line costs only one trial. A trial that had to be
 repeated has a line for each attempt, of which the last counts, and its files in `trials/<trial>.<attempt>/`.
 """
 
@@ -46,13 +46,13 @@ class Folder:
     """A result folder on disk."""
 
     def __init__(self, path: Path) -> None:
-        """Opens a folder. Raises LoadstoneError when it is none, or of a version that this one does not know."""
+        """Opens a folder. Raises LoadstoneError when it is not a result folder, or its version is not known."""
         self.path = path
         try:
             header = json.loads((path / "folder.json").read_bytes())
         except FileNotFoundError:
             raise LoadstoneError(
-                f"{path} is not a result folder: it has no folder.json", "`loadstone list` shows the folders there are"
+                f"{path} is not a result folder: it has no folder.json", "`loadstone list` shows all result folders"
             ) from None
         except (OSError, ValueError) as error:
             raise LoadstoneError(f"cannot read {path / 'folder.json'}: {error}", "the folder is damaged") from error
@@ -76,7 +76,7 @@ class Folder:
         environment: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Folder:
-        """Makes a folder; `more` goes into folder.json. Raises LoadstoneError when that is not possible."""
+        """Makes a folder; `more` is added to folder.json. Raises LoadstoneError when that is not possible."""
         header = {
             "results": VERSION,
             "name": name,
@@ -86,34 +86,34 @@ class Folder:
         }
         try:
             (path / "trials").mkdir(parents=True)
-            # Up to the place of `results`, which may be new as well.
+            # Up to the directory above `results`, which may be new as well.
             for directory in path.parents[:3]:
                 with contextlib.suppress(PermissionError):
                     lines.sync_directory(directory)
             if experiment:
                 lines.replace(path / "experiment.yaml", experiment.encode())
             lines.replace(path / "environment.json", pretty(dict(environment or {})))
-            # Last: a folder without it is none.
+            # Last: without it the folder does not count as a result folder.
             lines.replace(path / "folder.json", pretty(header))
         except OSError as error:
             raise LoadstoneError(
-                f"cannot make {path}: {error.strerror}", "choose another place for results with --results DIR"
+                f"cannot make {path}: {error.strerror}", "choose another directory for results with --results DIR"
             ) from error
         return cls(path)
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Its name in tables."""
         return str(self.header.get("name") or self.path.name)
 
     @property
     def identity(self) -> str:
-        """What tells this folder's data from those of others below one directory, the same at each resume."""
+        """Distinguishes this folder's data from other folders' below one directory; the same at each resume."""
         return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
 
     @cached_property
     def question(self) -> Question:
-        """What was asked. Raises LoadstoneError when it is damaged."""
+        """The question. Raises LoadstoneError when it is damaged."""
         try:
             return Question.from_json(self.header.get("question", {}))
         except ValueError as error:
@@ -123,7 +123,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps every other lab out; the kernel lets go of the lock when this process ends, however it ends.
+        """Locks out every other lab; the kernel releases the lock when this process ends, however it ends.
 
         Raises LoadstoneError when another one is at work here.
         """
@@ -137,7 +137,7 @@ class Folder:
             yield
 
     def repair(self) -> list[str]:
-        """Makes the folder fit to go on: takes out damaged lines and trials that did not end; says what it did."""
+        """Prepares the folder to continue: removes damaged lines and unfinished trials; returns what it did."""
         said = []
         for name in ("plan.jsonl", "values.jsonl", PILOT_TRIALS):
             if damaged := lines.mend(self.path / name):
@@ -147,7 +147,7 @@ class Folder:
         return said
 
     def plan(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
-        """Writes down a block's trials in their order, before the first of them is run."""
+        """Records a block's trials in their order, before the first of them runs."""
         planned = [{"trial": trial, "config": dict(config)} for trial, config in trials.items()]
         lines.append(self.path / "plan.jsonl", {"block": block, "trials": planned})
 
@@ -157,7 +157,7 @@ class Folder:
         return [block for block, _ in self._plan()]
 
     def _plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
-        """Each block's number and its trials with their configs; what is not a block is left out."""
+        """Each block's number and its trials with their configs; invalid lines are left out."""
         for document in lines.read(self.path / "plan.jsonl").documents:
             try:
                 trials = {each["trial"]: each["config"] for each in document["trials"]}
@@ -171,7 +171,7 @@ class Folder:
 
     @contextlib.contextmanager
     def trial(self, trial: str, attempt: int = 1) -> Iterator[Path]:
-        """A directory for the files of an attempt, which takes its place in `trials/` when the attempt is over."""
+        """A directory for the files of an attempt, which is moved into `trials/` when the attempt is over."""
         final = self.files(trial, attempt)
         part = final.with_name(final.name + UNDER_WAY)
         shutil.rmtree(part, ignore_errors=True)
@@ -192,14 +192,14 @@ class Folder:
         lines.append(self.path / "values.jsonl", result.to_json())
 
     def series(self, trial: str, attempt: int = 1) -> Series | None:
-        """A trial's course over time, None if it was not written or is damaged."""
+        """A trial's course over time; None if it was not written or is damaged."""
         try:
             return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
         except (OSError, TypeError, ValueError):
             return None
 
     def attempts(self, name: str = "values.jsonl") -> tuple[list[TrialResult], list[str]]:
-        """Every attempt at every trial in the order in which they ended, and what had to be left out."""
+        """Every attempt at every trial, in the order in which they ended, and warnings on what had to be left out."""
         found_lines = lines.read(self.path / name)
         warnings = [f"{name}:{number} is damaged and left out" for number in found_lines.damaged]
         found = []
@@ -211,24 +211,24 @@ class Folder:
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
-        """The trials of the pilot block, which count nowhere; the last attempt at each."""
+        """The trials of the pilot block, which never count; the last attempt at each."""
         found, _ = self.attempts(PILOT_TRIALS)
         return list({result.trial: result for result in found}.values())
 
     def load(self) -> ResultSet:
-        """Reads everything but series and histograms. Raises LoadstoneError when it cannot be read."""
+        """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
         attempts, warnings = self.attempts()
         trials: dict[str, TrialResult] = {}
         for result in attempts:
             before = trials.get(result.trial)
             if before is not None and result.attempt < before.attempt:
-                # A line that was copied back, as by an editor: its attempt is known.
+                # A line that was copied back, as by an editor: its attempt is already known.
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
             trials[result.trial] = replace(result, failures=failures)
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
-            warnings.append(f"{len(strange)} trials are not plan.jsonl's, as {strange[0]}: are they of another run?")
+            warnings.append(f"{len(strange)} trials are not in plan.jsonl, such as {strange[0]}: another run's?")
         return ResultSet(
             name=self.name,
             trials=sorted(trials.values(), key=lambda trial: (trial.order is None, trial.order or 0)),
@@ -259,19 +259,19 @@ class Folder:
 
 
 def pretty(document: Mapping[str, Any]) -> bytes:
-    """A document for people."""
+    """A document as indented JSON, for people."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
-    """A folder's place: `<root>/<name>/<UTC time>`, with a number behind if there is one of that second already."""
+    """A folder's path: `<root>/<name>/<UTC time>`, with a number after it if that second is already taken."""
     time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H-%M-%SZ")
     candidates = (root / name / (time if not n else f"{time}-{n}") for n in range(1000))
     return next(path for path in candidates if not path.exists())
 
 
 def find(root: Path) -> list[Folder]:
-    """Every folder below a root, in the order of name and time; what cannot be opened is left out."""
+    """Every folder below a root, in the order of name and time; those that cannot be opened are left out."""
     found = []
     for header in sorted(root.glob("*/*/folder.json")):
         with contextlib.suppress(LoadstoneError):
@@ -280,6 +280,6 @@ def find(root: Path) -> list[Folder]:
 
 
 def latest(root: Path, name: str) -> Folder | None:
-    """The last run of an experiment."""
+    """The latest run of an experiment."""
     folders: Sequence[Folder] = [folder for folder in find(root) if folder.path.parent.name == name]
     return folders[-1] if folders else None

@@ -1,21 +1,22 @@
-"""Histograms on disk: the interval log of HdrHistogram (format 1.3), which its own tools read.
+"""Histograms on disk: the interval log of HdrHistogram (format 1.3), which HdrHistogram's tools read.
 
-One file a phase, a line an interval and kind of operation; the tag is `READ`, with `-<status>` behind for what did not
+One file per phase, a line per interval and kind of operation; the tag is `READ`, with `-<status>` for what did not
 end well and `-response` for response times. Values, the column Interval_Max among them, are ns.
 
-An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing that was written
-is written again, so an interval can have several lines of one tag: they add up. Those of one file are therefore not in
-the order of time. At the end stand, over the whole window, the operations that never ended, by the tag `READ-CENSORED`:
-values are how long each was waited for. So the file alone tells every percentile (loadstone.statistics.percentile).
+An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing already written
+is rewritten, so an interval can have several lines of one tag: they add up. The lines of a file are therefore not in
+the order of time. At the end, for the whole window, are the operations that never ended, with the tag `READ-CENSORED`:
+values are how long each was waited for. So every percentile follows from the file (loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import IO
 
 from loadstone.engine.events import CENSORED, WELL, Interval, Outcome, Summary
-from loadstone.engine.histogram import decode
+from loadstone.engine.histogram import Histogram, decode, encode
 
 UNIT = "#[Unit: ns]"
 HEADER = """\
@@ -33,11 +34,11 @@ class Writer:
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self._begun = False
-        # Start and length of each interval, ns, for what later ones add to it.
+        # Start and length of each interval, ns, for what is added to it later.
         self._spans: dict[int, tuple[int, int]] = {}
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval's histograms, and to earlier ones those of what ended since."""
+        """Adds an interval's histograms, and to earlier intervals those of operations that ended since."""
         if not self._begun:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
@@ -61,3 +62,14 @@ class Writer:
                 if text is not None and (histogram := decode(text)).count:
                     largest = histogram.quantile(1)
                     self._file.write(f"Tag={tag},{start_ns / 1e9:.3f},{length_ns / 1e9:.3f},{largest},{text}\n")
+
+
+def write(path: Path, histograms: Mapping[str, Histogram]) -> None:
+    """Writes histograms of a whole window, ns, by their tags; without any there is no file."""
+    if histograms:
+        lines = [
+            f"Tag={tag},0.000,0.000,{each.quantile(1)},{encode(each)}\n"
+            for tag, each in histograms.items()
+            if each.count
+        ]
+        path.write_text(HEADER.format(unit=UNIT, start=0.0) + "".join(lines))

@@ -1,7 +1,7 @@
-"""Files of JSON lines that only grow: a reader sees a line whole or not at all.
+"""Append-only files of JSON lines: a reader sees a line whole or not at all.
 
-A process that is killed while it appends leaves a part of a line; so does a device that is full. Neither may cost a
-line that was there before, nor make the next one unreadable.
+A process killed while it appends leaves a part of a line, and so does a full device. Neither may cost a
+line that was already there, nor make the next one unreadable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadstone.errors import LoadstoneError
 
 @dataclass(frozen=True)
 class Lines:
-    """What a file holds: its documents, and the numbers (from 1) of the lines that cannot be read."""
+    """The contents of a file: its documents, and the numbers (from 1) of the lines that cannot be read."""
 
     documents: list[dict[str, Any]]
     damaged: list[int]
@@ -53,7 +53,7 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def refuse(constant: str) -> float:
-    """NaN and Infinity are not JSON, and no figures."""
+    """NaN and Infinity are neither JSON nor figures."""
     raise ValueError(f"{constant} is not a number")
 
 
@@ -82,13 +82,13 @@ def append(path: Path, document: dict[str, Any]) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes everything: a write may take less than it is given."""
+    """Writes everything: one call may write only a part."""
     while data:
         data = data[os.write(descriptor, data) :]
 
 
 def mend(path: Path) -> list[int]:
-    """Takes damaged lines out, into `<name>.damaged` beside it, so that lines can be appended again.
+    """Moves damaged lines into `<name>.damaged` beside the file, so that lines can be appended again.
 
     Returns their numbers, from 1. A file that ends without a line end gets one if its last line is whole.
     """
@@ -107,7 +107,7 @@ def mend(path: Path) -> list[int]:
 
 
 def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Puts a file in place whole. Raises OSError."""
+    """Writes a file whole or not at all. Raises OSError."""
     new = path.with_name(f".{path.name}.new")
     try:
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
@@ -126,7 +126,7 @@ def rename(old: Path, new: Path) -> None:
 
 
 def sync_files(directory: Path) -> None:
-    """Waits until a directory's files are on the device, but those that may not be read. Raises OSError."""
+    """Waits until a directory's files are on the device, except unreadable ones. Raises OSError."""
     for path in directory.iterdir():
         if path.is_file():
             with suppress(PermissionError), path.open("rb") as file:

@@ -1,7 +1,7 @@
 """Projections, in the manner of benchstat: which keys make the tables, the rows and the columns.
 
-A key is a dimension or a fact. What is in none of the three is pooled: trials that differ in it count as repeats of one
-variant, which is said, since it mixes what the experiment kept apart.
+A key is a dimension or a fact. Keys in none of the three are pooled: trials that differ in them count as repeats of one
+variant, with a warning, since that mixes what the experiment kept apart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Projected:
-    """A result set whose dimensions are those asked for, and which of them are the tables'."""
+    """A result set with the dimensions asked for, and which of them make the tables."""
 
     results: ResultSet
     table: tuple[str, ...]
@@ -46,7 +46,7 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         if key not in known:
             raise LoadstoneError(
                 f'there is no key "{key}" in {results.name}',
-                f"{did_you_mean(key, known)}there are {', '.join(dimensions) or 'none'}",
+                f"{did_you_mean(key, known)}known are {', '.join(dimensions) or 'none'}",
             )
     metrics = wanted_metrics(kept, asked.metrics)
     col = asked.col if asked.col is not None else tuple(default_column(kept))
@@ -56,7 +56,7 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     trials = [
         replace(trial, config=regrouped(trial.config, trial.facts, table, row, col, name)) for trial in kept.trials
     ]
-    # Trials that meet in one variant with the same repeat were kept apart by a key that is gone.
+    # Trials with the same variant and repeat were distinguished by a key that was dropped.
     met = {(variant(trial.config), trial.repeat) for trial in trials}
     pooled = len(met) < len(trials)
     warnings = kept.warnings
@@ -83,7 +83,7 @@ def project(results: ResultSet, asked: Projection) -> Projected:
 
 
 def filtered(results: ResultSet, expression: str) -> ResultSet:
-    """The trials that pass a filter; those of the plan that it would let pass. Raises LoadstoneError if none does."""
+    """The trials that pass a filter, and the planned ones that would. Raises LoadstoneError if none does."""
     if not expression.strip():
         return results
     passes: Filter = parse(expression)
@@ -97,13 +97,13 @@ def filtered(results: ResultSet, expression: str) -> ResultSet:
 
 
 def names(trial: TrialResult) -> dict[str, Scalar | None]:
-    """What a filter can ask of a trial; dimensions win over facts of the same name."""
+    """The keys of a trial that a filter can use; dimensions win over facts of the same name."""
     own: dict[str, Scalar | None] = {"trial": trial.trial, "repeat": trial.repeat, "end": trial.end}
     return {**trial.facts, **own, "clients": trial.clients, **trial.config}
 
 
 def default_column(results: ResultSet) -> list[str]:
-    """The dimension that is compared, else the only ones there are."""
+    """The compared dimension, else all dimensions."""
     by = results.compared
     return [by] if by in results.dimensions else list(results.dimensions)[:1]
 
@@ -148,6 +148,6 @@ def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:
             near = nearest(metric, measured, 3)
             raise LoadstoneError(
                 f'there is no metric "{metric}" in {results.name}',
-                f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(measured[:12])}…",
+                f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(measured[:12])}…",
             )
     return list(asked)

@@ -15,31 +15,31 @@ from loadstone.engine.document import read
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
 
-# Beside throughput, what a comparison looks at unless the experiment says otherwise.
+# What a comparison covers beside throughput, unless the experiment sets other metrics.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
-# The dimension that is compared where the question does not say: the first of these that varies.
+# The dimension compared where the question names none: the first of these that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
-# The least difference that a comparison claims, as a share, unless the question says otherwise.
+# The least difference that a comparison claims, as a share, unless the question sets another.
 MATTERS = 0.01
 
 
 def no_series(_: str) -> Series | None:
-    """The course of a trial that nobody wrote down."""
+    """The course of a trial for which none was recorded."""
     return None
 
 
 @dataclass(frozen=True)
 class Question:
-    """What an experiment asks, and of whom it asks what: its resolved file, as far as judges and reports need it."""
+    """What an experiment asks: its resolved file, as far as judge and report need it."""
 
     __pydantic_config__: ClassVar = FINITE
 
     text: str = ""
-    # The dimension that is compared, and its value that the others are compared with (None: the first one seen).
+    # The compared dimension, and the value that the others are compared with (None: the first one seen).
     by: str | None = None
     baseline: Scalar | None = None
-    # What is compared; empty: those of DEFAULT_METRICS that were measured.
+    # The compared metrics; empty: those of DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
     # Repeats: how many at least and at most, and how narrow the interval of the first metric must be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
@@ -51,18 +51,20 @@ class Question:
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    # What was searched for: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: nothing was.
+    # The search: {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}; None: not a search.
     find: Mapping[str, Scalar | None] | None = None
-    # Promises that the compared values differ in on purpose: `durability`, `consistency` …
+    # Guarantees in which the compared values differ on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
+    # Whether each repeat is to be shown, beside averages.
+    repeats: bool = False
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS
 
     @classmethod
     def from_json(cls, document: Any) -> Question:
-        """Reads the question of folder.json; what it does not know it leaves alone.
+        """Reads the question of folder.json; unknown fields are ignored.
 
-        Raises ValueError when it is none.
+        Raises ValueError when it is not valid.
         """
         return read(cls, document)
 
@@ -76,23 +78,23 @@ class ResultSet:
     question: Question = field(default_factory=Question)
     # Every trial that was planned, by id, with its variant; empty where nothing was planned (imports).
     planned: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
-    # Whether the variants' trials took turns in random order, so that repeats are blocks.
+    # Whether the variants' trials were interleaved in random order, so that repeats are blocks.
     interleaved: bool = False
     # environment.json: hosts, versions, limits.
     environment: Mapping[str, Any] = field(default_factory=dict)
     # The resolved experiment file as text, to show and to reproduce.
     experiment: str = ""
-    # The course of a trial by its id, read when asked for.
+    # Returns a trial's course by its id; read on demand.
     series: Callable[[str], Series | None] = no_series
-    # The folder or file it was read from.
+    # The folder or file that it was read from.
     path: Path | None = None
     # What had to be left out while reading, for the user.
     warnings: tuple[str, ...] = ()
-    # What a trial's own set asks of it, by the trial's id, where this set was joined of several.
+    # The question of each trial's original set, by the trial's id, where this set joins several.
     own: Mapping[str, Question] = field(default_factory=dict)
     # pilot.json: the warm-up that a pilot block found; empty without one.
     pilot: Mapping[str, Any] = field(default_factory=dict)
-    # Its trials, which count nowhere.
+    # Its trials, which never count.
     pilots: Sequence[TrialResult] = ()
 
     @cached_property
@@ -106,7 +108,7 @@ class ResultSet:
 
     @cached_property
     def variants(self) -> dict[tuple[tuple[str, Scalar], ...], list[TrialResult]]:
-        """The trials of each variant by its config as sorted pairs, in the order of first sight, repeats in theirs."""
+        """The trials of each variant by its config as sorted pairs, in the order of first appearance, by repeat."""
         found: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
         for trial in self.trials:
             found.setdefault(variant(trial.config), []).append(trial)
@@ -114,12 +116,12 @@ class ResultSet:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Every metric that any trial has, in the order of first sight."""
+        """Every metric that any trial has, in the order of first appearance."""
         return list(dict.fromkeys(metric for trial in self.trials for metric in trial.values))
 
     @property
     def compared(self) -> str | None:
-        """The dimension that is compared: the question's, else of those that vary a usual one or the first."""
+        """The compared dimension: the question's, else, of those that vary, a usual one or the first."""
         if self.question.by is not None:
             return self.question.by
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]
@@ -127,9 +129,9 @@ class ResultSet:
 
     @property
     def headline_metrics(self) -> tuple[str, ...]:
-        """What is compared: what the question names, else the defaults that were measured.
+        """The compared metrics: those that the question names, else the defaults that were measured.
 
-        Without any of these, the figures of which more is better, else means.
+        Without any of these, the figures for which more is better, else means.
         """
         wanted: Iterable[str] = self.question.metrics or DEFAULT_METRICS
         every = self.metrics
@@ -142,9 +144,9 @@ class ResultSet:
 
 
 def first_metric(trials: Iterable[TrialResult], wanted: Sequence[str]) -> str:
-    """The figure that decides when there are enough repeats: the first that is compared and was measured.
+    """The figure that decides whether there are enough repeats: the first compared one that was measured.
 
-    With a rate set throughput is what was asked for, whatever the system is: a latency decides, unless `wanted` says
+    With a rate set, throughput is the rate, whatever the system: a latency decides, unless `wanted` says
     otherwise.
     """
     known = list(trials)

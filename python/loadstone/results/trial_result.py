@@ -1,4 +1,4 @@
-"""What one trial came to: the line that it has in values.jsonl, and its course over time."""
+"""The result of one trial: its line in values.jsonl, and its course over time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]
-# An interval shorter than this part of the first is not a whole one.
+# An interval shorter than this share of the first is not complete.
 WHOLE = 0.9
 
 
 @dataclass(frozen=True)
 class Series:
-    """The measured window in intervals: their starts in seconds since its own, and a figure for each.
+    """The measured window in intervals: their starts in seconds since the window's, and figures for each.
 
     Throughput and `ended` are of what ended in the interval; latencies, `failed` and `due` of what was due in it (in a
-    closed loop: sent), whenever that ended. A latency is of the operations that ended well, None where none did.
-    Warm-up is not in it.
+    closed loop: sent), whenever that ended. A latency is that of the operations that succeeded, None where none did.
+    Warm-up is not included.
     """
 
     start_seconds: tuple[float, ...]
@@ -32,25 +32,25 @@ class Series:
     p50_ns: tuple[float | None, ...] = ()
     p99_ns: tuple[float | None, ...] = ()
     failed: tuple[int, ...] = ()
-    # Operations that were due, where there was a rate, and that ended, however.
+    # Operations that were due, where a rate was set, and operations that ended, successfully or not.
     due: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
 
     @property
     def whole_rates(self) -> tuple[float, ...]:
-        """Throughput, without a last interval that is shorter than the first: a remainder has a rate of its own."""
+        """Throughput, without a last interval shorter than the first: a remainder is not comparable."""
         lengths = self.length_seconds
         cut = len(lengths) > 1 and lengths[-1] < WHOLE * lengths[0]
         return self.throughput[:-1] if cut else self.throughput
 
     def to_json(self) -> dict[str, Any]:
-        """The series as in series.json."""
+        """The series in the form of series.json."""
         columns = {name: list(getattr(self, name)) for name in SERIES_FIELDS}
         return {name: column for name, column in columns.items() if column or name not in SERIES_OPTIONAL}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
-        """Reads series.json. Raises ValueError when it is none."""
+        """Reads series.json. Raises ValueError when it is not valid."""
         if missing := [name for name in SERIES_FIELDS if name not in document and name not in SERIES_OPTIONAL]:
             raise ValueError(f"a series without {missing[0]}")
         made = read(Series, document)
@@ -61,48 +61,48 @@ class Series:
 
 
 SERIES_FIELDS = tuple(Series.__dataclass_fields__)
-# What results of version 1 have not.
+# Fields that results of version 1 lack.
 SERIES_OPTIONAL = frozenset({"due", "ended"})
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """One trial, run by us or read from another tool's output."""
+    """One trial, run by Loadstone or read from another tool's output."""
 
     # Unique in its result set.
     trial: str
     # The variant: each dimension's value. Repeats of a variant have equal configs.
     config: Mapping[str, Scalar]
-    # Which repeat of its variant it is, from 1; within an experiment that is also its block.
+    # The number of the repeat, from 1; within an experiment that is also its block.
     repeat: int
     # By metric (loadstone.results.value).
     values: Mapping[str, Value]
     clients: int | None = None
     loop: Loop | None = None
-    # What is known beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
+    # Facts beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
     # device_read_bps, network_bps…
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     # How often each operation ended with each status: {"READ": {"OK": 10, "ERROR": 1}}.
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished).
     end: str = "done"
-    # What the engine accuses itself of, what went wrong.
+    # The engine's notes on its own faults, and on what went wrong.
     notes: tuple[Note, ...] = ()
-    # Where in the experiment's order it was run, from 0; None if unknown.
+    # Its place in the experiment's order, from 0; None if unknown.
     order: int | None = None
     start_unix_ns: int | None = None
-    # Which attempt at this trial it is, from 1, and why those before it failed (each has a line of its own).
+    # The number of the attempt, from 1, and why those before it failed (each has its own line).
     attempt: int = 1
     failures: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
-        """Whether the system, or something around it, failed. What the lab itself ended did not."""
+        """Whether the system, or something around it, failed. A trial that the lab itself ended did not."""
         return self.end in ("failed", "lost")
 
     @property
     def reason(self) -> str:
-        """Why it did not end well: what its last note says, if it has one."""
+        """Why it did not finish: the text of its last note, if any."""
         return self.notes[-1].message if self.notes else self.end
 
     def value(self, metric: str) -> float | None:
@@ -111,7 +111,7 @@ class TrialResult:
         return None if found is None else found.value
 
     def fact(self, name: str) -> float | None:
-        """A fact that is a number, None if there is none."""
+        """A fact as a number, None if it is missing or not a number."""
         found = self.facts.get(name)
         try:
             return None if found is None or isinstance(found, bool) else float(found)
@@ -128,7 +128,7 @@ class TrialResult:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
-        """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is none."""
+        """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is wrong."""
         made = read(cls, {**line, "values": {each["metric"]: each for each in line["values"]}})
         if not all(math.isfinite(each.value) for each in made.values.values()):
             raise ValueError("a figure is not finite")
@@ -136,5 +136,5 @@ class TrialResult:
 
 
 def values(*given: Value) -> dict[str, Value]:
-    """Figures by their metric."""
+    """Figures by metric."""
     return {value.metric: value for value in given}

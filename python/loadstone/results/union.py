@@ -1,4 +1,4 @@
-"""Several result sets as one, so that they can be compared: which one a trial comes from becomes a dimension, `run`."""
+"""Several result sets as one, so that they can be compared: a trial's origin becomes a dimension, `run`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ RUN = "run"
 
 
 def union(sets: Sequence[ResultSet]) -> ResultSet:
-    """One set of all trials, the first set being the baseline; their order was not randomised between them.
+    """One set of all trials, with the first set as the baseline; the order between sets was not randomised.
 
-    A dimension of which each set has one value only, and not all the same, tells nothing that `run` does not: it is
-    left out, so that two files of one variant each can be compared at all.
+    A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
+    left out, so that two files with one variant each can be compared at all.
     """
     labels = distinct([results.name if results.path is None else label(results) for results in sets])
     redundant = {name for results in sets for name in results.dimensions if told_by_run(name, sets)}
@@ -56,7 +56,7 @@ def label(results: ResultSet) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Names with a number behind those that come twice; none has a colon, which parts them from trials."""
+    """Names made unique by numbers, without colons, which separate them from trials."""
     clean = [name.replace(":", "-") for name in names]
     count = Counter(clean)
     seen: Counter[str] = Counter()
@@ -68,6 +68,6 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 def told_by_run(name: str, sets: Sequence[ResultSet]) -> bool:
-    """Whether a dimension has at most one value in each set, and not the same one in all."""
+    """Whether a dimension has at most one value in each set, but not the same one in all."""
     found = [results.dimensions.get(name, []) for results in sets]
     return all(len(values) <= 1 for values in found) and len({tuple(values) for values in found}) > 1

@@ -1,17 +1,17 @@
 """One figure of a trial, and what the names of figures mean.
 
-A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or one of the host's
-(`device.written_per_operation`, `cpu.steal`); what was measured while loading has `load.` before it. A latency is the
-headline one: response time with a rate set, service time in a closed loop; where both are known the other stands
-beside it as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
+A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or one of the host
+(`device.written_per_operation`, `cpu.steal`); figures of the load phase start with `load.`. A latency is the
+headline one: response time with a rate set, service time in a closed loop; where both are known, the other is
+added as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
 
-A percentile is of everything that was due (loadstone.statistics.percentile), so it may be a lower bound, or beyond
+A percentile covers everything that was due (loadstone.statistics.percentile), so it may be a lower bound, or beyond
 every number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from loadstone.statistics.percentile import Bound
@@ -19,9 +19,9 @@ from loadstone.statistics.percentile import Bound
 Direction = Literal["higher", "lower"]
 
 THROUGHPUT = "throughput"
-# How pydantic reads figures: infinity is none.
+# How pydantic reads figures: infinity is not valid.
 FINITE = {"allow_inf_nan": False}
-# The percentiles that are kept of each trial, by the name of their statistic: enough to draw a curve.
+# The percentiles kept for each trial, by the name of their statistic: enough to draw a curve.
 PERCENTILES = {
     "p10": 0.1,
     "p25": 0.25,
@@ -35,9 +35,9 @@ PERCENTILES = {
     "p99.95": 0.9995,
     "p99.99": 0.9999,
 }
-# Figures of which more is better; of all others less is.
+# Figures for which more is better; for all others less is.
 HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
-# What only describes a trial is not better or worse.
+# Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset({"operations", "due", "count", "runtime", "available_min", "cache", "regions"})
 
 
@@ -51,13 +51,17 @@ class Value:
     value: int | float
     unit: str
     n: int
-    # Where the figure is not simply itself: `at_least` it, or `failed`, and then `value` ranks nothing.
+    # Where the figure is not exact: `at_least` it, or `failed`, and then `value` cannot be ranked.
     bound: Bound | None = None
-    # The step in which it was read: the width of its histogram's bucket, or the last digit that a tool prints.
+    # The step in which it was read: the width of its histogram's bucket, or the last digit printed by a tool.
     resolution: float = 0.0
 
+    def below(self, name: str) -> Value:
+        """The same figure of a part of the whole."""
+        return replace(self, metric=f"{name}.{self.metric}")
+
     def to_json(self) -> dict[str, Any]:
-        """The figure as in values.jsonl."""
+        """The figure in the form of values.jsonl."""
         made: dict[str, Any] = {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
         if self.bound is not None:
             made["bound"] = self.bound
@@ -69,14 +73,14 @@ class Value:
 def statistic(metric: str) -> str:
     """The last part of a metric's name: `p99.9` of `read.p99.9`, `throughput` of `load.throughput`."""
     head, point, tail = metric.rpartition(".")
-    # "p99.9" has a point of its own.
+    # "p99.9" itself contains a point.
     if tail.isdigit() and (parts := head.rpartition("."))[2].startswith("p") and parts[2][1:].isdigit():
         return f"{parts[2]}.{tail}"
     return tail if point else metric
 
 
 def direction(metric: str) -> Direction | None:
-    """Which way is better; None where neither is."""
+    """Which direction is better; None where neither is."""
     last = statistic(metric)
     if last in NO_DIRECTION:
         return None

@@ -34,8 +34,9 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """What a phase came to."""
+    """What a launch of engines came to."""
 
+    name: str
     spec: Spec
     result: Result
     series: Series
@@ -107,7 +108,9 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
         phase.finish(result.summary)
         histograms.finish(result.summary)
         shown.update()
-    return Finished(running.specs[0], result, course.series(), course.memory_max, launch.engines, len(merger.lost))
+    return Finished(
+        name, running.specs[0], result, course.series(), course.memory_max, launch.engines, len(merger.lost)
+    )
 
 
 def recorded(spec: Spec) -> Spec:

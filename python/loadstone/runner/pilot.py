@@ -33,7 +33,10 @@ from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import pooled_warm_up_end
 
 # The longest warm-up that is asked for, in windows of the experiment.
-CAP_WINDOWS = 1.0
+CAP_WINDOWS = 1.5
+# MSER leaves a bias as large as the noise of one series, which is more than a comparison of many repeats can afford. In
+# simulations (tests/test_judge_simulations.py) half as much again leaves a third of the bias.
+MARGIN = 1.5
 WINDOWS = 2.0
 # A warm-up is a whole number of these.
 STEP_SECONDS = 0.5
@@ -162,12 +165,17 @@ class Pilot:
             pools.setdefault(keys[order.key(trial.config)], []).append((trial.trial, series))
         column = COLUMNS.get(statistic(first_metric(done, self.experiment.compare.metrics)))
         groups = tuple(group(pool, column) for pool in pools.values())
-        wanted = max(max(each.throughput_seconds, each.latency_seconds or 0.0) for each in groups)
-        rounded = math.ceil(wanted / STEP_SECONDS) * STEP_SECONDS
-        warmup = min(max(rounded, STEP_SECONDS), cap)
+        warmup, capped = warm_up(groups, cap)
         beside = max(median(self.beside_seconds), 0.0) if self.beside_seconds else None
         takes = None if beside is None else beside + warmup + duration
-        return Learned(warmup, cap, wanted > cap, takes, groups)
+        return Learned(warmup, cap, capped, takes, groups)
+
+
+def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
+    """The warm-up that all trials get, s, at most `cap`; and whether more would have been asked for."""
+    wanted = MARGIN * max(max(each.throughput_seconds, each.latency_seconds or 0.0) for each in groups)
+    rounded = math.ceil(wanted / STEP_SECONDS) * STEP_SECONDS
+    return min(max(rounded, STEP_SECONDS), cap), wanted > cap
 
 
 def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:

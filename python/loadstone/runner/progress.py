@@ -57,6 +57,8 @@ class PhaseProgress:
             return 1.0
         if self.operations:
             return min(self.done / self.operations, 1.0)
+        if not self.seconds:
+            return 0.0
         return min((time.monotonic() - self.started) / self.seconds, 1.0)
 
     @property
@@ -74,6 +76,8 @@ class PhaseProgress:
             if not self.done:
                 return "starting"
             return f"{units.clock(elapsed * (self.operations - self.done) / self.done)} left"
+        if not self.seconds:
+            return f"{units.clock(elapsed)} so far"
         left = f"{units.clock(max(self.seconds - elapsed, 0))} left"
         return f"{left}, warm-up" if elapsed < self.warmup_seconds else left
 
@@ -151,6 +155,7 @@ class Steps:
         "settle": 0.3,
         "flush": 0.35,
         "measure": 0.4,
+        "verify": 0.9,
         "tear down": 0.95,
     }
 

@@ -186,11 +186,12 @@ def given_up(key: VariantKey) -> str:
 
 def line(result: TrialResult) -> str:
     """A trial in one line."""
-    throughput, p99 = result.value("throughput"), result.values.get("all.p99")
+    throughput, p99 = result.values.get("throughput"), result.values.get("all.p99")
     if throughput is None:
         note = result.notes[-1].message if result.notes else ""
         return f"✗ {result.trial}: {result.end}{': ' if note else ''}{note}"
-    parts = [units.rate(throughput), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
+    speed = units.rate if throughput.unit == "op/s" else units.bandwidth
+    parts = [speed(throughput.value), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
     errors = result.value("errors") or 0
     parts.append(f"{units.count(errors)} errors" if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"
@@ -203,9 +204,8 @@ def preflight(plan: Plan) -> None:
     Raises LoadstoneError with all of its complaints.
     """
     complaints: dict[str, LoadstoneError] = {}
-    kind = kind_of(plan.experiment)
     for each in plan.variants[:CHECKED_MAX]:
-        for check in kind.preflight(foreseen(each)):
+        for check in kind_of(each).preflight(foreseen(each)):
             try:
                 check()
             except LoadstoneError as error:

@@ -56,6 +56,11 @@ class At:
         """Where they keep their data on this host; None where that is elsewhere, or not known."""
         return self.stack.data if self.stack else None
 
+    @property
+    def directories(self) -> list[Path]:
+        """Every directory of their data on this host."""
+        return self.stack.directories if self.stack else []
+
     def settle(self) -> None:
         """Waits until servers of ours have done what the load has left them to do."""
         if self.stack is not None:

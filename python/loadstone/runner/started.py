@@ -12,10 +12,14 @@ from loadstone.experiment.plan.forecast import shared
 from loadstone.experiment.plan.servers import Asked, Started
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
+from loadstone.runner import hooks
 from loadstone.runner.ownership import OWNER, Mark, TakenError
 from loadstone.systems.base import jvm
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
+
+# What commands around a system's life may take.
+HOOK_SECONDS = 600.0
 
 
 class Stack:
@@ -81,9 +85,14 @@ class Stack:
         ]
 
     @property
+    def directories(self) -> list[Path]:
+        """Where servers of ours keep their data."""
+        return [each for _, running, _ in self._up for each in running.directories()]
+
+    @property
     def data(self) -> Path | None:
         """A directory on the file system that the data are on; None if they are on several, or none of this host's."""
-        return common([each for _, running, _ in self._up for each in running.directories()])
+        return common(self.directories)
 
     def watched(self) -> Iterator[Watched]:
         """The servers, to be observed."""
@@ -144,6 +153,8 @@ class Stack:
             if there is not None and (fresh or not (self._keep and is_so(running, asked))):
                 # Those of a run that was killed, or that kept them.
                 running.down()
+            if not running.status():
+                prepare(asked.before, "before", running)
             running.up(asked.nodes, asked.settings, owner=OWNER)
         except BaseException:
             mark.release()
@@ -153,10 +164,19 @@ class Stack:
     def _end(self, kept: int) -> None:
         """Ends all but the first ones, the last first."""
         while len(self._up) > kept:
-            _, running, mark = self._up[-1]
+            asked, running, mark = self._up[-1]
             running.down()
             mark.release()
             self._up.pop()
+            prepare(asked.after, "after", running)
+
+
+def prepare(commands: Sequence[str], when: str, running: Running) -> None:
+    """Runs the commands around a system's life. Raises HookError."""
+    if commands:
+        log = running.place.root.with_name(f"{running.name}-hooks.log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        hooks.run(commands, when, {"system": running.name}, log, HOOK_SECONDS)
 
 
 def common(directories: Sequence[Path]) -> Path | None:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
-from loadstone.engine.events import Note
-from loadstone.engine.trial import EngineError, Spec
-from loadstone.experiment.kind import Phase, kind_of
+from loadstone.engine.events import Note, Summary
+from loadstone.engine.trial import EngineError
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import Ended, EngineLaunch, Launched, ObservedCommand, Phase, Role, kind_of
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.plan.plan import PlannedTrial
+from loadstone.experiment.plan.plan import PlannedTrial, Variant
 from loadstone.fleet.fleet import Fleet
 from loadstone.judge.checks import errors
-from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.observe import device
+from loadstone.results import hlog
+from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
 from loadstone.results.value import Value
-from loadstone.runner import datasets, figures, guarantees, hooks, phase
+from loadstone.runner import command, datasets, figures, guarantees, hooks, phase
 from loadstone.runner.phase import Finished, Launch
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import At, RunServers, ServersError, completed
@@ -36,13 +39,17 @@ SEEDS = 1 << 64
 
 @dataclass(frozen=True)
 class Performed:
-    """A phase that was run, and what was seen of the host meanwhile."""
+    """A phase that was run, in the terms of results."""
 
-    phase: Phase
-    finished: Finished
-    observed: tuple[Value, ...] = ()
-    # Where the data were.
+    role: Role
+    values: Sequence[Value]
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    notes: Sequence[Note] = ()
+    end: str = "done"
+    clients: int | None = None
+    loop: Loop | None = None
+    statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    series: Series | None = None
 
 
 @dataclass
@@ -65,14 +72,18 @@ class Conductor:
         space = self.spaces.at(planned.variant.directory)
         directory = space.fresh()
         at: At | None = None
+        performed: list[Performed] = []
         try:
             self.shown.step("servers")
             at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
             planned = replace(planned, variant=completed(planned.variant, at))
             with self._hooked(planned, directory, files):
-                kind = kind_of(self.experiment)
-                phases = kind.phases(planned.variant, self.experiment)
-                performed = [self._perform(each, planned, directory, files, at) for each in phases]
+                phases = kind_of(planned.variant).phases(planned.variant, self.experiment)
+                for each in phases:
+                    if done := self._perform(each, planned, directory, files, at):
+                        performed.append(done)
+                        if done.end != "done":
+                            break
         except EngineError as error:
             end = "lost" if error.status < 0 else "failed"
             note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
@@ -83,57 +94,26 @@ class Conductor:
         finally:
             datasets.remove(directory)
         self.shown.step("tear down")
-        variant = planned.variant
-        done = [each for each in performed if each is not None]
-        measured: list[Value] = []
-        for each in done:
-            one = each.finished
-            measured += [*figures.figures(one.result, one.memory_max, each.phase.prefix), *each.observed]
-            measured += kind.figures(each.phase, one.spec, one.result)
-        # The last phase that is measured is the one that the facts, notes and course are of.
-        last = [each for each in done if each.phase.measured][-1]
-        run, summary = last.finished, last.finished.result.summary
-        networked = description().networked(variant.store)
-        if networked:
-            measured += engine_share(measured, self.fleet.facts().get("cpus"))
-        if run.engines > 1:
-            measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", run.lost, "segments", 1)]
-        told = at.facts() if at else {}
-        ready = run.result.ready
-        facts = {
-            **{name: value for name, value in told.items() if name not in guarantees.ANSWERS},
-            **ready.facts,
-            **last.facts,
-            "store": ready.store,
-            **guarantees.kept(ready.durability, ready.how, ready.facts, told),
-            "engine": ready.engine,
-            "engines": run.engines,
-            "profile": summary.profile,
-            "networked": "yes" if networked else "no",
-            **kind.facts(run.spec),
-        }
-        notes = [*died(at), *run.result.notes]
+        measured = [value for each in performed for value in each.values]
+        # What is measured is what the facts, notes and course are of.
+        main = next(each for each in performed if each.role == "measure")
+        notes = [*died(at), *(note for each in performed for note in each.notes)]
         if at is not None:
             notes += at.restless()
             measured += at.values()
             at.write(files / "servers.json")
-        if summary.saturated_values:
-            message = f"{summary.saturated_values:,} latencies were longer than a histogram holds, which has its most"
-            notes.append(Note("saturated", message, "the highest percentiles and the maximum are lower bounds"))
-        if summary.reason:
-            notes.append(
-                Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
-            )
-        (files / "series.json").write_text(json.dumps(run.series.to_json()) + "\n")
+        if main.series is not None:
+            (files / "series.json").write_text(json.dumps(main.series.to_json()) + "\n")
         return self._result(
             planned,
             amplified(values(*measured)),
             start,
-            end="lost" if run.lost else summary.end,
+            clients=main.clients,
+            end=next((each.end for each in performed if each.end != "done"), "done"),
             notes=tuple(notes),
-            facts=facts,
-            statuses=figures.statuses(summary),
-            loop=run.loop,
+            facts=main.facts,
+            statuses=main.statuses,
+            loop=main.loop,
         )
 
     def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
@@ -148,7 +128,7 @@ class Conductor:
             config=planned.variant.config,
             repeat=planned.repeat,
             values=measured,
-            clients=planned.variant.clients,
+            clients=more.pop("clients", planned.variant.clients),  # type: ignore[arg-type]
             facts=facts,
             order=planned.order,
             start_unix_ns=start,
@@ -177,23 +157,32 @@ class Conductor:
     def _perform(
         self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None
     ) -> Performed | None:
-        if each.measured:
+        variant = planned.variant
+        if each.role == "measure":
             return self._measure(each, planned, directory, files, at)
+        assert isinstance(each, EngineLaunch), "only what is measured may be a command"
+        if each.role == "verify":
+            self.shown.step("verify")
+            looked = self._run(each, directory, self._seed(planned), files, None)
+            wrong = kind_of(variant).failure(launched(looked))
+            notes = [*notes_of(looked), *([wrong] if wrong else [])]
+            end = "failed" if wrong else end_of(looked)
+            return Performed(each.role, figures_of(each, variant, looked), notes=notes, end=end)
         prepared = self._prepare(each, planned, directory, files, at)
-        return None if prepared is None else Performed(each, prepared)
+        return Performed(each.role, figures_of(each, variant, prepared)) if prepared else None
 
     def _prepare(
-        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None
-    ) -> Finished | None:
-        """Makes the data, or copies those made for another trial; None when nothing had to be made."""
+        self, each: EngineLaunch, planned: PlannedTrial, directory: Path, files: Path, at: At | None
+    ) -> list[Finished]:
+        """Makes the data, or copies those made for another trial; nothing came of it when nothing had to be made."""
         variant = planned.variant
         if at is not None and not at.loads:
-            return None
+            return []
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
         if not reuse or description().networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
-            loaded = self._complete(each, each.spec(directory, seed), files)
+            loaded = self._complete(each, directory, seed, files)
             self.servers.loaded(variant)
             if settle and at is not None:
                 self.shown.step("settle")
@@ -206,46 +195,105 @@ class Conductor:
             datasets.remove(part)
             # A hook may have put a file system over the directory.
             part.mkdir(parents=True)
-            self._complete(each, each.spec(part, self.experiment.seed % SEEDS), files)
+            self._complete(each, part, self.experiment.seed % SEEDS, files)
             part.rename(kept)
         self.shown.step("copy")
         space.copy(kept, directory)
-        return None
+        return []
 
-    def _complete(self, each: Phase, spec: Spec, files: Path) -> Finished:
+    def _complete(self, each: EngineLaunch, directory: Path, seed: int, files: Path) -> list[Finished]:
         """Makes all of the data. Raises EngineError where some are missing: no trial can do without."""
-        load = self._run(each, spec, files, None)
-        summary = load.result.summary
-        if load.lost:
-            message = f"{load.lost} of {load.engines} engines ended during the load without a result"
-            last = load.result.notes[-1]
-            raise EngineError(f"{message}: {last.message}", last.hint, 1)
-        if summary.end != "done":
-            reason = f": {summary.reason}" if summary.reason else ""
-            raise EngineError(f"the load ended early{reason}", "the message above comes from the store", 1)
-        if summary.unclosed:
-            raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
-        return load
+        self.shown.step("load")
+        loads = self._run(each, directory, seed, files, None)
+        for load in loads:
+            summary = load.result.summary
+            if load.lost:
+                message = f"{load.lost} of {load.engines} engines ended during the load without a result"
+                last = load.result.notes[-1]
+                raise EngineError(f"{message}: {last.message}", last.hint, 1)
+            if summary.end != "done":
+                reason = f": {summary.reason}" if summary.reason else ""
+                raise EngineError(f"the load ended early{reason}", "the message above comes from the store", 1)
+            if summary.unclosed:
+                raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
+        return loads
 
     def _measure(self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Performed:
         """Measures, and watches the host meanwhile; the file system is flushed before and after."""
-        spec = each.spec(directory, self._seed(planned))
+        variant = planned.variant
         self.shown.step("flush")
-        held = directory if description().keeps_files(planned.variant.store) else None
+        held = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
         if at is not None:
             held = at.data
+        if isinstance(each, EngineLaunch) and each.cold:
+            device.drop_cache([directory] if at is None else at.directories)
         with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:
-            run = self._run(each, spec, files, watch)
+            self.shown.step("measure")
+            if isinstance(each, EngineLaunch):
+                runs = self._run(each, directory, self._seed(planned), files, watch)
+            else:
+                ended = command.run(each, directory, files, self.shown, watch, self._timeout())
         if at is not None:
             at.end()
-        summary = run.result.summary
-        observed = tuple(watch.values(summary.operations + summary.warmup_operations))
-        return Performed(each, run, observed, watch.facts)
+        if isinstance(each, ObservedCommand):
+            return of_command(each, ended, files, watch)
+        summaries = [run.result.summary for run in runs]
+        observed = watch.values(sum(one.operations + one.warmup_operations for one in summaries))
+        return self._of_engine(each, variant, runs, observed, watch.facts, at.facts() if at else {})
 
-    def _run(self, each: Phase, spec: Spec, files: Path, watch: Watch | None) -> Finished:
-        self.shown.step("measure" if each.measured else each.name)
-        launch = Launch(self.fleet, self.experiment.fleet.engines, files, self.shown, self._timeout())
-        return phase.run(launch, spec, each.name, watch)
+    def _of_engine(
+        self,
+        each: EngineLaunch,
+        variant: Variant,
+        runs: Sequence[Finished],
+        observed: Iterable[Value],
+        where: Mapping[str, Scalar],
+        told: Mapping[str, Scalar],
+    ) -> Performed:
+        """What engines measured; `where` the data were, and what the servers have `told`."""
+        # Of several stages the longest is what the course is of.
+        run = max(runs, key=lambda each: each.result.summary.measured_ns)
+        ready, lost = run.result.ready, sum(each.lost for each in runs)
+        networked = description().networked(variant.store)
+        measured = [*figures_of(each, variant, runs), *observed]
+        if networked:
+            measured += engine_share(measured, self.fleet.facts().get("cpus"))
+        if run.engines > 1:
+            measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
+        facts = {
+            **{name: value for name, value in told.items() if name not in guarantees.ANSWERS},
+            **ready.facts,
+            **where,
+            "store": ready.store,
+            **guarantees.kept(ready.durability, ready.how, ready.facts, told),
+            "engine": ready.engine,
+            "engines": run.engines,
+            "profile": run.result.summary.profile,
+            "networked": "yes" if networked else "no",
+            **kind_of(variant).facts(launched(runs)),
+        }
+        return Performed(
+            each.role,
+            measured,
+            facts,
+            notes_of(runs),
+            "lost" if lost else end_of(runs),
+            variant.clients,
+            run.loop,
+            figures.statuses(run.result.summary),
+            run.series,
+        )
+
+    def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
+        """Runs the launches of a phase, up to the first that does not end well."""
+        stages, found = each.stages(directory, seed), list[Finished]()
+        for name, spec in stages.specs:
+            engines = 1 if name in stages.alone else self.experiment.fleet.engines
+            launch = Launch(self.fleet, engines, files, self.shown, self._timeout())
+            found.append(phase.run(launch, spec, name, watch))
+            if found[-1].lost or found[-1].result.summary.end != "done":
+                break
+        return found
 
     def _seed(self, planned: PlannedTrial) -> int:
         """Every variant of a block does the same operations; every block does others."""
@@ -255,6 +303,72 @@ class Conductor:
         measure = self.experiment.measure
         own = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or own + PATIENCE_SECONDS
+
+
+def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
+    """The figures of a phase of engines; those of the kind of work come last, as they may say it better."""
+    found: list[Value] = []
+    for run in runs:
+        found += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
+    return [*found, *kind_of(variant).figures(each, launched(runs))]
+
+
+def launched(runs: Sequence[Finished]) -> list[Launched]:
+    """Launches as a kind of work looks at them."""
+    return [Launched(run.name, run.spec, run.result) for run in runs]
+
+
+def end_of(runs: Sequence[Finished]) -> str:
+    """How launches ended: as the first that did not end well."""
+    return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
+
+
+def notes_of(runs: Sequence[Finished]) -> list[Note]:
+    """What engines accuse themselves of, and why they ended early."""
+    return [
+        note
+        for run in runs
+        for note in (*run.result.notes, *saturated(run.result.summary), *ended_early(run.result.summary))
+    ]
+
+
+def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> Performed:
+    """What the output of a command says. Raises CommandError where it says nothing that can be read."""
+    try:
+        run = each.read(ended)
+    except LoadstoneError as error:
+        raise command.failure(each.name, ended, str(error.args[0])) from error
+    measured = values(*run.figures())
+    operations = measured.get("operations")
+    notes = list(run.notes)
+    if ended.status:
+        failed = command.failure(each.name, ended)
+        notes.append(Note("failed", str(failed.args[0]), failed.hint))
+    hlog.write(files / f"{each.name}.hlog", run.histograms)
+    return Performed(
+        each.role,
+        [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
+        {**watch.facts, **run.facts},
+        notes,
+        "failed" if ended.status else run.end,
+        run.clients,
+        run.loop,
+        run.statuses,
+        run.series,
+    )
+
+
+def saturated(summary: Summary) -> Iterator[Note]:
+    """That latencies were too long for a histogram."""
+    if summary.saturated_values:
+        message = f"{summary.saturated_values:,} latencies were longer than a histogram holds, which has its most"
+        yield Note("saturated", message, "the highest percentiles and the maximum are lower bounds")
+
+
+def ended_early(summary: Summary) -> Iterator[Note]:
+    """Why a phase did not do all that it was to do."""
+    if summary.reason:
+        yield Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
 
 
 def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:

@@ -1,1 +1,1 @@
-"""Search for saturation: which load to try next, and what the trials so far come to. No I/O."""
+"""Search for saturation: which load to try next, and the outcome of the trials so far. No I/O."""

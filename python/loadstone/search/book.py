@@ -1,4 +1,4 @@
-"""The book of a search: its samples, and the decisions that they allow."""
+"""The book of a search: its samples, and the decisions made from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WallError(Exception):
 
 
 class Book:
-    """Decides on loads; what was decided is kept."""
+    """Decides on loads, and keeps the decisions."""
 
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
         self.rule = rule
@@ -46,24 +46,24 @@ class Book:
         return self.decisions[load]
 
     def probe(self, load: float) -> Probe:
-        """A probe with as many repeats as there are to be at least. Raises WantedError or WallError."""
+        """A probe with at least the required repeats. Raises WantedError or WallError."""
         probe = self.probes.get(load, Probe(load))
         if probe.invalid:
             raise WallError(load, probe.invalid)
-        # With fewer repeats a knee has no bracket.
+        # With fewer repeats, a knee has no bracket.
         enough = REPEATS_MIN if self.rule.objective is None else 1
         if len(probe.valid) < min(max(self.rule.at_least, enough), self.rule.at_most):
             raise WantedError(load)
         return probe
 
     def more(self, loads: Sequence[float]) -> None:
-        """Raises WantedError for the load that has the fewest repeats, as long as any more are allowed."""
+        """Raises WantedError for the load that has the fewest repeats, while more are allowed."""
         fewest = min(loads, key=lambda load: len(self.probes[load].samples))
         if len(self.probes[fewest].samples) < self.rule.at_most:
             raise WantedError(fewest)
 
     def _holds(self, load: float, sample: Sample) -> bool:
-        # The check rate-not-held decides. What it cannot see in a short window, much less than the rate tells.
+        # The check rate-not-held decides; what it misses in a short window, a throughput far below the rate shows.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)

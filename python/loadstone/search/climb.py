@@ -8,8 +8,8 @@ from loadstone.search.outcome import Kind, Outcome
 from loadstone.statistics import knee as statistics
 from loadstone.statistics.knee import RESAMPLES, Knee
 
-# So many times the load that reaches the plateau is tried: two doublings. One alone may be a dent in a curve that goes
-# on rising.
+# Up to this many times the load that reaches the plateau is tried: two doublings. One may be a dent in a curve that
+# keeps rising.
 BEYOND = 4
 
 
@@ -37,7 +37,7 @@ class Climb:
             return self.outcome("wall" if self.wall else "beyond", found, stopped)
         if self.wall is not None:
             where = self.rule.amount(self.wall.load)
-            self.notes.append(f"nothing is known of {where}: the probe is invalid: {self.wall.reason}")
+            self.notes.append(f"nothing is known about {where}: the probe is invalid: {self.wall.reason}")
         return self.outcome("found" if found.lower is not None else "below", found, stopped)
 
     def ascend(self) -> str:
@@ -51,9 +51,9 @@ class Climb:
         return "the upper bound is reached"
 
     def halve(self) -> str:
-        """Halves the gap below the load that reaches the plateau; returns why it is not looked for more closely."""
+        """Halves the gap below the load that reaches the plateau; returns why it stopped."""
         ladder = self.rule.ladder()
-        # Those of earlier estimates count as well.
+        # Halvings for earlier estimates count as well.
         for load in [load for load in self.book.probes if load not in ladder]:
             self.judged(load)
         while True:
@@ -80,7 +80,7 @@ class Climb:
         return True
 
     def knee(self, resamples: int = RESAMPLES) -> Knee:
-        """The knee of the loads tried. What came when was not drawn, so repeats of two loads are not of one block."""
+        """The knee of the loads tried. Their order was not random, so repeats of two loads never form a block."""
         samples = {load: self.book.probe(load).valid for load in self.tried}
         points = {load: dict(enumerate(each.throughput for each in found)) for load, found in samples.items()}
         return statistics.knee(points, blocks=False, resamples=resamples)

@@ -1,6 +1,6 @@
-"""The way of a search for a limit: up by doublings, then into the bracket by halves.
+"""The path of a search for a limit: up by doublings, then into the bracket by halves.
 
-look(rule, samples) is a function of the samples alone, so that a search goes on after any interruption where it was.
+look(rule, samples) depends on the samples alone, so that a search continues where it was after any interruption.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from loadstone.search.outcome import Decision, Kind, Outcome
 from loadstone.search.probe import Sample
 from loadstone.search.rule import Rule
 
-# So much below the best throughput is less.
+# A throughput this much below the best counts as lower.
 FALL = 0.05
 
 
@@ -32,11 +32,11 @@ class Way:
     def __init__(self, book: Book) -> None:
         self.book = book
         self.rule = book.rule
-        # The bracket: the last load to go on from, the first one not to.
+        # The bracket: the highest load that holds, and the lowest that does not.
         self.low: float | None = None
         self.high: float | None = None
         self.wall: WallError | None = None
-        # Whether two loads in a row said no, on the way up.
+        # Whether two consecutive loads did not hold, on the way up.
         self.twice = False
         self.notes: list[str] = []
 
@@ -55,14 +55,14 @@ class Way:
         return self.outcome("found", *self.halve(self.low, self.high))
 
     def climb(self) -> None:
-        """Doubles until two loads in a row say no: one alone may be a dent in a curve that goes on rising."""
+        """Doubles until two consecutive loads do not hold: one may be a dent in a curve that keeps rising."""
         for load in self.rule.ladder():
             try:
                 go = self.book.decide(load).go
             except WallError as wall:
                 self.wall = wall
                 if self.high is not None:
-                    self.notes.append(f"nothing is known of what comes beyond: {words(self.rule, wall)}")
+                    self.notes.append(f"nothing is known about higher loads: {words(self.rule, wall)}")
                 return
             if go:
                 self.low, self.high = load, None
@@ -73,7 +73,7 @@ class Way:
                 return
 
     def halve(self, low: float, high: float) -> tuple[float, str]:
-        """Halves the bracket on a logarithmic scale; returns the answer and why it is not looked for more closely."""
+        """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
         while (middle := self.rule.middle(low, high)) is not None:
             try:
                 go = self.book.decide(middle).go
@@ -87,7 +87,7 @@ class Way:
         return low, stopped
 
     def outcome(self, kind: Kind, load: float | None, stopped: str) -> Outcome:
-        """The end, with what is sure of it."""
+        """The outcome, with what is certain about it."""
         decisions = [self.book.decisions[each] for each in sorted(self.book.decisions)]
         low, high = bounds(decisions, load)
         probes = list(self.book.probes.values())
@@ -96,7 +96,7 @@ class Way:
         return Outcome(self.rule, kind, load, low, high, decisions, probes, stopped, wall, notes, self.twice)
 
     def oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
-        """What does not fit: a way that is not monotone, throughput that falls."""
+        """What does not fit: decisions that are not monotone, throughput that falls."""
         sure = [decision for decision in decisions if decision.sure]
         for i, early in enumerate(sure):
             late = next((each for each in sure[i + 1 :] if each.go), None)
@@ -112,12 +112,12 @@ class Way:
         at = next((pair for pair in known if pair[1].load == load), None)
         if at and at[0] and at[0] < best * (1 - FALL) and peak.load < at[1].load:
             yield (
-                f"throughput is higher at {self.rule.amount(peak.load)}: more clients meet the objective, and do less"
+                f"throughput is higher at {self.rule.amount(peak.load)}: more clients meet the objective, but do less"
             )
 
 
 def bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | None, float | None]:
-    """The nearest loads around the answer whose decisions are sure: at the lower it holds, at the upper not."""
+    """The nearest loads around the answer whose decisions are certain: it holds at the lower, not at the upper."""
     if load is None:
         return None, None
     low = max((each.load for each in decisions if each.sure and each.go and each.load <= load), default=None)

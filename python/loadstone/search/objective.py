@@ -27,7 +27,7 @@ HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `
 class Term:
     """One condition on one figure."""
 
-    # As in results: `all.p99`, `errors`.
+    # Named as in results: `all.p99`, `errors`.
     metric: str
     sign: str
     # In the base unit of the metric, or a share of the operations.
@@ -37,7 +37,7 @@ class Term:
 
     @property
     def key(self) -> str:
-        """By what a trial's figures have it: `all.p99`, `errors`, `errors%` for the share."""
+        """The key in a trial's figures: `all.p99`, `errors`, `errors%` for the share."""
         return f"{self.metric}%" if self.share else self.metric
 
     def holds(self, figure: float) -> bool:
@@ -47,32 +47,32 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What must hold at a load, all of it."""
+    """What must hold at a load: all of its terms."""
 
-    # As it was written, with single blanks.
+    # As written, with single blanks.
     text: str
     terms: tuple[Term, ...]
 
     def holds(self, figures: Mapping[str, float]) -> bool:
-        """Whether a trial's figures, by the terms' keys, meet all of it. Raises KeyError for one that is not there."""
+        """Whether a trial's figures, by the terms' keys, meet every term. Raises KeyError for a missing one."""
         return all(term.holds(figures[term.key]) for term in self.terms)
 
     @property
     def about_errors(self) -> bool:
-        """Whether it says how many operations may fail."""
+        """Whether it limits how many operations may fail."""
         return any(term.metric == ERRORS for term in self.terms)
 
 
 def objective(text: str) -> Objective:
-    """Reads an objective. Raises ValueError with what is wrong and a hint."""
+    """Reads an objective. Raises ValueError with a message and a hint."""
     parts = re.split(r"\s+and\s+", text.strip())
     return Objective(" ".join(text.split()), tuple(term(part) for part in parts))
 
 
 def term(text: str) -> Term:
-    """Reads one condition. Raises ValueError with what is wrong and a hint.
+    """Reads one condition. Raises ValueError with a message and a hint.
 
-    A search takes it that an objective holds at low loads and fails at high ones, so every condition has to be of that
+    A search assumes that an objective holds at low loads and fails at high ones, so every condition has to be of that
     kind.
     """
     found = TERM.fullmatch(text)
@@ -83,14 +83,12 @@ def term(text: str) -> Term:
     if PERCENTILE.fullmatch(metric) or metric in SHORT:
         metric = f"all.{metric}"
     if metric == THROUGHPUT:
-        raise ValueError(
-            "throughput is not an objective: a search finds the most of it itself", "leave the condition out"
-        )
+        raise ValueError("throughput is not an objective: a search finds its maximum anyway", "leave the condition out")
     if metric != ERRORS and not LATENCY.fullmatch(metric):
         raise ValueError(f"{metric} is neither a latency nor errors", HINT)
     read = failing(sign, value) if metric == ERRORS else lasting(metric, sign, value)
     if sign not in COMPARISONS or (sign == "==" and (metric != ERRORS or read.bound != 0)):
-        raise ValueError(f'"{text}" is nothing that holds at low loads and fails at high ones', LIMIT_HINT)
+        raise ValueError(f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
     return read
 
 

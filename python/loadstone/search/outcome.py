@@ -32,12 +32,12 @@ class Outcome:
     rule: Rule
     kind: Kind
     # The answer: the least load tried that reaches the plateau, or the highest that meets the objective; of `beyond`
-    # and `wall` the last load that was tried without. None where there is none.
+    # and `wall` the last load that held. None without one.
     load: float | None
-    # What is sure of it: at `low` it is not reached, at `high` it is; None: nothing is.
+    # What is certain about it: at `low` it is not reached, at `high` it is; None: nothing is certain.
     low: float | None
     high: float | None
-    # Of an objective, every load that was decided, in order of load.
+    # With an objective, every load that was decided, in order of load.
     decisions: Sequence[Decision]
     probes: Sequence[Probe]
     # Why it stopped, in words.
@@ -46,14 +46,14 @@ class Outcome:
     wall: tuple[float, str] | None = None
     # What does not fit the picture, in words.
     notes: tuple[str, ...] = ()
-    # Whether two loads in a row ended the way up; else it ended at the upper bound or at a load that cannot be judged.
+    # Whether two consecutive loads ended the way up; else the upper bound did, or a load that cannot be judged.
     twice: bool = False
-    # Of a search without an objective, unless no load could be judged.
+    # For a search without an objective, unless no load could be judged.
     knee: Knee | None = None
 
     @property
     def trials(self) -> int:
-        """How many there were."""
+        """How many trials there were."""
         return sum(len(probe.samples) for probe in self.probes)
 
     @property
@@ -66,5 +66,5 @@ class Outcome:
         return next(probe for probe in self.probes if probe.load == load)
 
     def decision(self, load: float | None) -> Decision | None:
-        """The decision on a load, None where there is none."""
+        """The decision on a load, or None."""
         return next((decision for decision in self.decisions if decision.load == load), None)

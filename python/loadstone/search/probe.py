@@ -9,24 +9,24 @@ from statistics import median
 
 from loadstone.statistics.percentile import Bound, worst
 
-# One trial may be disturbed; two are no accident.
+# One trial may be disturbed; two are not a coincidence.
 INVALID_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one trial says."""
+    """What one trial shows."""
 
     throughput: float = 0.0
     # Whether it met the objective; None without one.
     meets: bool | None = None
-    # Why it says nothing; empty: it does.
+    # Why it does not count; empty if it does.
     invalid: str = ""
     # The objective's figures, by the keys of its terms.
     figures: Mapping[str, float] = field(default_factory=dict)
     # Which of them are bounds, as operations failed or never ended.
     bounds: Mapping[str, Bound] = field(default_factory=dict)
-    # Why the rate was not held, by the check rate-not-held; empty: nothing says that it was not.
+    # Why the rate was not held, by the check rate-not-held; empty if it was, as far as is known.
     missed: str = ""
 
 
@@ -44,7 +44,7 @@ class Probe:
 
     @cached_property
     def invalid(self) -> str:
-        """Why this load cannot be judged: what its trials say who are no accident; empty while it can."""
+        """Why this load cannot be judged: a reason shared by enough of its trials; empty while it can."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
         if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
             return ""
@@ -61,7 +61,7 @@ class Probe:
         return median(found) if found else None
 
     def bound(self, key: str) -> Bound | None:
-        """What is known of one of the objective's figures, in all of its trials together."""
+        """Which bound one of the objective's figures is, over all of its trials."""
         return worst([sample.bounds.get(key) for sample in self.valid])
 
     @property

@@ -13,12 +13,12 @@ from loadstone.search.objective import Objective, objective
 Over = Literal["clients", "rate"]
 
 AT_LEAST, AT_MOST = 3, 6
-# Ends of a bracket within this ratio are one answer.
+# A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
-# A rate of which less is done is not held, however fast those operations are that were done.
+# A rate of which less than this share is done is not held, however fast the completed operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
-# Loads of an open loop are rounded to so many digits.
+# Loads of an open loop are rounded to this many digits.
 DIGITS = 3
 
 
@@ -36,7 +36,7 @@ class Rule:
 
     @classmethod
     def of(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
-        """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError when it is none."""
+        """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError when it is not valid."""
         such_that = find.get("such_that")
         over: Over = "rate" if find["over"] == "rate" else "clients"
         first, last = (find.get(key) or bound for key, bound in zip(("from", "to"), BOUNDS[over], strict=True))
@@ -50,7 +50,7 @@ class Rule:
         return units.load_over(load, self.over)
 
     def ladder(self) -> list[float]:
-        """The loads of the way up: doublings, and the upper bound where that is far enough from the last of them."""
+        """The loads of the way up: doublings, and the upper bound unless it is too close to the last of them."""
         loads = [float(self.least)]
         while loads[-1] * 2 <= self.most:
             loads.append(loads[-1] * 2)
@@ -69,14 +69,14 @@ class Rule:
         return rounded if low < rounded < high else found
 
     def closeness(self, low: float, high: float) -> str:
-        """Why there is no load between two."""
+        """Why no load is tried between two."""
         ends = f"{units.load(low)} and {units.load(high)}"
         near = high - low <= 1 and self.over == "clients"
         return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.plain(RATIO)}"
 
     @property
     def halvings_most(self) -> int:
-        """How many loads halve a bracket of a doubling at most.
+        """The most loads that it takes to halve the bracket of one doubling down.
 
         Whole numbers do not halve it evenly, which can take one more. What the halves of a knee's bracket show can move
         the plateau, and with it the bracket.

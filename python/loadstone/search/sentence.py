@@ -31,7 +31,7 @@ def saturation(outcome: Outcome) -> str:
 def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     """A knee in words: `95 % of the highest throughput is reached between 16 and 20 clients (20,000 op/s at most)`.
 
-    `whose` names a curve among several; a knee that is not claimed says why.
+    `whose` names a curve among several; for a knee that is not claimed it gives the reason.
     """
     share, of = units.percent(1 - TOLERANCE), f" of {whose}" if whose else ""
     if not knee.loads:
@@ -56,7 +56,7 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     if knee.lower is not None:
         where = f"between {units.load(knee.lower)} and {upper}"
     elif knee.upper == knee.loads[0]:
-        where = f"at {upper} already, the least that was tried"
+        where = f"at {upper}, the lowest load tried"
     else:
         where = f"at {upper} or less"
     said = f"{share} of the highest throughput{of} is reached {where} ({most} at most)"
@@ -96,7 +96,7 @@ def limit(outcome: Outcome) -> str:
 
 
 def where(outcome: Outcome) -> str:
-    """The answer with the loads between which it surely lies."""
+    """The answer with the loads between which it certainly lies."""
     assert outcome.load is not None, "something was found"
     low = "?" if outcome.low is None else units.load(outcome.low)
     high = "?" if outcome.high is None else units.load(outcome.high)
@@ -104,7 +104,7 @@ def where(outcome: Outcome) -> str:
 
 
 def figures(outcome: Outcome, load: float | None) -> str:
-    """The objective's figures at a load, and what was done of a rate that was not held."""
+    """The objective's figures at a load, and the share done of a rate that was not held."""
     objective = outcome.rule.objective
     if load is None or objective is None:
         return ""
@@ -116,12 +116,12 @@ def figures(outcome: Outcome, load: float | None) -> str:
 
 
 def of_probe(term: Term, probe: Probe) -> str:
-    """A probe's figure, with what is known of it."""
+    """A probe's figure, with its bound."""
     return units.bounded(shown(term, probe.figure(term.key)), probe.bound(term.key))
 
 
 def short_of_rate(rule: Rule, probe: Probe) -> str:
-    """Why a probe's rate was not held; empty where it was, or where there was none."""
+    """Why a probe's rate was not held; empty where it was held, or where none was set."""
     done = probe.throughput
     if rule.over != "rate" or done is None:
         return ""
@@ -169,7 +169,7 @@ def explained(outcome: Outcome) -> Iterator[str]:
 
 
 def bracket(outcome: Outcome) -> str:
-    """What the bracket says."""
+    """The bracket in words."""
     rule = outcome.rule
     low, high = (
         (f"throughput is surely below {units.percent(1 - TOLERANCE)} of the highest", "it surely reaches that")
@@ -185,6 +185,6 @@ def bracket(outcome: Outcome) -> str:
 
 
 def asked(rule: Rule) -> str:
-    """What a rule looks for, in words that follow `search for`."""
-    what = "the knee" if rule.objective is None else f"the most that holds {rule.objective.text}"
+    """What a rule looks for, worded to follow `search for`."""
+    what = "the knee" if rule.objective is None else f"the highest load that holds {rule.objective.text}"
     return f"{what} over {rule.over} from {units.load(rule.least)} to {units.load(rule.most)}"

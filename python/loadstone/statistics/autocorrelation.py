@@ -1,4 +1,4 @@
-"""Autocorrelation: how much a run's intervals say about its mean when each resembles the one before."""
+"""Autocorrelation: how well a run's intervals determine its mean when each resembles the one before."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def autocovariance(series: ArrayLike) -> Floats:
 
 
 def effective_size(series: ArrayLike) -> Floats:
-    """How many independent points would tell as much of the mean, from 2 to n, along the last axis.
+    """How many independent points would determine the mean as well, from 2 to n, along the last axis.
 
     Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first that is not
     positive, none larger than the one before (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
-    section 3.3). More than n, which a series that swings to and fro would have, is not believed.
+    section 3.3). The result is limited to n, which an oscillating series would exceed.
     """
     covariance = autocovariance(series)
     n = covariance.shape[-1]
@@ -58,7 +58,7 @@ def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
     """The mean over a run's intervals of equal length, with error bars that respect autocorrelation.
 
     `n` is the effective number of intervals, rounded down; there is no interval where it is below REPEATS_MIN, or
-    below POINTS_MIN points. It says how well this run's mean is known, and nothing of the next run.
+    below POINTS_MIN points. It shows how well this run's mean is known, not how far the next run's may differ.
     """
     x = finite(series)
     if len(x) < POINTS_MIN:

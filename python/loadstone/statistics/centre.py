@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """Arrays of centres and of their intervals' ends, one element for each sample of the last axis."""
+    """Arrays of centres and of their intervals' ends, one element for each sample along the last axis."""
 
     value: Any
     low: Any
@@ -47,22 +47,22 @@ def order_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
     ordered = np.sort(np.asarray(samples, dtype=float), axis=-1)
     n = ordered.shape[-1]
     rank, _ = median_rank(n, level)
-    # NumPy's median would sort once more; the rule of stopping asks at every block.
-    # Halves first: the sum of two large figures can be beyond all numbers.
+    # NumPy's median would sort once more; the stopping rule calls this at every block.
+    # Halves first: the sum of two large figures can overflow.
     middle = ordered[..., (n - 1) // 2] / 2 + ordered[..., n // 2] / 2
     return Interval(middle, ordered[..., rank - 1], ordered[..., n - rank])
 
 
 def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]:
-    """Means, their t intervals, and the two-sided p of the mean being 0, along the last axis.
+    """Means, their t intervals, and the two-sided p for a mean of 0, along the last axis.
 
-    Where all values are equal there is no variance to judge by: the interval is that value, and p is 1 where it is
+    Where all values are equal there is no variance to test with: the interval is that value, and p is 1 where it is
     0, else nan; the caller has to decide by another test.
     """
     x = np.asarray(samples, dtype=float)
     mean = x.mean(axis=-1)
     constant = np.ptp(x, axis=-1) <= ROUNDING * np.abs(x).max(axis=-1)
-    # An arbitrary sample with variance stands in for the constant ones, so that SciPy has nothing to warn of.
+    # An arbitrary sample with variance replaces the constant ones, so that SciPy does not warn.
     safe = np.where(constant[..., None], np.arange(x.shape[-1], dtype=float), x)
     test = stats.ttest_1samp(safe, 0.0, axis=-1)
     ends = test.confidence_interval(level)
@@ -72,13 +72,13 @@ def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]
 
 
 def finite(samples: Sequence[float]) -> Floats:
-    """The samples that are numbers: a figure that could not be measured is not a repeat."""
+    """The samples that are numbers: a figure that could not be measured does not count as a repeat."""
     x: Floats = np.asarray(samples, dtype=float)
     return x[np.isfinite(x)].copy()
 
 
 def median(samples: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The median of repeats with its order-statistic interval, as benchstat's; nan of nothing."""
+    """The median of repeats with its order-statistic interval, like benchstat's; nan without repeats."""
     x = finite(samples)
     n = len(x)
     if n < REPEATS_MIN:
@@ -88,7 +88,7 @@ def median(samples: Sequence[float], level: float = LEVEL) -> Estimate:
 
 
 def mean(samples: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The mean of repeats with its t interval; nan of nothing."""
+    """The mean of repeats with its t interval; nan without repeats."""
     x = finite(samples)
     n = len(x)
     if n < REPEATS_MIN:
@@ -98,5 +98,5 @@ def mean(samples: Sequence[float], level: float = LEVEL) -> Estimate:
 
 
 def summary(samples: Sequence[float]) -> Estimate:
-    """What the lab shows of a metric over repeats: the median and the order-statistic interval of at least 95 %."""
+    """How the lab summarises a metric over repeats: the median and the order-statistic interval of at least 95 %."""
     return median(samples)

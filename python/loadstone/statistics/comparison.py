@@ -1,4 +1,4 @@
-"""Comparisons: the ratio of a contender to a baseline, its interval, and the p of there being no difference.
+"""Comparisons: the ratio of a contender to a baseline, its interval, and the p for no difference.
 
 Interval and p come from one test, so a ratio's interval excludes 1 exactly where p is below 1 - its level.
 """
@@ -36,7 +36,7 @@ class Evidence:
 
 
 def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL) -> Evidence:
-    """Compares variants that took turns: only blocks that both have count, and a block's drift cancels.
+    """Compares interleaved variants: only blocks that both have count, and a block's drift cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
     sign-flip permutation test cannot: at n = 6 it falls below 0.05 only where all six differences have one sign.
@@ -47,7 +47,7 @@ def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level
     c = np.array([contender[block] for block in both], dtype=float)
     n, effect = len(both), cliffs_delta(b, c)
     logs = bool(n) and bool((b > 0).all() and (c > 0).all())
-    # Figures that were computed alike can differ in their last bit.
+    # Figures computed in the same way can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
     scale = "logs" if logs else "differences"
     if n < REPEATS_MIN:
@@ -105,7 +105,7 @@ def exponent(logarithm: float) -> float:
 
 
 def signed_rank(steps: Floats) -> float:
-    """Wilcoxon's signed-rank p, exact where SciPy can (Wilcoxon 1945); 1 where there is no difference at all."""
+    """Wilcoxon's signed-rank p, exact where SciPy supports it (Wilcoxon 1945); 1 without any difference."""
     return float(stats.wilcoxon(steps).pvalue) if np.any(steps) else 1.0
 
 
@@ -130,16 +130,16 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
     """The two-sided p of U = `u` without ties, by SciPy, exact where a side has at most 8 (Mann & Whitney 1947)."""
     u = min(u, m * n - u)
     whole, rest = divmod(u, m)
-    # Tie-free samples with this very U: `whole` values above the whole baseline, one above `rest` of it.
+    # Tie-free samples with exactly this U: `whole` values above the whole baseline, one above `rest` of it.
     contender = [m + each for each in range(whole)] + [rest - 0.5] + [-1.0 - each for each in range(n - whole - 1)]
     return float(stats.mannwhitneyu(contender[:n], np.arange(m), alternative="two-sided").pvalue)
 
 
 @cache
 def critical(m: int, n: int, level: float = LEVEL) -> int:
-    """The largest U whose p is below 1 - level: so many pairs are cut from either end of the interval.
+    """The largest U whose p is below 1 - level: that many pairs are cut from either end of the interval.
 
-    0 if there is none; from REPEATS_MIN on there is one at 95 %.
+    0 without one; from REPEATS_MIN on, one exists at 95 %.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)
@@ -154,16 +154,16 @@ def critical(m: int, n: int, level: float = LEVEL) -> int:
 
 
 def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:
-    """How often a contender's repeat lies above a baseline's, less the reverse (Cliff 1993); None of nothing."""
+    """How often a contender's repeat lies above a baseline's, less the reverse (Cliff 1993); None without repeats."""
     if not len(baseline) or not len(contender):
         return None
     return float(np.sign(contender[:, None] - baseline).mean())
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p of each of a family of tests, in their order (Holm 1979); None was not tested and stays.
+    """Holm's adjusted p of each of a family of tests, in their order (Holm 1979); None (not tested) stays None.
 
-    To claim what is below alpha errs anywhere in the family with probability alpha at most, however the tests depend.
+    Claiming all below alpha makes any error in the family at most alpha likely, however the tests depend.
     """
     tested = sorted((p, place) for place, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
@@ -175,14 +175,14 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def least_p(m: int, n: int) -> float:
-    """The least p that a rank test of `m` against `n` repeats can have, whatever the repeats are."""
+    """The smallest p that a rank test of `m` against `n` repeats can have, whatever the repeats are."""
     return rank_sum_p(0, m, n)
 
 
 def repeats_for(ratio: Estimate, matters: float) -> int | None:
-    """How many repeats would decide, were the ratio and its spread what they seem; None without an interval.
+    """How many repeats would decide, if the ratio and its spread stay as they are; None without an interval.
 
-    So many that the interval leaves 1 out, where the ratio is further from 1 than `matters`; else so many that it lies
+    Enough for the interval to exclude 1, where the ratio is further from 1 than `matters`; else enough for it to lie
     within `matters`. An interval narrows with the root of the number of repeats.
     """
     if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):

@@ -1,4 +1,4 @@
-"""An estimate: a figure with its interval, or the reason why it has none."""
+"""An estimate: a figure with its interval, if it has one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPEATS_MIN = 6
 class Estimate:
     """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
 
-    `level` is the level that the interval really has (order statistics come in steps), `method` the name of how it
+    `level` is the interval's actual level (order statistics come in steps), `method` names how it
     was found.
     """
 

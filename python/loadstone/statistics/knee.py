@@ -27,13 +27,13 @@ Columns = NDArray[np.intp]
 
 # This far below the plateau still counts as reached.
 TOLERANCE = 0.05
-# From the knee to the highest load it takes this ratio to tell a plateau from a curve that still rises: a curve that
+# A plateau takes this ratio from the knee to the highest load to be distinguished from a rising curve: a curve that
 # brings 5 % more over less may grow by 15 % with each doubling.
 FLAT_RATIO = math.sqrt(2)
-# Standard errors below the top that still belong to the plateau. Simulated from 1 to 3.5: with fewer, the top of a flat
+# This many standard errors below the top still belong to the plateau. Simulated from 1 to 3.5: with fewer, the top of a
 # curve is the luckiest load, with more, a slow rise is taken for flat.
 ERRORS = 2.5
-# Times as many that a median has to be away from the fit for the curve not to be monotone.
+# A median this many times as far from the fit shows that the curve is not monotone.
 DEPARTURE = 2
 # Two repeats resample to three samples only.
 REPEATS_MIN = 3
@@ -41,11 +41,11 @@ LOADS_MIN = 2
 RESAMPLES = 400
 SEED = 1972
 LEVEL = 0.95
-# What floating point makes of equal figures.
+# The rounding error between equal figures.
 ROUNDING = 1e-9
 
 # Why there is no bracket. `few-loads`, `few-repeats`: nothing can be said; `rising`: the plateau is surely not reached
-# within the loads tried; `scatter`: the repeats do not tell whether it is.
+# within the loads tried; `scatter`: the repeats scatter too much to decide.
 Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 
 
@@ -65,7 +65,7 @@ class Knee:
     # `upper` where nothing is claimed.
     lower: float | None = None
     upper: float | None = None
-    # Between these tried loads throughput falls below 95 % of the plateau for good; None: it surely falls nowhere.
+    # Between these tried loads throughput falls below 95 % of the plateau for good; None: no such fall is certain.
     collapse: tuple[float, float] | None = None
     unclaimed: Unclaimed | None = None
     # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
@@ -75,20 +75,20 @@ class Knee:
 def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
     """The knee of throughput (op/s) by load and block; figures that are not above 0 are left out.
 
-    With `blocks` false the keys only tell repeats of one load apart. Two loads at least need REPEATS_MIN repeats; where
+    With `blocks` false the keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats; where
     they have them, loads with a single one are left out. Without `resamples` there is only the estimate: no bracket, no
     collapse, and no reason.
     """
     kept = {load: cells for load in points if (cells := usable(load, points[load]))}
     few = sum(len(cells) >= REPEATS_MIN for cells in kept.values()) < LOADS_MIN
-    # A single figure could be any: it would make a plateau of its own.
+    # A single figure is not reliable: it could form a false plateau.
     kept = {load: kept[load] for load in sorted(kept) if few or len(kept[load]) > 1}
     if len(kept) < LOADS_MIN:
         return Knee(unclaimed="few-loads")
     loads, logs = tuple(map(float, kept)), table(kept)
     raw = middles(logs)
     if blocks:
-        # What all loads of a block share moves no knee, and would do so where cells are missing.
+        # A block's common shift is removed: it does not move the knee, but would where cells are missing.
         logs = logs - middles((logs - raw).T)[:, None]
     medians = middles(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
@@ -106,14 +106,14 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     )
     if few or not resamples:
         return found
-    # Around the fit: medians have their share of the noise already, and would get it twice.
+    # Around the fit: the medians already contain noise, and would get it twice.
     again = curve + deviations(logs, medians, resamples, blocks=blocks)
     _, firsts, lasts = plateau(again, unimodal(again), error)
     return bracketed(found, ends(firsts, first[0]), ends(lasts, last[0]))
 
 
 def usable(load: float, cells: Mapping[int, float]) -> dict[int, float]:
-    """The figures of a load that are throughputs: above 0 and finite; none where the load is not a positive number."""
+    """The valid throughputs of a load: above 0 and finite; none where the load is not a positive number."""
     if not 0 < load < math.inf:
         return {}
     return {block: float(value) for block, value in cells.items() if 0 < value < math.inf}
@@ -126,7 +126,7 @@ def table(points: Mapping[float, Mapping[int, float]]) -> Floats:
 
 
 def middles(samples: Floats) -> Floats:
-    """Medians along the axis before the last, without nan; nan where there is nothing else."""
+    """Medians along the axis before the last, ignoring nan; nan where all are."""
     ordered = np.sort(samples, axis=-2)
     number = np.isfinite(samples).sum(axis=-2, keepdims=True)
     low, high = (np.take_along_axis(ordered, np.maximum(at, 0), axis=-2) for at in ((number - 1) // 2, number // 2))
@@ -135,13 +135,13 @@ def middles(samples: Floats) -> Floats:
 
 
 def freedom(logs: Floats, *, blocks: bool) -> int:
-    """Degrees of freedom of what is left of the cells without their loads and, where they have them, their blocks."""
+    """Degrees of freedom of the cells after removing their loads and, if they form blocks, their blocks."""
     cells, loads = int(np.isfinite(logs).sum()), int(logs.shape[1])
     return cells - loads - (len(logs) - 1 if blocks else 0)
 
 
 def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
-    """That of a load's median, pooled over loads."""
+    """The standard error of a load's median, pooled over loads."""
     # A median of normal figures has pi / 2 times the variance of their mean.
     variance = float(np.nansum((logs - medians) ** 2)) / max(freedom(logs, blocks=blocks), 1) * math.pi / 2
     return math.sqrt(variance * logs.shape[1] / float(np.isfinite(logs).sum()))
@@ -156,21 +156,21 @@ def unimodal(medians: Floats) -> Floats:
 
 
 def plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
-    """Of each row: the plateau, and the first and the last column that reach 95 % of it."""
+    """For each row: the plateau, and the first and the last column that reach 95 % of it."""
     within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
     enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
-    # The last by its own figures: a curve that recovers has not collapsed, though its fit has.
+    # The last by its own figures, not the fit: a curve that recovers has not collapsed.
     again = np.maximum(medians, curve) >= enough
     return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
 
 
 def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
-    """How far resampled medians lie from those that there are, a row for each resample, widened for few repeats.
+    """How far resampled medians lie from the actual ones, a row for each resample, widened for few repeats.
 
-    What the loads of a block share is gone, so each load draws blocks of its own: one draw for all loads would make one
+    A block's common shift is removed, so each load draws its own blocks: one draw for all loads would make one
     block's figures the median of every load in a third of the resamples of five. Resampling n figures shows (n - 1) / n
-    of their variance, and normal quantiles instead of Student's: both are made up for.
+    of their variance, and normal quantiles instead of Student's: both are corrected.
     """
     random = np.random.default_rng(SEED)
     number = np.isfinite(logs).sum(axis=0)
@@ -181,20 +181,20 @@ def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -
     quantile = (1 + LEVEL) / 2
     student = stats.t.ppf(quantile, max(freedom(logs, blocks=blocks), 1)) / stats.norm.ppf(quantile)
     found: Floats = (middles(drawn) - medians) * np.sqrt(number / (number - 1))
-    # Too few to resample: they have the noise of all loads.
+    # Too few to resample: they get the noise of all loads.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
     found = np.where(number < REPEATS_MIN, random.normal(size=found.shape) * pooled, found)
     return found * float(student)
 
 
 def ends(columns: Columns, estimate: int) -> tuple[int, int]:
-    """The interval of a column over resamples, which holds the estimate."""
+    """The interval of a column over resamples, which contains the estimate."""
     low, high = np.quantile(columns, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return min(int(low), int(estimate)), max(int(high), int(estimate))
 
 
 def bracketed(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
-    """An estimate with what is sure of the columns that reach the plateau first and last."""
+    """An estimate with what is certain about the first and the last column that reach the plateau."""
     loads, most = found.loads, found.loads[-1]
     falls = last[1] < len(loads) - 1
     flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]

@@ -1,8 +1,8 @@
-"""The one rule by which a percentile is read off, wherever one is shown or compared.
+"""The only rule for reading a percentile, wherever one is shown or compared.
 
-A percentile is over everything that was due (in a closed loop: sent), however it ended. A failed operation never gave
-its answer, so its latency is infinite. One that nobody waited for any longer is censored: its latency is known only to
-be at least as long as it was waited for (Kaplan and Meier, Nonparametric Estimation from Incomplete Observations,
+A percentile covers everything that was due (in a closed loop: sent), however it ended. A failed operation never gave
+an answer, so its latency is infinite. One that was no longer waited for is censored: its latency is only known to
+be at least the time waited (Kaplan and Meier, Nonparametric Estimation from Incomplete Observations,
 1958). So each rank is looked up twice, with censored operations at their bounds and with them at infinity: what the two
 have in common is known.
 """
@@ -19,15 +19,15 @@ from typing import Literal, get_args
 
 from loadstone.engine.histogram import Histogram
 
-# What a figure is when it is not simply itself: a lower bound, or beyond every number, as its rank is a failed
-# operation's. The number of the latter is that of the slowest operation that did not fail: it ranks nothing.
+# How a figure that is not exact is bounded: from below, or beyond every number, as its rank is a failed
+# operation's. The latter's number is that of the slowest operation that did not fail: it cannot be ranked.
 Bound = Literal["at_least", "failed"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """A percentile in the unit of its histogram, and what is known of it; without a bound it is exact."""
+    """A percentile in the unit of its histogram, and its bound; without a bound it is exact."""
 
     value: int
     bound: Bound | None = None
@@ -47,13 +47,13 @@ class Population:
         return self.well.count + self.failed + self.censored.count
 
     def add(self, other: Population) -> None:
-        """Adds other operations, exactly. Raises ValueError when the buckets of the histograms are others."""
+        """Adds other operations, exactly. Raises ValueError when the histograms' buckets differ."""
         self.well.add(other.well)
         self.failed += other.failed
         self.censored.add(other.censored)
 
     def percentiles(self, shares: Sequence[float]) -> list[Percentile]:
-        """Each of several shares (0.99: 99 %) by the rule. Raises ValueError when there was no operation."""
+        """The percentile for each share (0.99: 99 %) by the rule. Raises ValueError without operations."""
         if not self.count:
             raise ValueError("without operations there are no percentiles")
         lower = Histogram()
@@ -75,7 +75,7 @@ class Ranks:
 
     @property
     def last(self) -> int:
-        """The largest value, 0 where there is none."""
+        """The largest value, 0 without values."""
         return self._layout.highest_equivalent(self._indices[-1]) if self._indices else 0
 
     def at(self, rank: int) -> int | None:
@@ -93,5 +93,5 @@ def looked_up(rank: int, known: Ranks, ended: Ranks) -> Percentile:
 
 
 def worst(bounds: Sequence[Bound | None]) -> Bound | None:
-    """What is known of several figures together: no more than of the one that is known least."""
+    """The bound of several figures together: the weakest of theirs."""
     return next((bound for bound in ("failed", "at_least") if bound in bounds), None)

@@ -1,4 +1,4 @@
-"""Whether a series rises over its window: what a queue does that is given more than is taken out of it."""
+"""Whether a series rises over its window, as a queue does that fills faster than it is emptied."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy import stats
 
 from loadstone.statistics.centre import finite
 
-# The test is of so many batches of neighbours at most, each of so many points at least. Neighbours resemble each
+# The test uses at most this many batches of neighbours, each of at least this many points. Neighbours resemble each
 # other; batches of them hardly do. A correction for autocorrelation as in `steady` would not do here: the response
-# times of a queue that grows are a random walk around their slope, whose correction takes nearly all power.
+# times of a growing queue are a random walk around their slope, and its correction would take nearly all power.
 BATCHES_MAX = 10
 BATCH_MIN = 3
-# Of six batches a perfect order comes once in 720 times by chance; of five it is too likely.
+# Six batches are in perfect order once in 720 times by chance; with five it is too likely.
 POINTS_MIN = 6 * BATCH_MIN
 
 
@@ -26,16 +26,16 @@ class Rise:
 
     # The chance of an order of batches that rises as much in a series without a trend, one-sided.
     p: float
-    # From the window's first point to its last, along the fitted line; below 0 where it falls.
+    # From the window's first point to its last, along the fitted line; below 0 where the series falls.
     rise: float
     # The level that it starts from: the median of the first third.
     first: float
 
 
 def rise(series: Sequence[float]) -> Rise | None:
-    """How a series of equally long intervals rises; None where there are too few of them to say.
+    """How a series of equally long intervals rises; None where there are too few to decide.
 
-    Each batch has the median of its points, so that one slow interval is not a trend. The test is Mann's and Kendall's
+    Each batch is the median of its points, so that one slow interval is not a trend. The test is Mann's and Kendall's
     (Mann 1945), exact for so few; the line is Theil's and Sen's (Sen 1968).
     """
     x = finite(series)

@@ -16,16 +16,16 @@ from scipy import stats
 from loadstone.statistics.autocorrelation import effective_size
 from loadstone.statistics.centre import ROUNDING, Floats, finite
 
-# A trend over the window, or a step within it, below this share of the median matters to nobody.
+# A trend over the window, or a step within it, below this share of the median does not matter.
 EFFECT_MIN = 0.05
-# Of each of the two tests, so that both together err in 5 % at most.
+# The level of each of the two tests, so that together they err in at most 5 %.
 ALPHA = 0.025
 # Longer series are averaged in batches down to this: the slopes of all pairs take its square.
 POINTS_MAX = 500
 # MSER-5: five points a batch; shorter series than ten batches are taken point by point.
 BATCH = 5
 BATCHES_MIN = 10
-# Points that a level has at least.
+# The fewest points in a level.
 SIDE_MIN = 3
 
 Code = Literal["trend", "change"]
@@ -33,7 +33,7 @@ Code = Literal["trend", "change"]
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """Whether a series stays what it is, and if not, why; shares are of its median."""
+    """Whether a series is steady, and if not, why; shares are of its median."""
 
     steady: bool
     # What fired, in the order trend, change.
@@ -48,7 +48,7 @@ class Steadiness:
     change_p: float
     # Points.
     n: int
-    # What shares are of.
+    # The base of the shares.
     level: float = 0.0
 
 
@@ -60,7 +60,7 @@ def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: f
     y = means(x, batch)
     if len(y) < 3 or not np.ptp(y):
         return Steadiness(True, (), 0.0, 1.0, None, 0.0, 1.0, n)
-    # A window in which mostly nothing completed has no median to take shares of.
+    # A window in which mostly nothing completed has a median of 0, which allows no shares.
     level = abs(float(np.median(y))) or float(np.abs(y).mean())
     slope, trend_p = trend(y)
     at, step, change_p = change(y)
@@ -73,7 +73,7 @@ def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: f
 
 
 def trend(y: Floats) -> tuple[float, float]:
-    """The slope per point by Theil and Sen (Sen 1968), and the p of there being no trend by Mann and Kendall.
+    """The slope per point by Theil and Sen (Sen 1968), and the p for no trend by Mann and Kendall.
 
     The test is Kendall's tau against time (Mann 1945), exact for few points; its variance grows by n over the
     effective size of what remains without the slope (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
@@ -91,9 +91,9 @@ def change(y: Floats) -> tuple[int | None, float, float]:
     CUSUM: the largest sum of residuals, over their standard deviation and the root of n, is a Brownian bridge's
     maximum, with Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS residuals, Econometrica 60,
     1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation and effective size are
-    those of what remains without the step, or the step would hide itself; that they are estimated widens the tail
+    those of the series without the step, or the step would hide itself; because they are estimated, the tail widens
     from the normal's to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at
-    an end is an outlier and no level. Pettitt's test, which has ranks instead, is blind to late changes: of a loss of
+    an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: of a loss of
     20 % in the last quarter of 20 points with 5 % noise it found 14 %, CUSUM nearly all.
     """
     n = len(y)
@@ -113,17 +113,17 @@ def change(y: Floats) -> tuple[int | None, float, float]:
 
 
 def inflation(rest: Floats) -> float:
-    """By how much autocorrelation multiplies the variance of a sum: n over the effective size, at least 1."""
+    """The factor by which autocorrelation raises the variance of a sum: n over the effective size, at least 1."""
     return len(rest) / float(effective_size(rest)) if np.ptp(rest) else 1.0
 
 
 def warm_up_end(series: Sequence[float] | Floats) -> int:
-    """The first point after the warm-up by MSER-5; at most half of the series is given up.
+    """The first point after the warm-up by MSER-5; at most half of the series is cut.
 
     The truncation that minimises the squared standard error of the mean of what remains, in batches of five (White,
     An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, with its bound of
-    a half; White, Cobb & Spratt 2000). Whether the rest is steady is for `steadiness` to say. The last five batches
-    always stay: few values can look alike by luck (Hoad, Robinson & Davies 2010).
+    a half; White, Cobb & Spratt 2000). Whether the rest is steady is for `steadiness` to decide. The last five batches
+    always stay: few values can look alike by chance (Hoad, Robinson & Davies 2010).
     """
     x = np.asarray(series, dtype=float)
     batch = BATCH if len(x) >= BATCH * BATCHES_MIN else 1
@@ -134,9 +134,9 @@ def warm_up_end(series: Sequence[float] | Floats) -> int:
 
 
 def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
-    """`warm_up_end` of several series together: of the median of each point, every series as a share of its own median.
+    """`warm_up_end` of several series together: of each point's median, with every series as a share of its median.
 
-    Series that are shorter than others are cut from none: the shortest decides how far they go.
+    All series are used up to the length of the shortest.
     """
     known = [np.asarray(each, dtype=float) for each in series if len(each)]
     if not known:
@@ -147,6 +147,6 @@ def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
 
 
 def means(x: Floats, batch: int) -> Floats:
-    """Means of `batch` neighbours each; what is left over at the end goes."""
+    """Means of `batch` neighbours each; the rest at the end is dropped."""
     whole = len(x) // batch * batch
     return np.asarray(x[:whole].reshape(-1, batch).mean(axis=1)) if batch > 1 else x

@@ -7,7 +7,7 @@ from typing import Literal
 
 from loadstone.statistics.centre import summary
 
-# `narrow`: every interval is as narrow as asked; `at-most`: the limit is reached first; `at-least`: nothing else was
+# `narrow`: every interval is narrow enough; `at-most`: the limit is reached first; `at-least`: nothing else was
 # asked for.
 Reason = Literal["narrow", "at-most", "at-least"]
 
@@ -15,11 +15,11 @@ Reason = Literal["narrow", "at-most", "at-least"]
 def enough(
     samples: Iterable[Sequence[float]], at_least: int, at_most: int | None = None, until: float | None = None
 ) -> Reason | None:
-    """Why to stop after these repeats, None to go on. One sequence for each variant, in the order of blocks.
+    """Why to stop after these repeats, None to continue. One sequence for each variant, in the order of blocks.
 
-    `until` bounds the whole width of the interval that `summary` shows, as a share of the figure. To stop at the
-    first look that is narrow enough favours intervals that are narrow by luck, so it has to hold at two looks
-    in a row, one block apart; only the first look of all, at `at_least`, is free of that choice and suffices alone.
+    `until` limits the whole width of the interval that `summary` shows, as a share of the figure. To stop at the
+    first look that is narrow enough favours intervals that are narrow by chance, so it has to hold at two looks
+    in a row, one block apart; only the first look, at `at_least`, is free of that choice and suffices alone.
     The figures are in docs/concepts/statistics.md.
     """
     variants = [list(each) for each in samples]

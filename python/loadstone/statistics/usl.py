@@ -1,8 +1,8 @@
 """Scaling: the Universal Scalability Law, fitted to throughput against clients.
 
-X(N) = lam N / (1 + sigma (N - 1) + kappa N (N - 1)): lam is the throughput of one client, sigma what they queue for,
-kappa what they have to agree on (Gunther, Guerrilla Capacity Planning, 2007, chapter 4). Many systems do not follow it:
-it is given only where its residuals are no larger than the repeats' own differences explain.
+X(N) = lam N / (1 + sigma (N - 1) + kappa N (N - 1)): lam is the throughput of one client, sigma the serial share,
+kappa the cost of coherence (Gunther, Guerrilla Capacity Planning, 2007, chapter 4). Many systems do not follow it:
+it is given only where its residuals are no larger than the differences between repeats explain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import optimize, stats
 from loadstone.statistics.centre import ROUNDING, Floats
 
 PARAMETERS = 3
-# Three parameters go through any three points.
+# Three parameters fit any three points.
 COUNTS_MIN = PARAMETERS + 1
 # Below this chance the law does not fit.
 P_MIN = 0.05
@@ -32,15 +32,15 @@ class Law:
     kappa: float
 
     def throughput(self, clients: float) -> float:
-        """The fitted throughput of so many clients, op/s."""
+        """The fitted throughput of that many clients, op/s."""
         return float(curve(np.array([clients]), self.lam, self.sigma, self.kappa)[0])
 
 
 def fit(points: Sequence[tuple[float, float]]) -> Law | None:
     """Fits (clients, throughput) points, repeats of one number of clients being points of their own.
 
-    None where there are too few numbers of clients, where the law does not fit, or where no number of clients was
-    repeated, so that nothing tells whether it does. Least squares of relative errors, as noise grows with throughput.
+    None where there are too few different numbers of clients, where the law does not fit, or where no number was
+    repeated, so that the fit cannot be tested. Least squares of relative errors, as noise grows with throughput.
     """
     usable = [(n, x) for n, x in points if n > 0 and x > 0 and math.isfinite(n + x)]
     clients, throughput = np.array([n for n, _ in usable]), np.array([x for _, x in usable])
@@ -54,8 +54,8 @@ def fit(points: Sequence[tuple[float, float]]) -> Law | None:
 def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
     """The p of the F test for lack of fit (Draper & Smith, Applied Regression Analysis, 1998, section 2.1).
 
-    `shares` are figures as shares of the fitted ones. What the fit leaves between numbers of clients is compared with
-    what repeats of one number differ by. None without repeats.
+    `shares` are figures as shares of the fitted ones. The residuals between numbers of clients are compared with
+    the differences between repeats of one number. None without repeats.
     """
     groups = [shares[clients == each] for each in np.unique(clients)]
     freedom = len(groups) - PARAMETERS, len(shares) - len(groups)
@@ -82,7 +82,7 @@ def parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float
     base = max(float(base), float(rise.min()) * 1e-3)
     start = 1 / base, min(float(queue) / base, 1.0), float(agree) / base
     scale = float(throughput.max())
-    # Scaled, since lam is some 10^5 and kappa some 10^-5, and all three have to move.
+    # Scaled, since lam is about 10^5 and kappa about 10^-5, and all three have to move.
     found, _ = optimize.curve_fit(
         lambda n, lam, sigma, kappa: curve(n, lam * scale, sigma, kappa * 1e-3),
         clients,

@@ -1,7 +1,7 @@
 """What a store needs beside the engine: the jars of HBase's client, fetched once, and its table.
 
-The table is made on servers that `loadstone systems up` started, where it is missing. On any other server it is its
-owner's to make, and the store says how.
+On servers that `loadstone systems up` started, a missing table is created. On any other server its owner
+must create it, and the store's error explains how.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 # The engine's variable that names other jars.
 VARIABLE = "LOADSTONE_HBASE"
 OWN = "hbase.lib="
-# Those of the systems that have tables.
+# The stores of systems with tables.
 WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 
 def for_command(arguments: Sequence[str]) -> None:
-    """Provides for a YCSB command line. What cannot be fetched is left to the engine to miss: it knows more places."""
+    """Provides for a YCSB command line. What cannot be fetched is left to the engine, which searches more places."""
     words = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
     if not words or any(word.startswith(OWN) for word in arguments):
         return
@@ -39,13 +39,13 @@ def for_command(arguments: Sequence[str]) -> None:
 
 
 def table(arguments: Sequence[str]) -> None:
-    """Makes the table of a load on servers of ours. What cannot be made is left to the engine to miss."""
+    """Creates the table of a load on Loadstone's servers. If that fails, the engine reports the missing table."""
     from loadstone.errors import LoadstoneError
 
     try:
         told = made(arguments)
     except LoadstoneError as error:
-        told = f"warning: the table was not made: {error.args[0]}; {error.hint}"
+        told = f"warning: the table was not created: {error.args[0]}; {error.hint}"
     if told:
         print(told, file=sys.stderr)
 
@@ -62,9 +62,9 @@ def for_stores(stores: Iterable[str]) -> None:
 
 
 def made(arguments: Sequence[str], root: Path | None = None) -> str | None:
-    """Makes the table of a `ycsb load`; what was done, for the user. None where nothing was.
+    """Creates the table of a `ycsb load`; returns what was done, for the user, or None.
 
-    Raises LoadstoneError when the table is missing and cannot be made.
+    Raises LoadstoneError when the table is missing and cannot be created.
     """
     if "load" not in arguments or not started(root) or reads_once(arguments):
         return None
@@ -75,12 +75,12 @@ def made(arguments: Sequence[str], root: Path | None = None) -> str | None:
 
     command = [program.find(), "ycsb", *arguments, "--print-spec"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    # What is wrong with the command line, the engine says better itself.
+    # The engine reports errors in the command line better.
     return made_for_spec(json.loads(done.stdout), root) if done.returncode == 0 and done.stdout[:1] == "{" else None
 
 
 def made_for_spec(spec: Mapping[str, Any], root: Path | None = None) -> str | None:
-    """The same for a spec: the table of its store, if its servers are some that `loadstone systems up` started."""
+    """The same for a spec: the table of its store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not started(root):
         return None
@@ -97,11 +97,11 @@ def made_for_spec(spec: Mapping[str, Any], root: Path | None = None) -> str | No
     options = running.system.table_options(store, properties, work)
     if options is None or not running.system.make(running.place, running.plan, table, options):
         return None
-    return f"{name}: made the table {table}, which was not there"
+    return f"{name}: created the missing table {table}"
 
 
 def is_here(running: Running, properties: Mapping[str, str]) -> bool:
-    """Whether these properties lead to a system that is up, and that no experiment started."""
+    """Whether these properties point to a system that is up, and that no experiment started."""
     known = running.known
     if known is None or not known.processes or known.owner:
         return False
@@ -109,7 +109,7 @@ def is_here(running: Running, properties: Mapping[str, str]) -> bool:
 
 
 def started(root: Path | None) -> bool:
-    """Whether there may be servers, at the cost of a few looks: a command line is to start fast."""
+    """Whether servers may exist, by a quick look: a command line must start fast."""
     below = os.fspath(root) if root is not None else os.environ.get("LOADSTONE_SYSTEMS", "")
     if not below:
         # `running.systems_root`, whose modules take a tenth of a second to import.
@@ -119,6 +119,6 @@ def started(root: Path | None) -> bool:
 
 
 def reads_once(arguments: Sequence[str]) -> bool:
-    """Whether a file of properties can be read only once, and is the engine's then: a pipe."""
+    """Whether a file of properties is a pipe, which can be read only once, by the engine."""
     files = [after for option, after in pairwise(arguments) if option == "-P"]
     return any(not os.path.isfile(each) for each in files)

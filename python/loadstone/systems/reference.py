@@ -1,6 +1,6 @@
-"""The tables of settings in the reference page of systems, made of the systems themselves.
+"""The tables of settings in the reference page of systems, generated from the systems.
 
-`python -m loadstone.systems.reference` writes them into the page; what stands around them is written by people.
+`python -m loadstone.systems.reference` writes them into the page; the text around them is written by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def settings() -> str:
 
 
 def part(system: System) -> str:
-    """One system's part."""
+    """The part of one system."""
     counts = [str(count) for count in system.nodes]
     nodes = f"{counts[0]} to {counts[-1]}" if len(counts) > 3 else " or ".join(counts)
     defaults = [(each, f"`{each.default}`" if each.default else "") for each in system.settings]
@@ -30,7 +30,7 @@ def part(system: System) -> str:
 
 
 def renewed(page: str) -> str:
-    """A page with its tables made anew."""
+    """A page with its tables regenerated."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

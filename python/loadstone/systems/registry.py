@@ -1,4 +1,4 @@
-"""The systems there are, by name. A system's module is imported when it is asked for."""
+"""All systems by name. A system's module is imported when needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemsError
 
-# Each in `system.py` of the folder of its name, the class beside it.
+# Each in `system.py` of the folder of its name, with its class.
 SYSTEMS = {
     "cassandra": "Cassandra",
     "hbase": "HBase",
@@ -16,21 +16,22 @@ SYSTEMS = {
     "redis": "Redis",
 }
 
-# The system that serves a store.
+# The system of each store.
 SERVED_BY: dict[str, str] = {
     "cassandra": "cassandra",
     "redis": "redis",
     "postgres": "postgres",
     "postgrenosql": "postgres",
     "hbase": "hbase",
+    "hdfs": "hdfs",
 }
 
 
 def system(name: str) -> System:
-    """A system by its name. Raises SystemsError when there is none."""
+    """A system by its name. Raises SystemsError for an unknown name."""
     if name not in SYSTEMS:
         raise SystemsError(
-            f'there is no system "{name}"', f"{did_you_mean(name, SYSTEMS)}there are {', '.join(SYSTEMS)}"
+            f'there is no system "{name}"', f"{did_you_mean(name, SYSTEMS)}known are {', '.join(SYSTEMS)}"
         )
     module = importlib.import_module(f"loadstone.systems.{name}.system")
     found: System = getattr(module, SYSTEMS[name])()

@@ -1,7 +1,6 @@
 """YCSB's core workloads: data are loaded, then operations are drawn from a mix and measured.
 
 The engine's own YCSB front end translates the properties into a spec; what only the lab decides is put on top.
-The module is the kind `ycsb`; see `loadstone.experiment.kind.Kind`.
 """
 
 from __future__ import annotations
@@ -10,30 +9,34 @@ import json
 import operator
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
 from loadstone.engine import program, secrets
 from loadstone.engine.describe import description
-from loadstone.engine.events import WELL, Result
+from loadstone.engine.events import WELL
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, Phase
+from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
+from loadstone.experiment.model.values import Part, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
+from loadstone.experiment.plan.servers import TABLE
 from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
-from loadstone.workloads.properties import read as properties
+from loadstone.workloads.properties import read
 from loadstone.workloads.ycsb_check import changing, check
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
     from loadstone.experiment.plan.plan import Variant
 
-__all__ = ["changing", "check", "data", "facts", "figures", "of_data", "phases", "preflight", "properties"]
-
+# Stores of files, on which there are no records.
+OF_FILES = ("file", "hdfs")
 INTERVAL_MS = 1000
 # Short windows get more intervals: the course of a window of fewer than this many says little.
 INTERVALS_MIN = 20
@@ -45,16 +48,47 @@ DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
 ZIPFIAN_THETA = 0.99
 
 
-def of_data(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """All but those that only shape the run."""
-    return {key: text for key, text in properties.items() if key not in OF_A_RUN}
+class Ycsb(Part):
+    """YCSB's keys."""
+
+    file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
+    """A YCSB workload file. Default: **required** for YCSB."""
+
+    properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
+    """YCSB's properties; they override the file's."""
 
 
-def data(properties: Mapping[str, str]) -> Data:
-    """Records and their size. What is not a number is left to the engine to refuse."""
-    records = whole(properties, "insertcount", 0) or whole(properties, "recordcount", 0)
-    sizes = (whole(properties, name, default) for name, default in DEFAULTS.items())
-    return Data(records, reduce(operator.mul, sizes, 1))
+def stores() -> Collection[str]:
+    """Those that keep records."""
+    return [name for name in description().stores if name not in OF_FILES]
+
+
+def work(keys: Any, experiment: Experiment) -> Ycsb:
+    """With what `measure` asks of the reads."""
+    verify = {"dataintegrity": "true"} if experiment.measure.verify else {}
+    return Ycsb(file=keys.file, properties={**keys.properties, **verify})
+
+
+def title(work: Ycsb) -> str:
+    """The file's name."""
+    return Path(work.file or "").name
+
+
+def files(work: Ycsb) -> Sequence[Path]:
+    """The workload file."""
+    return (Path(work.file or ""),)
+
+
+def data(work: Ycsb) -> Data:
+    """Records and their size; all properties but those that only shape the run decide what is loaded.
+
+    What is not a number is left to the engine to refuse. Raises OSError when the file is gone.
+    """
+    given = {**read(Path(work.file or "")), **work.properties}
+    records = whole(given, "insertcount", 0) or whole(given, "recordcount", 0)
+    sizes = (whole(given, name, default) for name, default in DEFAULTS.items())
+    identity = {key: text for key, text in given.items() if key not in OF_A_RUN}
+    return Data(records, reduce(operator.mul, sizes, 1), identity, given.get("table", TABLE))
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -63,13 +97,13 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     yield partial(front_end, variant, "run")
 
 
-def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
+def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
     """Load, unless the store keeps nothing, and run."""
     measure = experiment.measure
-    run = Phase("run", True, partial(run_spec, variant, measure))
+    run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
     if not description().keeps_data(variant.store):
         return (run,)
-    return (Phase("load", False, partial(load_spec, variant, measure.settle)), run)
+    return (EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle)), run)
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:
@@ -89,8 +123,12 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     if phase == "load":
         variant = variant.loading
     # The directory is set for each trial; the front end only checks that there is one.
-    properties = {**directory_properties(variant.store, Path("data")), **variant.store_properties, **variant.properties}
-    command = [program.find(), "ycsb", phase, variant.store, "-P", str(variant.workload_file), "--print-spec"]
+    properties = {
+        **directory_properties(variant.store, Path("data")),
+        **variant.store_properties,
+        **variant.work.properties,
+    }
+    command = [program.find(), "ycsb", phase, variant.store, "-P", str(variant.work.file), "--print-spec"]
     known = description()
     texts = {name: str(value) for name, value in properties.items()}
     hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.holds(text)}
@@ -172,9 +210,9 @@ def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
     return {"mode": "open", "rate": [piece], "arrival": variant.arrival}
 
 
-def facts(spec: Spec) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The records there are, and how often which operation comes."""
-    work = spec["work"]
+    work = launched[-1].spec["work"]
     mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
     shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share and total]
@@ -182,11 +220,12 @@ def facts(spec: Spec) -> Mapping[str, Scalar]:
     return {name: value for name, value in facts.items() if value}
 
 
-def figures(phase: Phase, spec: Spec, result: Result) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
     """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
 
     `returned` by reads and scans, `stored` by inserts and updates; none where no data are kept.
     """
+    spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]
     if work.get("type") != "records" or not description().keeps_data(spec["store"]["name"]):
         return
@@ -217,3 +256,8 @@ def mean_length(length: dict[str, Any]) -> float:
         weights = [rank**-ZIPFIAN_THETA for rank in range(1, length["max"] - length["min"] + 2)]
         return float(sum(map(operator.mul, range(length["min"], length["max"] + 1), weights)) / sum(weights))
     return float(length["min"] + length["max"]) / 2
+
+
+KIND = Kind(
+    Ycsb, True, stores, title, data, preflight, phases, check, changing, work, files, facts=facts, figures=figures
+)

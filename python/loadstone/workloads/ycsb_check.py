@@ -1,19 +1,22 @@
-"""YCSB's workload files and the values of their properties, for every point of an experiment."""
+"""YCSB's workload files, and its properties and their values, for every point of an experiment."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from loadstone.engine.describe import description
 from loadstone.experiment.model import template
 from loadstone.experiment.model.points import Point
-from loadstone.experiment.model.ycsb_properties import SHARES, WHOLE_NUMBERS
+from loadstone.experiment.model.ycsb_properties import KEYS, MOVING_RATES, OF_A_COMMAND, SHARES, WHOLE_NUMBERS
+from loadstone.experiment.reading import path as paths
+from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context, Template, rendered
-from loadstone.format.suggestion import guessed
+from loadstone.format.suggestion import did_you_mean, guessed
 from loadstone.workloads import properties
 
-FILE = ("workload", "file")
 # What changes data, with YCSB's default of each (CoreWorkload).
 CHANGING = {
     "updateproportion": "0.05",
@@ -25,25 +28,51 @@ CHANGING = {
 COUNTS_ITSELF = "ConstantOccupancyWorkload"
 
 
-def check(context: Context) -> None:
+def check(context: Context, path: Keys, keys: Any) -> None:
     """Finds the files, and makes the path to them absolute; looks at what is in them."""
+    check_names(context, path, keys)
     for each in context.templates():
-        if each.path[:2] == ("workload", "properties") and can_render(context, each):
+        if each.path[:-1] == (*path, "properties") and can_render(context, each):
             check_property(context, each)
-    file = Template(FILE, context.experiment.workload.file)
-    if not context.knows(*FILE) or not can_render(context, file):
+    if keys.file is None:
+        context.wrong(
+            (*path, "file"),
+            f"`{paths.name((*path, 'file'))}` is missing",
+            "write `file: ../workloads/workload{letter}`",
+        )
+        return
+    file = Template((*path, "file"), keys.file)
+    if not context.knows(*file.path) or not can_render(context, file):
         return
     names = sorted(rendered(context, file))
     base = next((base for base in context.bases if all((base / name).is_file() for name in names)), None)
     if base is None:
         for name in names:
-            check_file(context, name)
+            check_file(context, file.path, name)
         return
     whole = os.path.normpath(base / file.text) if Path(file.text).is_absolute() else absolute(base, file.text)
-    workload = context.experiment.workload.model_copy(update={"file": whole})
-    context.complete(workload=workload)
+    context.complete_workload(path, keys.model_copy(update={"file": whole}))
     for name in names:
-        check_content(context, base / name)
+        check_content(context, file.path, base / name, keys.properties)
+
+
+def check_names(context: Context, above: Keys, keys: Any) -> None:
+    """Properties of the workload: YCSB's, or a binding's."""
+    for key in keys.properties:
+        path = (*above, "properties", key)
+        store = key.partition(".")[0]
+        if key in KEYS:
+            context.wrong(path, f"{key} is not set as a property here", f"write `{KEYS[key]}`")
+        elif key in OF_A_COMMAND:
+            context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab keeps everything")
+        elif store in description().stores and "." in key:
+            hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
+            context.wrong(path, f"{key} is a property of a store", hint)
+        elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
+            context.wrong(path, f"{key} and `rate` cannot be combined", "keep one of them")
+        elif key not in description().properties:
+            hint = f"{did_you_mean(key, description().properties)}A binding may know it"
+            context.warn(path, f"YCSB has no property {key}", hint)
 
 
 def absolute(base: Path, text: str) -> str:
@@ -56,7 +85,7 @@ def can_render(context: Context, each: Template) -> bool:
     return context.knows(*each.path) and bool(context.points or not template.names(each.text))
 
 
-def check_file(context: Context, name: str) -> None:
+def check_file(context: Context, at: Keys, name: str) -> None:
     """A workload file that may be missing in all places."""
     tried = [base / name for base in context.bases]
     if any(path.is_file() for path in tried):
@@ -67,19 +96,19 @@ def check_file(context: Context, name: str) -> None:
         if guess := guessed(path.name, beside, Path(name).parent.joinpath):
             hint = guess
             break
-    context.wrong(FILE, f"there is no workload file {name}", hint)
+    context.wrong(at, f"there is no workload file {name}", hint)
 
 
-def check_content(context: Context, path: Path) -> None:
+def check_content(context: Context, at: Keys, path: Path, above: Mapping[str, str]) -> None:
     """A workload file can be read, and records are counted in it or in the experiment."""
     try:
         found = properties.read(path)
     except OSError as error:
-        context.wrong(FILE, f"cannot read {path}: {error.strerror}", "make the file readable for your user")
+        context.wrong(at, f"cannot read {path}: {error.strerror}", "make the file readable for your user")
         return
-    given = {**found, **context.experiment.workload.properties}
+    given = {**found, **above}
     if given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(COUNTS_ITSELF):
-        context.wrong(FILE, f"neither {path.name} nor the experiment says how many records there are", MISSING_COUNT)
+        context.wrong(at, f"neither {path.name} nor the experiment says how many records there are", MISSING_COUNT)
 
 
 MISSING_COUNT = "write `workload: {properties: {recordcount: 100000}}`"
@@ -104,20 +133,17 @@ def is_share(text: str) -> bool:
         return False
 
 
-def changing(context: Context, point: Point) -> Iterator[str]:
+def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """The properties by which the workload of a point changes data."""
     names = context.values(point)
-    workload = context.experiment.workload
-    if not all(context.knows(*each.path) for each in context.templates() if each.path[:1] == ("workload",)):
-        return
-    if not context.knows(*FILE):
+    if not context.knows(*path) or keys.file is None:
         return
     try:
-        given = dict(properties.read(Path(template.render(workload.file, names))))
+        given = dict(properties.read(Path(template.render(keys.file, names))))
+        given |= {key: template.render(text, names) for key, text in keys.properties.items()}
     except (OSError, KeyError):
         # The check of the file reports it.
         return
-    given |= {key: template.render(text, names) for key, text in workload.properties.items()}
     for key, default in CHANGING.items():
         try:
             share = float(given.get(key, default))

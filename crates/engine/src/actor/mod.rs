@@ -149,7 +149,8 @@ impl<T: Timer> Stopwatch<'_, T> {
     }
 
     /// Records the operation, or a part of it that began at `sent` and was due with the whole.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
+    #[inline(always)]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
@@ -160,7 +161,8 @@ impl<T: Timer> Stopwatch<'_, T> {
         self.record(id, status, Times { due: sent, sent, done }, None);
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
     fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<&Lateness<'_>>) {
         if self.counted {
             let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));

@@ -17,13 +17,17 @@ pub struct Records<'a, S, W> {
     row: Row,
     rows: Rows,
     writer: Option<LedgerWriter<'a>>,
+    /// Of the fields.
+    names: &'a [String],
+    verifies: bool,
 }
 
 impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// A client with this session.
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
         let writer = task.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
-        Self { task, session, row: Row::default(), rows: Rows::default(), writer }
+        let (names, verifies) = (task.workload.field_names(), task.workload.verifies());
+        Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies }
     }
 
     /// Notes how the session's last operation ended, if it was a write.
@@ -84,13 +88,14 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         status
     }
 
-    /// A read, then an update of what was read, as one.
+    /// An update of what was read before, as one with that.
     #[inline]
-    async fn read_modify_write<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
-        let wanted = operation.selection.wanted(self.task.workload.field_names());
-        let read = self.session.read(&operation.key, wanted, &mut self.row).await;
-        let read_done = watch.now_ns();
-        let read = self.was_read(operation, watch, (read, read_done));
+    async fn modify_write<T: Timer>(
+        &mut self,
+        operation: &Operation,
+        watch: &Stopwatch<'_, T>,
+        (read, read_done): (Status, u64),
+    ) -> Outcome {
         let bytes = self.row.bytes().len() + operation.row.bytes().len();
         let mut written = self.session.update(&operation.key, &operation.row).await;
         let done = watch.now_ns();
@@ -143,8 +148,13 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     /// Compares what was read with what must stand there.
     #[inline]
     fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
+        if self.verifies { self.verify_now(operation, read, watch) } else { Status::Ok }
+    }
+
+    #[inline(never)]
+    fn verify_now<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
         // A record that is still being inserted cannot be checked.
-        if !self.task.workload.verifies() || read == Status::NotYet {
+        if read == Status::NotYet {
             return Status::Ok;
         }
         verify(self.task, watch, &operation.key, || self.task.workload.verify(operation, &self.row))
@@ -156,16 +166,19 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
 
     #[inline]
     async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
-        let wanted = operation.selection.wanted(self.task.workload.field_names());
+        let wanted = operation.selection.wanted(self.names);
         let (mut status, rows, bytes) = match operation.kind {
-            Kind::Read => {
-                let status = self.session.read(&operation.key, wanted, &mut self.row).await;
+            // One read for both: a second one would keep either from being inlined.
+            Kind::Read | Kind::ReadModifyWrite => {
+                let read = self.session.read(&operation.key, wanted, &mut self.row).await;
                 let done_ns = watch.now_ns();
-                let status = self.was_read(operation, watch, (status, done_ns));
-                let status = worse(status, self.verify(operation, status, watch));
+                let read = self.was_read(operation, watch, (read, done_ns));
+                if operation.kind == Kind::ReadModifyWrite {
+                    return self.modify_write(operation, watch, (read, done_ns)).await;
+                }
+                let status = if self.verifies { worse(read, self.verify(operation, read, watch)) } else { read };
                 return Outcome { status, done_ns, rows: 1, bytes: self.row.bytes().len() as u64 };
             }
-            Kind::ReadModifyWrite => return self.read_modify_write(operation, watch).await,
             Kind::Insert => return self.insert(operation, watch).await,
             Kind::Update => {
                 let status = self.session.update(&operation.key, &operation.row).await;

@@ -35,7 +35,6 @@ use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::scheduler::Scheduler;
 use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
-use crate::worker_threads::block_on;
 use crate::workload::RecordsOf;
 
 const MS: u64 = 1_000_000;

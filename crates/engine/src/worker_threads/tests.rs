@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
 use loadstone_load::core::{CoreRun, CoreSpec, Mix};
@@ -11,7 +12,7 @@ use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
 use loadstone_stores::null::NullSession;
-use loadstone_stores::{About, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session};
+use loadstone_stores::{About, Collections, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session};
 
 use super::*;
 use crate::control::{End, TrialFailure};
@@ -168,7 +169,17 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
 struct Broken<const BY_THREAD: bool, const HANGS: bool>;
 
 struct BrokenSession {
-    hangs: bool,
+    scan: fn(),
+}
+
+fn breaks() {
+    panic!("broken for the test");
+}
+
+fn hangs() {
+    loop {
+        std::thread::park();
+    }
 }
 
 impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS> {
@@ -183,7 +194,7 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
         Guarantee::new(Durability::None, "breaks")
     }
     fn session(&self) -> Result<BrokenSession, StoreError> {
-        Ok(BrokenSession { hangs: HANGS })
+        Ok(BrokenSession { scan: if HANGS { hangs } else { breaks } })
     }
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
@@ -204,10 +215,8 @@ impl Session for BrokenSession {
         Status::Ok
     }
     async fn scan(&mut self, _: &[u8], _: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
-        assert!(self.hangs, "broken for the test");
-        loop {
-            std::thread::park();
-        }
+        (self.scan)();
+        Status::Ok
     }
     async fn insert(&mut self, _: &[u8], _: &Row) -> Status {
         Status::Ok
@@ -257,4 +266,63 @@ fn a_store_that_hangs_does_not_look_faster() {
         end_of::<Broken<true, true>>(Until { operations: None, seconds: Some(1.0) });
     assert_eq!((end, in_flight), (End::Done, 3));
     assert_eq!(measured_ns, 1_000_000_000);
+}
+
+/// Whether the store's JVM has ended, as `System.exit` ends it: in a scan, or while it is asked for its collections.
+static ENDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+/// A store in a JVM that ends: a thread that is in it then never returns.
+struct Ending<const IN_SCAN: bool>;
+
+impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
+    type Session = BrokenSession;
+    const ABOUT: About = About { name: "ending", line: "", networked: true, properties: &[] };
+    const DRIVE: Drive = Drive::Thread;
+
+    fn open(_: &Options) -> Result<Self, StoreError> {
+        Ok(Self)
+    }
+    fn guarantee(&self) -> Guarantee {
+        Guarantee::new(Durability::None, "ends")
+    }
+    fn session(&self) -> Result<BrokenSession, StoreError> {
+        let scan = || {
+            // Longer than the trial, which waits for its clients by then.
+            std::thread::sleep(Duration::from_millis(500));
+            ENDED[1].store(true, Ordering::SeqCst);
+            hangs();
+        };
+        Ok(BrokenSession { scan: if IN_SCAN { scan } else { hangs } })
+    }
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn close(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn collections(&self) -> Vec<Collections> {
+        if !IN_SCAN {
+            ENDED[0].store(true, Ordering::SeqCst);
+            hangs();
+        }
+        Vec::new()
+    }
+    fn lost(&self) -> Option<String> {
+        ENDED[usize::from(IN_SCAN)].load(Ordering::SeqCst).then(|| "System.exit(7)".to_owned())
+    }
+}
+
+/// The process of a JVM that has ended is ended after 30 s (crates/stores/src/jvm/exit.rs), reported or not.
+#[test]
+fn a_jvm_that_ends_leaves_the_results_so_far_whoever_is_in_it() {
+    let until = |seconds| Until { operations: None, seconds: Some(seconds) };
+    let (told, ends) = channel();
+    let also = told.clone();
+    std::thread::spawn(move || told.send(end_of::<Ending<false>>(until(60.0))));
+    std::thread::spawn(move || also.send(end_of::<Ending<true>>(until(0.1))));
+    for _ in 0..2 {
+        let (end, Measured(measured_ns, _)) = ends.recv_timeout(Duration::from_secs(20)).expect("a report");
+        assert_eq!(end, End::Failed(TrialFailure::StoreLost("System.exit(7)".to_owned())));
+        assert!(measured_ns > 0);
+    }
 }

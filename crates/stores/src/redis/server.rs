@@ -106,7 +106,7 @@ impl ServerInfo {
                 Guarantee::new(Durability::Device, "append-only log, synced before each answer")
             }
             (Some("yes"), Some("always")) => {
-                Guarantee::new(Durability::Os, "append-only log, synced before each answer but while it is rewritten")
+                Guarantee::new(Durability::Os, "append-only log, synced before each answer except while it is rewritten")
             }
             (Some("yes"), Some("no")) => {
                 Guarantee::new(Durability::Os, "append-only log, written before each answer, not synced")

@@ -6,9 +6,11 @@ together is looked at in `loadstone.experiment.validation`. Short forms (`repeat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model
+from pydantic.fields import FieldInfo
 
 from loadstone.experiment.model.system import Hooks, System
 from loadstone.experiment.model.values import (
@@ -26,6 +28,7 @@ from loadstone.experiment.model.values import (
     Raised,
     Rate,
     Reuse,
+    Scalar,
     Share,
     Text,
     Truth,
@@ -44,13 +47,24 @@ AT_MOST_FACTOR = 3
 
 
 class Workload(Part):
-    """What is done. A string is the `file`."""
+    """What is done: the keys of YCSB's workloads, or of one other kind. A string is the `file`."""
 
-    file: Text = Field(examples=["../workloads/workload{letter}"])
-    """A YCSB workload file."""
+    if TYPE_CHECKING:
+        # Each kind of work adds its keys (`add_kinds`).
+        def __getattr__(self, key: str) -> Any: ...
 
-    properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
-    """YCSB's properties; they override the file's."""
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds whose keys are given."""
+        return list(dict.fromkeys(KIND_OF_KEY[key] for key in self.model_fields_set))
+
+    def keys(self, kind: str) -> Part:
+        """The keys of a kind."""
+        return getattr(self, kind) if kind in self.model_fields_set else self
+
+
+# Which kind of work a key of `workload` belongs to.
+KIND_OF_KEY: dict[str, str] = {}
 
 
 class Vary(Part):
@@ -148,6 +162,9 @@ class Compare(Part):
     metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
     """The figures. Default: throughput and p99 of reads, updates and inserts."""
 
+    repeats: Truth = False
+    """Show each repeat as well, with averages and how far repeats lie from them, as tables made by hand do."""
+
     matters: Share = Field(default=0.01, examples=["2%"])
     """The least difference that matters: smaller ones are not claimed."""
 
@@ -203,6 +220,11 @@ class Experiment(Part):
     """The systems, by names of your own; or a list of stores."""
 
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
+    workloads: dict[str, Workload] = Field(
+        default={}, examples=[{"a": "../workloads/workloada", "c": {"file": "../workloads/workloadc"}}]
+    )
+    """Several, by names of your own, instead of `workload`: their names are the dimension `workload`."""
+
     durability: Durability = Field(default="os", examples=["device"])
     """What an acknowledged write survives: nothing, the end of the process (os), or the end of the machine (device)."""
 
@@ -249,6 +271,18 @@ class Experiment(Part):
     """Limit for one phase of a trial."""
 
     @property
+    def each_workload(self) -> dict[tuple[str | int, ...], Workload]:
+        """Every workload by its path in the file."""
+        several: dict[tuple[str | int, ...], Workload] = {
+            ("workloads", name): each for name, each in self.workloads.items()
+        }
+        return several or {("workload",): self.workload}
+
+    def workload_at(self, point: Mapping[str, Scalar]) -> tuple[str | int, ...]:
+        """The path of the workload of a point."""
+        return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
+
+    @property
     def warmup_seconds(self) -> float:
         """How long trials warm up; 0 as long as the pilot has not found it."""
         return self.measure.warmup or 0.0
@@ -262,6 +296,7 @@ class Experiment(Part):
             metrics=self.compare.metrics,
             promises=self.compare.promises,
             matters=self.compare.matters,
+            repeats=self.compare.repeats,
             at_least=self.repeats.at_least,
             at_most=self.repeats.at_most,
             until=self.repeats.until,
@@ -270,3 +305,23 @@ class Experiment(Part):
             checks=self.checks,
             find=self.find.model_dump(mode="json") if self.find else None,
         )
+
+
+def add_kinds(plain: str, kinds: Mapping[str, type[Part]]) -> None:
+    """Adds the keys of kinds to `workload`: below the kind's name, those of the `plain` one directly."""
+    for name, model in kinds.items():
+        if name == plain:
+            fields = model.model_fields
+        else:
+            described = str(model.__doc__)
+            example: Any = {
+                key: each.examples[0]
+                for key, each in model.model_fields.items()
+                if each.is_required() and each.examples
+            }
+            fields = {name: FieldInfo(annotation=model | None, default=None, description=described, examples=[example])}  # type: ignore[arg-type]
+        for key, each in fields.items():
+            KIND_OF_KEY[key] = name
+            Workload.__pydantic_fields__[key] = each
+    for model in (Workload, Experiment):
+        model.model_rebuild(force=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.experiment import (
     Compare,
     Experiment,
@@ -18,7 +19,7 @@ from loadstone.experiment.model.experiment import (
     Workload,
 )
 from loadstone.experiment.model.system import Attach, Hooks, Over, Start, System
-from loadstone.experiment.model.values import flow
+from loadstone.experiment.model.values import VARIED_PATTERN, flow
 from loadstone.experiment.model.ycsb_properties import KEYS
 
 PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
@@ -62,9 +63,17 @@ def keys() -> str:
     """Every key of the file: a table for each part."""
     root = Experiment.model_json_schema()
     lines = [*table(Experiment, root, root), SCALES]
-    for title, model in PARTS:
+    for title, model in parts():
         lines += [f"\n### {title}\n", *table(model, root["$defs"][model.__name__], root)]
     return "\n".join(lines)
+
+
+def parts() -> list[tuple[str, type[BaseModel]]]:
+    """The parts of the file by their paths, those of the kinds of work behind `workload`."""
+    found = list(PARTS)
+    after = found.index(("workload", Workload)) + 1
+    found[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
+    return found
 
 
 def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
@@ -91,10 +100,10 @@ def default_of(schema: dict[str, Any]) -> str:
 
 def plain(schema: dict[str, Any]) -> bool:
     """Whether a key needs no example: a single value, or keys of its own, which have examples."""
-    return "enum" in schema or "const" in schema or kind(schema) in (LENGTH, SHARE, PART, *WORDS.values())
+    return "enum" in schema or "const" in schema or kind(schema) in (LENGTH, SHARE, SIZE, PART, *WORDS.values())
 
 
-LENGTH, SHARE, PART = "duration", "share", "keys below"
+LENGTH, SHARE, SIZE, PART = "duration", "share", "size", "keys below"
 WORDS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
 
 
@@ -106,7 +115,13 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
     if words := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return " or ".join(f"`{flow(word)}`" for word in words)
     if "anyOf" in schema:
-        kinds = [kind(other) for other in schema["anyOf"] if other.get("type") != "null"]
+        # A name in a text may stand for any value.
+        others = [
+            each for each in schema["anyOf"] if each.get("type") != "null" and each.get("pattern") != VARIED_PATTERN
+        ]
+        kinds = [kind(other) for other in others]
+        if kinds == ["integer", "string"]:
+            return SIZE
         if kinds == ["number", "string"]:
             return SHARE if "%" in schema["anyOf"][1]["pattern"] else LENGTH
         return " or ".join(kinds)

@@ -1,4 +1,4 @@
-"""`python -m loadstone.experiment.model.schema`: writes the JSON Schema of experiment files, and their reference page.
+"""`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
 
 Both are made of the model, so that they cannot drift from it; a test compares what is checked in. Of the page only what
 stands between marks is made, the rest is written by people.
@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.describe import description
 from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import reference
-from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.experiment import KIND_OF_KEY, LONG, Experiment
 
 Schema = dict[str, Any]
 SCHEMA, PAGE = "docs/reference/schemas/experiment.json", "docs/reference/experiment-file.md"
@@ -29,6 +29,8 @@ def schema() -> Schema:
         # Pydantic leaves it out where the part says the same; an editor shows what stands at the key.
         found["properties"][key] = {"description": field.description, **found["properties"][key]}
     short_forms(found["properties"], parts)
+    found["required"].remove("workload")
+    found["oneOf"] = [{"required": [key]} for key in ("workload", "workloads")]
     whole = {key: value for key, value in found.items() if key not in ("$defs", "title", "description")}
     parts |= {f"Scaled{name}": laid_over(part) for name, part in parts.items()}
     differing = "Keys that differ from the file's when `--scale` names this scale; null takes a key away."
@@ -46,15 +48,19 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     for name, short in (
         ("workload", {"type": "string"}),
         ("repeats", {"type": "integer", "minimum": parts["Repeats"]["properties"]["at_least"]["minimum"]}),
-        ("systems", {"type": "array", "items": {"enum": [*description().stores]}, "minItems": 1}),
+        ("systems", {"type": "array", "items": {"enum": stores()}, "minItems": 1}),
     ):
         long = {
             key: keys[name].pop(key) for key in list(keys[name]) if key not in ("description", "examples", "default")
         }
         keys[name]["anyOf"] = [short, long]
+    keys["workloads"]["additionalProperties"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Workload"}]}
+    # The keys of one kind of work, of which each says what there must be; YCSB's are plain.
+    first = {KIND_OF_KEY[key]: key for key in reversed(parts["Workload"]["properties"])}
+    parts["Workload"]["oneOf"] = [{"required": [key]} for key in reversed(first.values())]
     parts["System"]["type"] = ["object", "null"]
     parts["System"]["properties"]["start"]["anyOf"].insert(0, {"type": "string"})
-    parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": [*description().stores]}
+    parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": stores()}
     parts["Attach"]["required"] = ["hosts"]
     parts["Attach"]["properties"]["hosts"]["minItems"] = 1
     for name in ("matrix", "zip"):
@@ -67,6 +73,11 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     keys["vary"]["anyOf"] = [{**matrix, "propertyNames": {"not": {"enum": [*LONG]}}}, long]
 
 
+def stores() -> list[str]:
+    """Every store that a kind of work can use."""
+    return list(dict.fromkeys(name for kind in KINDS.values() for name in kind.stores()))
+
+
 def laid_over(node: Schema) -> Schema:
     """A schema of what a scale lays over the file: nothing is required, and null takes any key away."""
     found = {key: value for key, value in node.items() if key != "required"}
@@ -74,6 +85,8 @@ def laid_over(node: Schema) -> Schema:
         found["properties"] = {key: nullable(laid_over(each)) for key, each in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
         found["additionalProperties"] = nullable(laid_over(node["additionalProperties"]))
+    # Which of them there must be.
+    found.pop("oneOf", None)
     if "anyOf" in node:
         found["anyOf"] = [laid_over(each) for each in node["anyOf"]]
     if "$ref" in node:
@@ -109,13 +122,9 @@ def main(arguments: list[str]) -> int:
     try:
         page = (base / PAGE).read_text()
     except OSError as error:
-        hint = "python -m loadstone.experiment.model.schema DIRECTORY renews the files below a repository"
+        hint = "python -m loadstone.workloads DIRECTORY renews the files below a repository"
         print(LoadstoneError(f"cannot read {base / PAGE}: {error.strerror}", hint), file=sys.stderr)
         return 2
     (base / PAGE).write_text(reference.renewed(page))
     (base / SCHEMA).write_text(document())
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -50,6 +50,13 @@ class Start(Part):
     keep: Truth = False
     """Leave the servers up at the end."""
 
+    before: tuple[Text, ...] = Field(default=(), examples=[["mount /mnt/bench"]])
+    """Commands before the servers are started, such as those that make and mount their storage. One that fails fails
+    the trial."""
+
+    after: tuple[Text, ...] = Field(default=(), examples=[["umount /mnt/bench"]])
+    """Commands after they have ended, and their data are gone; not with `keep` at the end."""
+
 
 class Attach(Part):
     """Servers of your own. Commands run for each `{host}`."""

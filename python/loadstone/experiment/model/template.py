@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from loadstone.engine import secrets
 from loadstone.results.trial_result import Scalar
@@ -59,6 +60,24 @@ def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
         return escape(spoken(values[name])) if name is not None and name in values else token.group()
 
     return TOKEN.sub(known, text)
+
+
+def rendered(value: Any, render: Callable[[str], str]) -> Any:
+    """Plain values with every text in them rendered."""
+    if isinstance(value, str):
+        return render(value)
+    if isinstance(value, dict):
+        return {key: rendered(each, render) for key, each in value.items()}
+    return [rendered(each, render) for each in value] if isinstance(value, list | tuple) else value
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in plain values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts(each)
 
 
 def escape(text: str) -> str:

@@ -6,8 +6,18 @@ import re
 from typing import Annotated, Any, Literal, NoReturn
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    StrictBool,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from loadstone.format import quantity
 
@@ -151,11 +161,42 @@ def share(value: Any) -> float:
     return found
 
 
+def size(value: Any) -> int:
+    """A number of bytes."""
+    try:
+        return quantity.size(value)
+    except ValueError:
+        refuse(f"must be a size, got {shown(value)}", "write 64KB, 128MB, 1GB or a number of bytes")
+
+
+class Varied:
+    """Lets a text that names a dimension stand for a value, which is looked at where the dimension has one."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value)
+        return core_schema.no_info_wrap_validator_function(self.check, handler(source), serialization=as_it_is)
+
+    def __get_pydantic_json_schema__(self, given: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(given), {"type": "string", "pattern": VARIED_PATTERN}]}
+
+    @staticmethod
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        """The value; a text of digits, which is what a name comes to, is a number."""
+        if isinstance(value, str):
+            if "{" in value:
+                return text(value)
+            value = (
+                int(value) if value.isascii() and value.isdigit() else {"true": True, "false": False}.get(value, value)
+            )
+        return handler(value)
+
+
 def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     """The JSON Schema of a value."""
     return WithJsonSchema({"type": kind, **more})
 
 
+VARIED_PATTERN = r"\{"
 DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
 Text = Annotated[str, PlainValidator(text), schema("string")]
 Property = Annotated[str, PlainValidator(property_value), schema(["string", "number", "boolean"])]
@@ -186,3 +227,10 @@ Reuse = Literal[False, "copy", "shared"]
 Fresh = Literal["system", "table", "none"]
 Raised = Literal["clients", "rate"]
 Promised = Literal["durability", "replication", "replication_acknowledged", "consistency"]
+# Values of a kind of work, any of which may differ between variants.
+SIZE_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+\s*[kKmMgGtT]?i?[bB]?$"}]
+}
+Size = Annotated[int, PlainValidator(size), WithJsonSchema(SIZE_SCHEMA), Varied()]
+VariedCount = Annotated[int, whole(1), schema("integer", minimum=1), Varied()]
+VariedTruth = Annotated[StrictBool, Varied()]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
+from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model.template import spoken
 from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
@@ -70,7 +71,9 @@ def each(plan: Plan) -> str:
     """What happens in a trial."""
     experiment, measure = plan.experiment, plan.experiment.measure
     steps = ["load", "settle"] if measure.settle else ["load"]
-    if experiment.load.reuse:
+    if not any(variant.data.records for variant in plan.variants):
+        steps = []
+    elif experiment.load.reuse:
         networked = {description().networked(variant.store) for variant in plan.variants}
         steps = ["copy what was loaded"] if False in networked else []
         steps += ["use the table that was loaded"] if True in networked else []
@@ -79,10 +82,15 @@ def each(plan: Plan) -> str:
         steps.append("warm up as long as a pilot block finds")
     elif measure.warmup:
         steps.append(f"warm up {quantity.written(measure.warmup)}")
-    steps.append(f"measure {amount(plan)}")
+    steps.append(f"measure {amount(plan)}" if measure.duration or any_operations(plan) else "measure all of it")
     if measure.verify:
         steps[-1] += ", verifying every read"
     return ", ".join(steps)
+
+
+def any_operations(plan: Plan) -> bool:
+    """Whether the operations of a window are given."""
+    return any(variant.operations is not None for variant in plan.variants)
 
 
 def amount(plan: Plan) -> str:
@@ -134,8 +142,12 @@ def table(plan: Plan) -> list[str]:
             "store": variant.store,
             "durability": variant.durability,
             "clients": units.count(variant.clients),
-            "rate": "closed loop" if variant.rate is None else f"{variant.rate:,.10g} op/s {variant.arrival}",
-            "workload": variant.workload_file.name,
+            "rate": ""
+            if variant.data.moved_bytes or variant.data.seconds
+            else "closed loop"
+            if variant.rate is None
+            else f"{variant.rate:,.10g} op/s {variant.arrival}",
+            "work" if plan.experiment.workloads else "workload": kind_of(variant).title(variant.work),
         }
         for variant in plan.variants[:ROWS_MAX]
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Plan, Variant
 
 # Each the fast and the slow guess.
-LOAD_BYTES_PER_SECOND = (200e6, 50e6)
+BYTES_PER_SECOND = (200e6, 50e6)
 # A synchronous write took 0.1 to 0.5 ms on the SSDs that we tried; stores without group commit do one at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
 OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
@@ -54,7 +54,7 @@ def rule_of(plan: Plan) -> Rule | None:
 
 def assumptions(plan: Plan) -> str:
     """What the guess rests on, in words that follow "if a system"."""
-    said = [f"loads at {between(LOAD_BYTES_PER_SECOND, units.bandwidth)}"]
+    said = [f"loads at {between(BYTES_PER_SECOND, units.bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
         said.append(f"writes {between(DEVICE_WRITES_PER_SECOND, units.count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
@@ -91,6 +91,7 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
         elif variant.operations is not None:
             each += variant.operations / (variant.rate or operations_per_second(variant, slow))
         data = variant.data
+        each += data.seconds + data.moved_bytes / BYTES_PER_SECOND[slow]
         writing = load_seconds(variant.loading, data, slow)
         if not plan.experiment.load.reuse:
             each += writing
@@ -141,7 +142,8 @@ def operations_per_second(variant: Variant, slow: int) -> float:
 
 def is_buffered(variant: Variant) -> bool:
     """Whether what a client writes goes many records at once."""
-    return {**variant.properties, **variant.store_properties}.get("clientbuffering", "").lower() == "true"
+    given: dict[str, str] = {**getattr(variant.work, "properties", {}), **variant.store_properties}
+    return given.get("clientbuffering", "").lower() == "true"
 
 
 def is_copied(variant: Variant) -> bool:
@@ -151,7 +153,7 @@ def is_copied(variant: Variant) -> bool:
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     """How long a load takes."""
-    by_bytes = data.size / LOAD_BYTES_PER_SECOND[slow]
+    by_bytes = data.size / BYTES_PER_SECOND[slow]
     if not description().keeps_data(variant.store):
         return 0.0
     if description().networked(variant.store):

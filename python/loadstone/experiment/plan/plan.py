@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from loadstone.experiment.kind import Data, kind_of
+from loadstone.experiment.kind import KINDS, Data
 from loadstone.experiment.model import template
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.points import dimensions, points, values
@@ -30,9 +31,9 @@ class Variant:
     system: str
     store: str
     store_properties: Mapping[str, str]
-    workload_file: Path
-    # What comes before the file's properties.
-    properties: Mapping[str, str]
+    # The kind of its work, and the keys of that.
+    kind: str
+    work: Any
     clients: int
     rate: float | None
     # Of the measured window; None where it has a duration.
@@ -150,9 +151,10 @@ class Builder:
 
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
-        self._kind = kind_of(experiment)
         self._varied = varied
-        self._files: dict[Path, Mapping[str, str]] = {}
+        # The names in each workload, by its path; what they come to, by that and their values.
+        self._named: dict[tuple[str | int, ...], list[str]] = {}
+        self._works: dict[tuple[object, ...], tuple[str, Any, Data]] = {}
         self._seen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def variant(self, point: Mapping[str, Scalar]) -> Variant:
@@ -173,16 +175,11 @@ class Builder:
         )
         rate = names.get("rate")
         durability = str(names["durability"])
-        file = Path(render(experiment.workload.file))
-        given = {key: render(text) for key, text in experiment.workload.properties.items()}
-        if experiment.measure.verify:
-            given["dataintegrity"] = "true"
+        kind, work, data = self._work(point, names)
         own = {key: render(text) for key, text in system.properties.items()}
         loading = {key: render(text) for key, text in experiment.load.properties.items()}
         directory = render(experiment.directory or ".")
-        effective = {**self._file(file), **given}
-        loaded = self._kind.of_data(effective)
-        wanted = servers(system, names, effective, render)
+        wanted = servers(system, names, data.table, render)
         at = [] if wanted is None else [wanted.key]
         clients, operations = names["clients"], names.get("operations")
         assert isinstance(clients, int), "that of the file and those varied were checked"
@@ -192,30 +189,49 @@ class Builder:
             system=name,
             store=system.store,
             store_properties=self._shared(own),
-            workload_file=file,
-            properties=self._shared(given),
+            kind=kind,
+            work=work,
             clients=clients,
             rate=None if rate is None else float(rate),
             operations=operations,
             arrival="poisson" if names["arrival"] == "poisson" else "uniform",
             durability="none" if durability == "none" else "device" if durability == "device" else "os",
-            directory=Path(directory),
+            directory=Path.cwd() / directory,
             hooks_before=before,
             hooks_after=after,
             load_key=digest(
-                system.store, {**own, **loading}, durability, loaded, directory, before, after, experiment.seed, *at
+                system.store,
+                {**own, **loading},
+                durability,
+                data.identity,
+                directory,
+                before,
+                after,
+                experiment.seed,
+                *at,
             ),
-            data=self._kind.data(effective),
+            data=data,
             slug=order.slug(point, self._varied),
             load_clients=experiment.load.clients or clients,
             load_properties=self._shared(loading),
             servers=wanted,
         )
 
-    def _file(self, path: Path) -> Mapping[str, str]:
-        if path not in self._files:
-            self._files[path] = self._kind.properties(path)
-        return self._files[path]
+    def _work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:
+        """The kind of work of a point, its keys and its data; variants that do the same share them."""
+        path = self._experiment.workload_at(point)
+        workload = self._experiment.each_workload[path]
+        (name,) = workload.kinds
+        given = workload.keys(name).model_dump(exclude_unset=True)
+        if path not in self._named:
+            self._named[path] = [name for text in template.texts(given) for name in template.names(text)]
+        key = (path, *(names[each] for each in self._named[path]))
+        if key not in self._works:
+            keys = template.rendered(given, lambda text: template.render(text, names))
+            kind = KINDS[name]
+            work = kind.work(kind.keys.model_validate(keys), self._experiment)
+            self._works[key] = name, work, kind.data(work)
+        return self._works[key]
 
     def _shared(self, given: dict[str, str]) -> Mapping[str, str]:
         """The equal mapping that another variant has, so that ten thousand do not have one each."""

@@ -22,6 +22,9 @@ class Asked:
     nodes: int
     # As given; the others have their defaults.
     settings: Mapping[str, str]
+    # Commands before it is started, and after it has ended.
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +78,19 @@ class Servers:
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
         if isinstance(how, Started):
-            where = tuple((each.system, each.nodes, dict(each.settings)) for each in how.asked)
+            where = tuple((each.system, each.nodes, dict(each.settings), each.before, each.after) for each in how.asked)
         return (*where, self.fresh, self.table, dict(self.options))
 
 
 def asked(name: str, given: Start | Over, render: Callable[[str], str]) -> Asked:
     """A system as a variant wants it; nodes were filled in."""
     settings = {key: render(text) for key, text in given.settings.items()}
-    return Asked(name, int(render(given.nodes or "1")), settings)
+    before, after = (tuple(map(render, getattr(given, when, ()))) for when in ("before", "after"))
+    return Asked(name, int(render(given.nodes or "1")), settings, before, after)
 
 
-def servers(
-    system: System, names: Mapping[str, Scalar], properties: Mapping[str, str], render: Callable[[str], str]
-) -> Servers | None:
-    """The servers of a variant; None where the system names none. `properties` are the workload's."""
+def servers(system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]) -> Servers | None:
+    """The servers of a variant; None where the system names none. `table` is the workload's."""
     how: Started | Attached
     if system.start is not None:
         given = system.start
@@ -101,4 +103,4 @@ def servers(
     else:
         return None
     options = {key: render(text) for key, text in system.table.items()}
-    return Servers(how, system.fresh or "none", properties.get("table", TABLE), options)
+    return Servers(how, system.fresh or "none", table, options)

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from loadstone.engine.describe import description
-from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
 from loadstone.experiment.reading.words import resolved as meaning
 from loadstone.experiment.reading.words import twofold
 
@@ -43,11 +43,21 @@ def document(experiment: Experiment) -> dict[str, Any]:
         hide(system)
         for servers in (system.get("start"), (system.get("start") or {}).get("over")):
             hide(servers or {})
-    hide(found["workload"])
+    for path, workload in experiment.each_workload.items():
+        # Without the keys of other kinds, and their defaults.
+        given = {key: found_at(found, path)[key] for key in found_at(found, path) if KIND_OF_KEY[key] in workload.kinds}
+        hide(given)
+        found_at(found, path[:-1])[path[-1]] = given
+    del found["workload" if experiment.workloads else "workloads"]
     hide(found["load"])
     # What is searched over has no value of its own.
     del found["find" if experiment.find is None else experiment.find.over]
     return found
+
+
+def found_at(document: Any, path: tuple[str | int, ...]) -> Any:
+    """What stands at a path."""
+    return found_at(document[path[0]], path[1:]) if path else document
 
 
 def hide(part: dict[str, Any]) -> None:

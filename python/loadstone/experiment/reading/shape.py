@@ -22,7 +22,7 @@ REPLACEMENT = "-"
 ZERO_AT_END = re.compile(r"[-+]?[0-9]*\.[0-9]+0")
 # Mappings whose values are texts as they are written.
 TEXTS = ("properties", "settings", "table")
-WHOLE_FILE: dict[str, Any] = {"systems": {"none": {}}, "workload": {"file": "-"}}
+WHOLE_FILE: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
 
 
 @dataclass
@@ -52,6 +52,8 @@ def shape(tree: Table) -> Shaped:
     plainer = Plainer()
     document = plainer.plain(tree)
     mistakes, lost = plainer.mistakes, plainer.lost
+    if document.get("workloads"):
+        document.setdefault("workload", {})
     for _ in range(ROUNDS):
         try:
             return Shaped(tree, Experiment.model_validate(document), mistakes, lost)
@@ -61,14 +63,13 @@ def shape(tree: Table) -> Shaped:
                 if path not in lost:
                     mistakes.append(translate(tree, each, path))
                 lost.add(path)
-                remove(document, path)
+                # Without what it needs, a part cannot be understood at all.
+                remove(document, path[:-1] if each["type"] == "missing" and len(path) > 1 else path)
             # What must be there must be there for the next round as well.
-            for key in ("systems", "workload"):
+            for key, least in WHOLE_FILE.items():
                 if not document.get(key):
                     lost.add((key,))
-                    document[key] = WHOLE_FILE[key]
-            if isinstance(document["workload"], dict):
-                document["workload"].setdefault("file", "-")
+                    document[key] = least
     raise AssertionError(f"no model of {document}")
 
 

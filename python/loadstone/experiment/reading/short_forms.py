@@ -22,9 +22,16 @@ def write_out_key(key: str, value: Node) -> Node:
             value = Table.of("matrix", value)
         both = {name: dimensions(each) for name, each in value.entries.items() if name in ("matrix", "zip")}
         return replace(value, entries={**value.entries, **both})
-    if key == "workload" and isinstance(value, Scalar) and isinstance(value.value, str):
-        return Table.of("file", value)
+    if key == "workload":
+        return by_file(value)
+    if key == "workloads" and isinstance(value, Table):
+        return replace(value, entries={name: by_file(each) for name, each in value.entries.items()})
     return value
+
+
+def by_file(value: Node) -> Node:
+    """A workload that is named by its file alone."""
+    return Table.of("file", value) if isinstance(value, Scalar) and isinstance(value.value, str) else value
 
 
 def listed_systems(value: Items) -> Node:

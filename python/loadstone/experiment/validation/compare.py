@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import shown
 from loadstone.experiment.validation.context import Context
@@ -33,8 +34,18 @@ def check(context: Context) -> None:
     varied = [key for key, values in dimensions.items() if len(values) > 1]
     if not context.knows("vary") or not context.knows("systems"):
         return
+    kinds = {kind for each in context.experiment.each_workload.values() for kind in each.kinds}
+    mixed = context.experiment.workloads and len(kinds) > 1
     if by is None:
-        by = "system" if "system" in varied else next(iter(varied), None)
+        # Work of different kinds has nothing in common that could be compared.
+        usual = [key for key in varied if not (mixed and key in ("workload", "system"))]
+        by = "system" if "system" in usual else next(iter(usual), None)
+    elif by == "workload" and mixed:
+        hint = "compare by another dimension: figures are then those of the same workload"
+        context.wrong(
+            ("compare", "by"), f"workloads of different kinds cannot be compared: {', '.join(sorted(kinds))}", hint
+        )
+        return
     elif by not in dimensions:
         context.wrong(("compare", "by"), f'there is no dimension "{by}"', suggestion(by, list(dimensions), "they are"))
         return
@@ -54,7 +65,14 @@ def check(context: Context) -> None:
             context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
             return
         baseline = same[0]
-    update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
+    usual = [
+        metric
+        for workload in context.experiment.each_workload.values()
+        for kind in workload.kinds[:1]
+        for metric in KINDS[kind].metrics(workload.keys(kind))
+    ]
+    metrics = compare.metrics or tuple(dict.fromkeys(usual))
+    update = {"by": by, "baseline": baseline, "promises": differing(context, by), "metrics": metrics}
     compare = compare.model_copy(update=update)
     context.complete(compare=compare)
     if by == "system":

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadstone.experiment.kind import KINDS, PLAIN, Kind
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import points, template
-from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.experiment import Experiment, Workload
 from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
 from loadstone.experiment.model.values import Scalar
+from loadstone.experiment.model.ycsb_properties import MOVING_RATES
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.reading.shape import Shaped
 from loadstone.experiment.reading.tree import Node
@@ -59,6 +61,11 @@ class Context(Shaped):
         """Fills in keys of the experiment."""
         self.experiment = self.experiment.model_copy(update=keys)
 
+    def complete_workload(self, path: Keys, workload: Workload) -> None:
+        """Fills in keys of a workload."""
+        whole = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
+        self.complete(**{str(path[0]): whole})
+
     def given(self, *path: str) -> bool:
         """Whether the file itself says this."""
         node: Node = self.tree
@@ -68,6 +75,17 @@ class Context(Shaped):
                 return False
             node = below
         return True
+
+    def kinds(self) -> list[Kind]:
+        """The kinds of work of its workloads, each once; YCSB's where nothing says which."""
+        names = [name for each in self.experiment.each_workload.values() for name in each.kinds]
+        return [KINDS[name] for name in dict.fromkeys(names or [PLAIN])]
+
+    def moving_rates(self) -> Iterator[Keys]:
+        """Where workloads give a rate that moves."""
+        for each in self.templates():
+            if str(each.path[0]).startswith("workload") and each.path[-1] in MOVING_RATES:
+                yield each.path
 
     def templates(self) -> Iterator[Template]:
         """Every text in which names may stand, as far as it was understood."""
@@ -82,8 +100,8 @@ class Context(Shaped):
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
     """Every text in which names may stand."""
-    yield Template(("workload", "file"), experiment.workload.file)
-    yield from below(("workload", "properties"), experiment.workload.properties)
+    for path, workload in experiment.each_workload.items():
+        yield from within(path, workload.model_dump(exclude_none=True))
     yield from below(("load", "properties"), experiment.load.properties)
     for name, system in experiment.systems.items():
         yield from below(("systems", name, "properties"), system.properties, name)
@@ -92,6 +110,18 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
     yield from hook_templates((), experiment.hooks)
     if experiment.directory is not None:
         yield Template(("directory",), experiment.directory)
+
+
+def within(path: Keys, value: object, system: str | None = None) -> Iterator[Template]:
+    """Every text in plain values."""
+    if isinstance(value, str):
+        yield Template(path, value, system)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from within((*path, key), each, system)
+    elif isinstance(value, list | tuple):
+        for i, each in enumerate(value):
+            yield from within((*path, i), each, system)
 
 
 def below(path: Keys, texts: Mapping[str, str], system: str | None = None) -> Iterator[Template]:
@@ -114,6 +144,9 @@ def server_templates(path: Keys, system: System, name: str) -> Iterator[Template
             nodes = {} if each.nodes is None else {"nodes": each.nodes}
             yield from below((*path, *at), nodes, name)
             yield from below((*path, *at, "settings"), each.settings, name)
+    if system.start is not None:
+        for when in ("before", "after"):
+            yield from within((*path, "start", when), getattr(system.start, when), name)
     if system.attach is not None:
         for i, text in enumerate(system.attach.hosts):
             yield Template((*path, "attach", "hosts", i), text, name)

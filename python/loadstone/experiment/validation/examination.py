@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadstone.engine.describe import description
-from loadstone.experiment.kind import kind_of
 from loadstone.experiment.model.directory import default_directory
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.tree import Table
-from loadstone.experiment.validation import compare, figures, find, measure, properties, servers, templates, vary
+from loadstone.experiment.validation import (
+    compare,
+    figures,
+    find,
+    measure,
+    properties,
+    servers,
+    templates,
+    vary,
+    workload,
+)
 from loadstone.experiment.validation.context import Context
 
 
@@ -18,12 +27,11 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     """Looks at everything. `bases` are where relative paths may start."""
     context = Context(**vars(shape(tree)), bases=bases)
     properties.check_systems(context)
-    properties.check_workload_properties(context)
     vary.check(context)
     used = templates.check(context)
     if context.knows("vary"):
         vary.check_use(context, used)
-    kind_of(context.experiment).check(context)
+    workload.check(context)
     servers.check(context)
     compare.check(context)
     figures.check(context)
@@ -58,4 +66,7 @@ def check_directory(context: Context) -> None:
     """An absolute path, so that the experiment means the same elsewhere."""
     given = context.experiment.directory
     here = Path(escape(str(Path.cwd())))
-    context.complete(directory=escape(default_directory()) if given is None else str(here / given))
+    # What begins with a name may be absolute once that has a value (`Builder`).
+    named = given is not None and given.startswith("{") and not given.startswith("{{")
+    absolute = given if named else escape(default_directory()) if given is None else str(here / given)
+    context.complete(directory=absolute)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loadstone.experiment.model.experiment import Search
-from loadstone.experiment.model.ycsb_properties import MOVING_RATES
 from loadstone.experiment.validation.context import Context
 from loadstone.experiment.validation.figures import check_metric
 from loadstone.format import units
@@ -66,8 +65,8 @@ def check_contradictions(context: Context, find: Search) -> None:
     if over == "clients" and (experiment.rate is not None or "rate" in context.dimensions):
         hint = "leave the rate out: the clients work in a closed loop; or write `over: rate`"
         context.wrong(("find", "over"), "`find` searches over clients, and there is a rate", hint)
-    for key in MOVING_RATES & experiment.workload.properties.keys():
-        context.wrong(("workload", "properties", key), f"{key} and `find` cannot be combined", "keep one of them")
+    for path in context.moving_rates():
+        context.wrong(path, f"{path[-1]} and `find` cannot be combined", "keep one of them")
 
 
 def complete_repeats(context: Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
 from loadstone.format.quantity import written
@@ -11,6 +12,8 @@ from loadstone.statistics.estimate import REPEATS_MIN
 def check(context: Context) -> None:
     """A window has one length, and a phase has the time for it."""
     measure, timeout = context.experiment.measure, context.experiment.timeout
+    if not check_steady(context):
+        return
     if measure.duration is not None and measure.operations is not None:
         hint = "give a duration or a number of operations"
         context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
@@ -25,6 +28,33 @@ def check(context: Context) -> None:
     if timeout is not None and timeout <= needed and context.knows("measure"):
         message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
         context.warn(("timeout",), message, "give it more, with time for loading")
+
+
+# What says how long operations of one sort are measured.
+OF_STEADY = ("warmup", "duration", "operations")
+
+
+def check_steady(context: Context) -> bool:
+    """Whether `measure` says when a trial ends; work that ends by itself has no warm-up and no steady state."""
+    kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if each.kinds}
+    ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
+    if not ending:
+        return True
+    if len(ending) < len(kinds):
+        others = ", ".join(sorted(kinds - {*ending}))
+        message = f"`workloads` has work that ends by itself ({', '.join(ending)}) beside {others}"
+        context.wrong(("workloads",), message, "write two experiments: `measure` holds for one of them only")
+    for key in OF_STEADY:
+        if getattr(context.experiment.measure, key):
+            message = f"measure.{key} has no effect: {ending[0]} ends when its work is done"
+            context.wrong(("measure", key), message, f"leave it out; the keys of `{ending[0]}` say how much there is")
+    for path in (("pilot",), ("find",), ("rate",)):
+        if context.given(*path) and context.experiment.pilot is not False:
+            message = f"`{path[0]}` needs operations of one sort, and {ending[0]} ends when its work is done"
+            context.wrong(path, message, f"leave `{path[0]}` out")
+    measure = context.experiment.measure.model_copy(update={"warmup": 0.0, "duration": None, "operations": None})
+    context.complete(measure=measure, pilot=False)
+    return False
 
 
 def check_pilot(context: Context, measure: Measure) -> None:
@@ -65,6 +95,9 @@ def check_pace(context: Context) -> None:
     experiment = context.experiment
     searched = experiment.find is not None and experiment.find.over == "rate"
     has_rate = experiment.rate is not None or "rate" in context.dimensions or searched
-    moves = {"rate.ramp", "rate.steps"} & experiment.workload.properties.keys()
-    if not has_rate and not moves and (experiment.arrival != "uniform" or "arrival" in context.dimensions):
+    if (
+        not has_rate
+        and not any(context.moving_rates())
+        and (experiment.arrival != "uniform" or "arrival" in context.dimensions)
+    ):
         context.warn(("arrival",), "arrival has no effect in a closed loop", "give a `rate`")

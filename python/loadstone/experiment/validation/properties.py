@@ -6,10 +6,11 @@ import re
 from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import description
-from loadstone.experiment.model.ycsb_properties import KEYS, MOVING_RATES, OF_A_COMMAND
+from loadstone.experiment.kind import KINDS
+from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
-from loadstone.format.suggestion import did_you_mean, suggestion
+from loadstone.format.suggestion import suggestion
 
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
@@ -17,17 +18,20 @@ SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 def check_systems(context: Context) -> None:
     """Every system's store and its properties; a store that is not given is the system's name."""
     systems = dict(context.experiment.systems)
+    usable = {name: None for kind in context.kinds() for name in kind.stores()}
+    every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, each in systems.items():
         path = ("systems", system)
-        store = each.store or system
+        only = next(iter(usable)) if len(usable) == 1 else system
+        store = each.store or (system if system in every else only)
         systems[system] = each.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
             hint = "use letters, digits and . _ + -"
             context.wrong(path, f'"{system}" is not a valid name for a system', hint)
         if not context.knows(*path, "store") or not context.knows("systems"):
             continue
-        if store not in description().stores:
-            hint = suggestion(store, tuple(description().stores), "the stores are")
+        if store not in every:
+            hint = suggestion(store, tuple(usable), "the stores are")
             if not each.store:
                 hint += f"; a system by another name says which: `{system}: {{store: …}}`"
             context.wrong((*path, "store"), f'there is no store "{store}"', hint)
@@ -75,22 +79,3 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     else:
         hint = suggestion(key, own, f"those of {store} are") if own else f"{store} has none"
         context.warn(path, f"unknown property {key}", hint)
-
-
-def check_workload_properties(context: Context) -> None:
-    """Properties of the workload: YCSB's, or a binding's."""
-    for key in context.experiment.workload.properties:
-        path = ("workload", "properties", key)
-        store = key.partition(".")[0]
-        if key in KEYS:
-            context.wrong(path, f"{key} is not set as a property here", f"write `{KEYS[key]}`")
-        elif key in OF_A_COMMAND:
-            context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab keeps everything")
-        elif store in description().stores and "." in key:
-            hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
-            context.wrong(path, f"{key} is a property of a store", hint)
-        elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
-            context.wrong(path, f"{key} and `rate` cannot be combined", "keep one of them")
-        elif key not in description().properties:
-            hint = f"{did_you_mean(key, description().properties)}A binding may know it"
-            context.warn(path, f"YCSB has no property {key}", hint)

@@ -6,9 +6,10 @@ import fnmatch
 from collections.abc import Mapping
 
 from loadstone.engine.describe import description
-from loadstone.experiment.kind import kind_of
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import template
 from loadstone.experiment.model.system import OVER, Over, System
+from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.validation.context import Context, Template, rendered
 from loadstone.format.suggestion import suggestion
 from loadstone.systems import registry
@@ -169,10 +170,18 @@ def check_reuse(context: Context) -> None:
         return
     for point in context.points:
         system = str(point.get("system"))
-        if description().networked(stores.get(system, "")) and (
-            key := next(kind_of(context.experiment).changing(context, point), None)
-        ):
+        if description().networked(stores.get(system, "")) and (key := changing(context, point)):
             message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
             hint = "leave `reuse` out; or write `reuse: shared` if trials may use what others have changed"
             context.wrong(where, message, hint)
             return
+
+
+def changing(context: Context, point: Mapping[str, Scalar]) -> str | None:
+    """By what the workload of a point changes its data."""
+    path = context.experiment.workload_at(point)
+    workload = context.experiment.each_workload.get(path)
+    kind = workload.kinds[0] if workload and workload.kinds else None
+    if workload is None or kind is None:
+        return None
+    return next(KINDS[kind].changing(context, path, workload.keys(kind), dict(point)), None)

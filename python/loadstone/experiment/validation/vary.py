@@ -35,7 +35,8 @@ def check(context: Context) -> None:
     if not context.knows("systems") or not context.knows("vary"):
         context.dimensions = points.dimensions(vary)
         return
-    vary = with_system(context, vary)
+    for dimension, names in named(context).items():
+        vary = with_names(vary, dimension, names)
     context.complete(vary=vary)
     context.dimensions = points.dimensions(vary)
     if points.size(vary) > POINTS_MAX:
@@ -81,13 +82,10 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
         context.wrong(path, message, hint)
         return
     said = f"{dimension} cannot be {shown(value)}"
-    if dimension == "system" and context.knows("systems"):
-        if value not in context.experiment.systems:
-            context.wrong(
-                path,
-                f"there is no system {shown(value)}",
-                suggestion(str(value), list(context.experiment.systems), "the file's systems are"),
-            )
+    if dimension in (names := named(context)) and context.knows(f"{dimension}s"):
+        if value not in names[dimension]:
+            hint = suggestion(str(value), names[dimension], f"the file's {dimension}s are")
+            context.wrong(path, f"there is no {dimension} {shown(value)}", hint)
     elif dimension in WORDS:
         if value not in WORDS[dimension]:
             context.wrong(path, said, suggestion(str(value), WORDS[dimension], "the values are"))
@@ -106,20 +104,25 @@ def check_zip(context: Context, vary: Vary) -> None:
         context.wrong(("vary", "zip"), f"the lists of vary.zip differ in length: {listed}", "give each as many values")
 
 
-def with_system(context: Context, vary: Vary) -> Vary:
-    """`vary` with the dimension `system`, which every experiment has: all systems, unless the file says which."""
-    if "system" in vary.matrix or "system" in vary.zip:
-        include = vary.include
-        crossed = (*vary.matrix.get("system", ()), *vary.zip.get("system", ()))
+def named(context: Context) -> dict[str, tuple[str, ...]]:
+    """The dimensions that are names of parts of the file; of workloads only where there are several."""
+    experiment = context.experiment
+    workloads = {"workload": tuple(experiment.workloads)} if experiment.workloads else {}
+    return {**workloads, "system": tuple(experiment.systems)}
+
+
+def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
+    """`vary` with a dimension that every variant has: all of these names, unless the file says which."""
+    include = vary.include
+    if dimension in vary.matrix or dimension in vary.zip:
+        crossed = (*vary.matrix.get(dimension, ()), *vary.zip.get(dimension, ()))
         only = crossed[0] if len(crossed) == 1 else None
     else:
-        systems = tuple(context.experiment.systems)
-        only = systems[0] if len(systems) == 1 else None
-        include = vary.include
+        only = names[0] if len(names) == 1 else None
         if vary.matrix or vary.zip or not include:
-            vary = vary.model_copy(update={"matrix": {"system": systems, **vary.matrix}})
+            vary = vary.model_copy(update={"matrix": {dimension: names, **vary.matrix}})
     if only is not None:
-        include = tuple({"system": only, **point} for point in include)
+        include = tuple({dimension: only, **point} for point in include)
     return vary.model_copy(update={"include": include})
 
 
@@ -133,7 +136,7 @@ def check_include(context: Context, vary: Vary) -> bool:
         complete &= check_names(context, path, point, dimensions)
         for dimension, value in point.items():
             check_value(context, (*path, dimension), dimension, value)
-        missing = [dimension for dimension in (*dimensions, "system") if dimension not in point]
+        missing = [dimension for dimension in (*dimensions, *named(context)) if dimension not in point]
         if missing:
             complete = False
             context.wrong(path, f"{name(path)} does not say `{missing[0]}`", "an added variant names every dimension")
@@ -173,7 +176,7 @@ def check_use(context: Context, used: set[str]) -> None:
     """A dimension that nothing uses makes equal variants, which somebody may want."""
     for kind in ("matrix", "zip"):
         for dimension, values in getattr(context.experiment.vary, kind).items():
-            if dimension in ACTING or dimension in used or len(values) < 2:
+            if dimension in (*ACTING, *named(context)) or dimension in used or len(values) < 2:
                 continue
             hint = f"write {{{dimension}}} where it is to act, or leave it so to compare equals"
             if guess := guessed(dimension, ACTING):

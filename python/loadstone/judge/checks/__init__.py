@@ -1,1 +1,1 @@
-"""One check a file: a pure function over results that says what is wrong with them. Each has a page in docs/checks/."""
+"""One check per file: a pure function over results that finds what is wrong. Each has a page in docs/checks/."""

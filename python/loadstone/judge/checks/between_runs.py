@@ -12,6 +12,6 @@ MESSAGE = "between runs: order not randomised"
 
 
 def check(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """For each pair of a result set whose variants did not take turns; the judge knows which."""
-    hint = "run both in one experiment, where they take turns; hosts, data and neighbours change between runs"
+    """For each pair of a result set whose variants were not interleaved; the judge knows which."""
+    hint = "run both in one experiment, which interleaves them; hosts, data and neighbours change between runs"
     yield Finding(NAME, Severity.NOTE, MESSAGE, hint, pair.trials)

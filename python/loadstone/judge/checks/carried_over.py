@@ -1,4 +1,4 @@
-"""carried-over: operations of the warm-up lasted far into the window, which therefore does not show what it should."""
+"""carried-over: operations of the warm-up lasted far into the window, whose figures are therefore not the system's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         Severity.INVALID if backlog else Severity.SUSPECT,
         f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to "
         f"{units.duration(longest)} of its {units.duration(window)}",
-        f"use a longer warm-up{' or a lower rate' if backlog else ''}, or look at what the system did then",
+        f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then",
         (trial.trial,),
         about="latencies",
     )

@@ -14,7 +14,7 @@ NAME = "client-limited"
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Operations that were more than 1 ms late for want of a client."""
+    """Operations that were more than 1 ms late because no client was idle."""
     late = share(trial, "late.client")
     if late is None and trial.loop == "open":
         yield NotLooked(NAME, "operations that waited for a client were not counted", ours=True)
@@ -29,5 +29,5 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
 
 
 def decided(trial: TrialResult) -> bool:
-    """Whether the figures say all that the engine's own note could."""
+    """Whether the figures already cover what the engine's note would add."""
     return share(trial, "late.client") is not None

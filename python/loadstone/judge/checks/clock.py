@@ -1,4 +1,4 @@
-"""clock: the clock that measured did not run evenly."""
+"""clock: the clock used for measuring did not run evenly."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "clock"
-HINT = "look for a suspended or migrated machine, and at the kernel's log on its clock source; then measure again"
+HINT = "look for a suspended or migrated machine, and in the kernel's log for its clock source; then measure again"
 
 
 def check(trial: TrialResult, _: Settings) -> Iterator[Finding | NotLooked]:
     """Jumps against the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:
-        yield NotLooked(NAME, "the clock that measured was not compared with another", ours=True)
+        yield NotLooked(NAME, "the measuring clock was not compared with another", ours=True)
     if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
-        message = f"the clock that measured jumped {times} against the kernel's"
+        message = f"the measuring clock jumped {times} against the kernel's"
         yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,))

@@ -11,18 +11,18 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "errors"
-# The phases by the beginning of their figures' names, with what failed there.
+# The phases by the prefix of their figures' names, with what failed there.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
-UNCLOSED_HINT = "look at the store's log; a session that does not close has not said that its last writes are kept"
-# How the engine's note goes on when it has the words of the system.
+UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
+# How the engine's note continues when it quotes the system's message.
 FIRST = ", the first: "
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
     if trial.value("errors") is None and not trial.statuses:
-        yield NotLooked(NAME, "nobody counted failed operations", ours=True)
+        yield NotLooked(NAME, "failed operations were not counted", ours=True)
     for prefix in PHASES:
         yield from phase(trial, prefix, settings)
     yield from sessions(trial)
@@ -46,7 +46,7 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
 
 
 def sessions(trial: TrialResult) -> Iterator[Finding]:
-    """Clients of either phase that did not close: what they held back was counted as done."""
+    """Clients of either phase that did not close: the writes that they buffered were counted as done."""
     for prefix in PHASES:
         if clients := trial.value(f"{prefix}unclosed"):
             message = unclosed(int(clients), "of the load " if prefix == LOAD else "")
@@ -54,17 +54,17 @@ def sessions(trial: TrialResult) -> Iterator[Finding]:
 
 
 def unclosed(clients: int, phase: str = "") -> str:
-    """What it means that so many clients of a phase (`of the load `) did not close."""
+    """The message about clients of a phase (`of the load `) that did not close."""
     who = f"{clients:,} client" if clients == 1 else f"{clients:,} clients"
-    return f"{who} {phase}did not close: writes that {'it' if clients == 1 else 'they'} held back may be lost"
+    return f"{who} {phase}did not close: writes that {'it' if clients == 1 else 'they'} buffered may be lost"
 
 
 def first(trial: TrialResult) -> str:
-    """What the system said of the first failure, if anything."""
+    """The system's message about the first failure, if any."""
     said = next((note.message for note in trial.notes if note.name == NAME), "")
     return "".join(said.partition(FIRST)[1:])
 
 
 def decided(trial: TrialResult) -> bool:
-    """Whether the figures say all that the engine's own note could."""
+    """Whether the figures already cover what the engine's note would add."""
     return trial.value("errors") is not None or bool(trial.statuses)

@@ -14,14 +14,14 @@ from loadstone.results.trial_result import TrialResult
 
 NAME = "generator-limited"
 BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
-# Beyond this share of late operations their bursts are a load of their own.
+# Beyond this share, the bursts of late operations change the load itself.
 FAR = 0.1
-# Beyond this share of our own time nobody knows it well enough.
+# Beyond this share, the engine's own time is not known well enough.
 HALF = 0.5
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Late with a client idle, or short of processors; any of a debug build."""
+    """Late although a client was idle, or short of processors; any figure of a debug build."""
     if trial.facts.get("profile") == "debug":
         message = "this engine is a debug build: its figures are invalid"
         yield Finding(NAME, Severity.INVALID, message, "run make", (trial.trial,))
@@ -29,17 +29,17 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     if networked(trial):
         yield from processors(trial, settings)
     elif trial.loop == "closed" and trial.value("driver") is None:
-        yield NotLooked(NAME, "the load generator's own time for an operation was not measured", ours=True)
+        yield NotLooked(NAME, "the load generator's own time per operation was not measured", ours=True)
 
 
 def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Operations at a rate that were sent late although a client was idle.
 
-    Where it is known how late each was, the latencies lie between two figures, and a comparison goes by both.
+    Where it is known how late each was, the latencies lie between two figures, and a comparison uses both.
     """
     late = share(trial, "late.generator")
     if late is None and trial.loop == "open":
-        yield NotLooked(NAME, "nobody counted the operations that were sent late", ours=True)
+        yield NotLooked(NAME, "the operations that were sent late were not counted", ours=True)
     if late is not None and late > settings.threshold(NAME, "late"):
         bounded = any(f".{LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
@@ -54,7 +54,7 @@ def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLo
 
 
 def processors(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Threads that drive clients of a networked store, and were at their limit. The system may be any faster."""
+    """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
     busy, cpu, limit = (
         trial.value("executor.busy_max"),
         trial.value("cpu.engine_share"),
@@ -69,21 +69,21 @@ def processors(trial: TrialResult, settings: Settings) -> Iterator[Finding | Not
         message = f"the engine used {units.percent(cpu)} of the processors"
         hint = "use more engines, or a host with more processors"
     elif busy is None and cpu is None:
-        yield NotLooked(NAME, "nobody measured how busy the threads of the load generator were", ours=True)
+        yield NotLooked(NAME, "the use of the load generator's threads was not measured", ours=True)
     if message:
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,), understates=math.inf)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """A large part of a variant's operations being our own time, with an embedded store in a closed loop.
+    """Whether a large part of each operation is the engine's own time, with an embedded store in a closed loop.
 
-    The throughput is then too low by a known share: a bound that a comparison goes by. Latencies are without it.
+    The throughput is then too low by a known share: a bound that comparisons use. Latencies do not contain that time.
     """
     found = overhead(trials)
     if found is None or found[0] / found[1] <= settings.threshold(NAME, "driver"):
         return
     cost, each = found
-    message = f"{units.percent(cost / each)} of an operation's time is ours ({cost:.0f} ns of {each:.0f} ns)"
+    message = f"{units.percent(cost / each)} of each operation's time is the engine's ({cost:.0f} ns of {each:.0f} ns)"
     hint = "compare service times, not throughput, or use larger values"
     severity = Severity.NOTE if cost / each <= HALF else Severity.INVALID
     ids = tuple(trial.trial for trial in trials)
@@ -91,9 +91,9 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
 
 
 def overhead(trials: Sequence[TrialResult]) -> tuple[float, float] | None:
-    """Our own time for an operation of an embedded store in a closed loop, and the whole, ns; None where not known.
+    """The engine's own time for an operation of an embedded store in a closed loop, and the whole, ns; None if unknown.
 
-    The driver is probed on the null store before each trial, and whatever disturbs a probe makes it longer: so the
+    The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
     least of the variant's probes is compared with the median of its times per operation.
     """
     known = [(trial, cost, each) for trial in trials for cost, each in [(trial.value("driver"), each_ns(trial))]]
@@ -104,7 +104,7 @@ def overhead(trials: Sequence[TrialResult]) -> tuple[float, float] | None:
 
 
 def understated(trials: Sequence[TrialResult]) -> float:
-    """How many times faster than measured a system may be, were our own time for each operation none."""
+    """How many times faster than measured a system could be if the engine's own time were zero."""
     found = overhead(trials)
     if found is None:
         return 1.0
@@ -113,10 +113,10 @@ def understated(trials: Sequence[TrialResult]) -> float:
 
 
 def each_ns(trial: TrialResult) -> float | None:
-    """The time of one client for one operation, with what lies between two of them, ns.
+    """One client's time for one operation, with the time between two of them, ns.
 
-    Of clients that are more than the processors only as many are at work: the others' wait for their turn is not work
-    of the store, and our share would look the smaller the more they are.
+    With more clients than processors, only as many work at once: the others' wait for a processor is not work of the
+    store, and would make the engine's share look smaller the more clients there are.
     """
     users, runtime, count = clients(trial), trial.value("runtime"), operations(trial)
     if not users or not runtime or not count:
@@ -125,11 +125,11 @@ def each_ns(trial: TrialResult) -> float | None:
 
 
 def networked(trial: TrialResult) -> bool:
-    """Whether the system is somewhere else than in the engine's process."""
+    """Whether the system runs outside the engine's process."""
     return trial.facts.get("networked") == "yes"
 
 
 def decided(trial: TrialResult) -> bool:
-    """Whether the figures say all that the engine's own note could."""
+    """Whether the figures already cover what the engine's note would add."""
     known = ("executor.busy_max", "cpu.engine_share") if networked(trial) else ("driver",)
     return share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)

@@ -16,16 +16,16 @@ FACTS = {
     "replication_acknowledged": "replicas acknowledged",
     "consistency": "consistency",
 }
-# Said where nobody knows, which is as if nothing were said.
+# Values that mean unknown: they count as nothing stated.
 UNKNOWN = "unknown"
-# Results from before there was `interval` have `none` for it, and the same `how`.
+# Results from before `interval` existed have `none` for it, and the same `how`.
 RENAMED = {"none", "interval"}
-# What follows from another guarantee is asked with it: QUORUM of 3 copies acknowledges 2.
+# A fact that follows from another guarantee is part of it: QUORUM of 3 copies acknowledges 2.
 FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 
 
 def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
-    """Each guarantee that differs, as kept; a note where that is what is compared, or where one side says nothing."""
+    """Each guarantee that differs, as kept; a note where it is what is compared, or where one side is unknown."""
     for fact, name in FACTS.items():
         theirs, ours = ([each for each in side if each != UNKNOWN] for side in pair.facts(fact))
         if not theirs and not ours and fact == DURABILITY:
@@ -34,7 +34,7 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             continue
         if not theirs or not ours:
             silent = pair.contender if theirs else pair.baseline
-            message = f"{silent} does not say what {name} it keeps, {said(theirs or ours)} on the other side"
+            message = f"{silent} does not state its {name}; the other side keeps {said(theirs or ours)}"
             if reasons := pair.facts(f"{fact}_unknown")[1 if theirs else 0]:
                 message += f": {said(reasons)}"
             hint = f"state it: --fact {fact}=…"
@@ -54,26 +54,26 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
 
 
 def silent_on_both(pair: Pair) -> Iterator[Finding | NotLooked]:
-    """Neither side says what survives; every store of Loadstone does."""
+    """Neither side states what survives; every store of Loadstone does."""
     if any("engine" in trial.facts for trial in (*pair.baselines, *pair.contenders)):
-        message = f"neither {pair.baseline} nor {pair.contender} says what durability it keeps"
+        message = f"neither {pair.baseline} nor {pair.contender} states its durability"
         yield Finding(NAME, Severity.SUSPECT, message, f"state it: --fact {DURABILITY}=…", pair.trials)
     else:
-        yield NotLooked(NAME, "neither side says what durability it keeps")
+        yield NotLooked(NAME, "neither side states its durability")
 
 
 def alike(pair: Pair) -> str:
-    """How both sides keep what they keep, where that is the same and all that they say; else empty."""
+    """How both sides keep their guarantee, where that is the same and the only value; else empty."""
     theirs, ours = pair.facts("how")
     return str(ours[0]) if theirs == ours and len(ours) == 1 else ""
 
 
 def asked_and_differs(pair: Pair, fact: str) -> bool:
-    """Whether the sides differ in a fact that is what is compared."""
+    """Whether the sides differ in a fact that is the one compared."""
     theirs, ours = pair.facts(fact)
     return pair.asked(fact) and set(map(str, theirs)) != set(map(str, ours))
 
 
 def said(values: list[Scalar]) -> str:
-    """What a side says."""
+    """A side's values, in words."""
     return " and ".join(map(str, values))

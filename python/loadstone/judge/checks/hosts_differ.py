@@ -20,7 +20,7 @@ FACTS = {
 }
 
 
-# What must not change while an experiment lasts; of the first ones both sides have the same.
+# What must not change during an experiment; the first ones are the same for both sides.
 COMMON = {"engine": "engine's version", "kernel": "kernel", "cpu_model": "processor", "cpus": "number of processors"}
 WITHIN = {
     **COMMON,
@@ -30,13 +30,13 @@ WITHIN = {
     "jvm": "JVM",
     "server_jvm": "JVM of the servers",
 }
-RESUMED = "a run that was resumed after a change measures two things: start it anew"
+RESUMED = "a run resumed after a change measures two different things: start it anew"
 
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """One finding for everything that is unlike; what only one side tells is not."""
+    """One finding for everything that differs; what only one side states does not count."""
     if not any(pair.facts(fact)[0] and pair.facts(fact)[1] for fact in FACTS):
-        yield NotLooked(NAME, "a side does not say on which hosts it ran")
+        yield NotLooked(NAME, "a side's hosts are not known")
     unlike = [
         f"{name} {said(fact, theirs)} against {said(fact, ours)}"
         for fact, name in FACTS.items()
@@ -44,8 +44,8 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
         if theirs and ours and not pair.asked(fact) and differ(fact, theirs, ours, settings)
     ]
     if unlike:
-        message = f"{pair.baseline} and {pair.contender} ran on unlike hosts: {units.listed(unlike, len(FACTS))}"
-        hint = "run both on the same hosts; else the difference may be the hosts', not the systems'"
+        message = f"{pair.baseline} and {pair.contender} ran on different hosts: {units.listed(unlike, len(FACTS))}"
+        hint = "run both on the same hosts; otherwise the difference may come from the hosts, not the systems"
         yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
 
 
@@ -72,17 +72,17 @@ def across(pair: Pair, _: Settings) -> Iterator[Finding]:
 
 
 def differs(trials: list[TrialResult], fact: str) -> bool:
-    """Whether two trials of a block say different things."""
+    """Whether two trials of a block have different values."""
     return len({str(trial.facts[fact]) for trial in trials if fact in trial.facts}) > 1
 
 
 def said(fact: str, values: list[Scalar]) -> str:
-    """What a side says."""
+    """A side's values, in words."""
     return " and ".join(written(fact, value) for value in values)
 
 
 def written(fact: str, value: Scalar) -> str:
-    """A fact's value; sizes, which may be texts of an engine, scaled."""
+    """A fact's value; sizes are scaled, also where the engine recorded them as text."""
     try:
         return units.size(float(value)) if fact.endswith("_bytes") else str(value)
     except (ValueError, OverflowError):
@@ -90,7 +90,7 @@ def written(fact: str, value: Scalar) -> str:
 
 
 def differ(fact: str, theirs: list[Scalar], ours: list[Scalar], settings: Settings) -> bool:
-    """Whether the sides differ; of memory a little is the kernel's and varies with it."""
+    """Whether the sides differ; small differences in memory do not count, as the kernel's share varies."""
     if fact == "memory_bytes":
         try:
             sizes = [float(value) for value in (*theirs, *ours)]

@@ -19,14 +19,14 @@ BANDWIDTH = "bandwidth"
 READS = frozenset({"read"})
 LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
-# Of repeats that are the same run: so many figures, of which one has so many digits.
+# What shows that two repeats are the same run: this many equal figures, one of them with this many digits.
 FIGURES_MIN, DIGITS_MIN = 3, 9
-MEMORY = "the data came out of the page cache: read several times more than memory holds, or drop the caches before"
-WRONG = "the figure or the stated speed is wrong: measure the device again, and look whose bytes these are"
-MIXED = "the figures are not of one run, or not in the unit that was named: copy them again from one log"
+MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches before"
+WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
+MIXED = "the figures are not from one run, or not in the stated unit: copy them again from one log"
 
 
-# The fact of a trial whose percentiles were made of those of several processes, and not of their histograms.
+# The fact of a trial whose percentiles were computed from those of several processes, not from their histograms.
 PERCENTILES_OF = "percentiles_of"
 MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
 
@@ -51,7 +51,7 @@ class Speed:
         message = (
             f"{self.verb} at {units.bandwidth(self.found)}, but the {self.what} {units.bandwidth(self.limit)}{suffix}"
         )
-        # Bytes that a device or a link did not move put every figure of the trial in doubt.
+        # Bytes that the device or the link cannot have moved put every figure of the trial in doubt.
         metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
         return Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
 
@@ -63,14 +63,14 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         if speed.beyond(settings):
             yield speed.finding(here)
     if parts := trial.facts.get(PERCENTILES_OF):
-        message = f"the percentiles are percentiles of those of {parts}, which are those of no operations"
+        message = f"the percentiles were computed from the percentiles of {parts}, and are not those of the operations"
         yield Finding(NAME, Severity.WITHHELD, message, MERGE, here, about="latencies")
     for message in contradictions(trial, settings.threshold(NAME, "rounding")):
         yield Finding(NAME, Severity.INVALID, message, MIXED, here)
 
 
 def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """The same of a variant's mean: that is the figure which people put into a table."""
+    """The same for a variant's mean, the figure that people put into a table."""
     if len(trials) < 2:
         return
     found: dict[str, list[Speed]] = {}
@@ -93,16 +93,16 @@ def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]
 
 
 def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Repeats of a variant with the same figures to the last digit: one run that is counted twice."""
+    """Repeats of a variant with the same figures to the last digit: one run counted twice."""
     seen: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
-        # Round figures can be alike by chance, and so can a few.
+        # Round figures can be equal by chance, and so can a few.
         if len(figures) < FIGURES_MIN or not any(len(digits(figure)) >= DIGITS_MIN for _, figure in figures):
             continue
         if (first := seen.setdefault(figures, trial)) is not trial:
             message = f"repeats {first.repeat} and {trial.repeat} have the same figures to the last digit"
-            hint = "one run is counted twice: give each of them once"
+            hint = "one run is counted twice: import each run once"
             yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, trial.trial))
 
 
@@ -112,7 +112,7 @@ def digits(figure: float) -> str:
 
 
 def speeds(trial: TrialResult) -> Iterator[Speed]:
-    """Every speed of which the limit is known."""
+    """Every speed whose limit is known."""
     for metric, value in trial.values.items():
         if metric.endswith(BANDWIDTH):
             yield from bandwidth(trial, metric, value)
@@ -154,12 +154,12 @@ def bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
 
 
 def nodes(trial: TrialResult) -> float:
-    """How many nodes hold the data; one where nobody says."""
+    """How many nodes hold the data; one where it is not stated."""
     return max(trial.fact("data_nodes") or 1, 1)
 
 
 def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures; percentiles that fall; a mean outside of the extremes. The first of each operation."""
+    """Negative figures; percentiles that fall; a mean outside the extremes. The first for each operation."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():
@@ -169,7 +169,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
         name, last = family(metric)
         if last == "mean":
             means[name] = value
-        # A bound is not a figure that another could contradict.
+        # A bound cannot be contradicted by another figure.
         elif value.bound is None and (height := rank(last)) is not None:
             ladders.setdefault(name, []).append((height, value))
     for name, ladder in ladders.items():
@@ -178,7 +178,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
             if low.value - low.resolution > high.value * (1 + rounding) + high.resolution:
                 yield f"{said(low)}, above {said(high)}"
                 break
-        # The mean of all is that of failures as well, and the extremes are those of what ended well.
+        # The mean of all operations includes failures, the extremes only cover operations that succeeded.
         if name in means and not (ALL in name.split(".") and failed(trial, "load." * name.startswith("load."))):
             yield from outside(means[name], ladder, rounding)
 

@@ -13,12 +13,12 @@ from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "incomplete"
 RESUME = "continue with --resume"
-# Those who end because an engine is gone are lost-segment's.
+# Trials that end because an engine is gone belong to lost-segment.
 ELSEWHERE = frozenset({"done", "lost", "lease"})
 
 
 def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
-    """A trial that was stopped or failed has measured something else than it was to."""
+    """A trial that was stopped or failed did not measure what it was meant to."""
     if trial.end in ELSEWHERE:
         return
     reason, hint = note_text(trial, NAME, trial.end)
@@ -27,7 +27,7 @@ def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
 
 
 def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
-    """A trial of ours that lacks what all of them have: what could not look at it has not passed."""
+    """A trial of Loadstone's that lacks what all of them have: a check that could not look has not passed."""
     reasons: dict[str, dict[str, None]] = {}
     for each in missing:
         reasons.setdefault(each.reason, {})[each.check] = None
@@ -44,22 +44,22 @@ def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[F
 
 
 def stopped_early(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:
-    """A variant whose repeats ended although the rule of stopping asks for more."""
+    """A variant whose repeats ended although the stopping rule asks for more."""
     if settings.at_least < n < (settings.at_most or settings.at_least):
         message = f"the repeats ended after {n}, before their interval was narrow at two looks in a row"
         yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(trial.trial for trial in trials))
 
 
 def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """No trial at all, or none with a figure: that is not valid, whatever it was to be."""
+    """No trial at all, or none with a figure: that is never valid."""
     if not any(trial.values for trial in trials):
-        message = "no trial has a figure" if trials else "there is no trial"
-        hint = "see what the trials say" if trials else RESUME
+        message = "no trial has a figure" if trials else "there are no trials"
+        hint = "see the trials' own findings" if trials else RESUME
         yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
 
 
 def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
-    """Variants without anything to be compared with, by name, though others have: a hole, planned or not."""
+    """Variants without a counterpart, by name, although others have one: a gap, planned or not."""
     if unpaired:
         message = (
             f"{len(unpaired)} of {variants} variants have no counterpart to compare with: {units.listed(unpaired)}"
@@ -68,7 +68,7 @@ def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
 
 
 def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
-    """Metrics that the question asks for and no trial has: without a word they would just not be there."""
+    """Metrics that the question asks for and no trial has: without this note they would be missing silently."""
     if missing := [metric for metric in asked if metric not in measured]:
         message = f"asked for and not measured: {units.listed(missing)}"
         hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
@@ -76,13 +76,13 @@ def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding
 
 
 def search(asked: str) -> Iterator[Finding]:
-    """A search for something that nobody can search for, as earlier versions accepted; its trials are there."""
+    """A search for something that cannot be searched for, which earlier versions accepted; its trials are kept."""
     message = f"what was searched for is not an objective: {asked}"
     yield Finding(NAME, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%")
 
 
 def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterator[Finding]:
-    """Planned variants of which nothing is there: their trials' ids and configs, and how many variants were planned."""
+    """Planned variants without any trial: their trials' ids and configs, and how many variants were planned."""
     if configs:
         names = list(dict.fromkeys(variant_name(config) for config in configs.values()))
         message = f"{len(names)} of {planned} planned points are missing: {units.listed(names)}"
@@ -92,5 +92,5 @@ def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterato
 def baseline(by: str, wanted: Scalar, taken: Scalar | None) -> Iterator[Finding]:
     """A baseline that was never measured; another one took its place."""
     if str(taken) != str(wanted):
-        message = f"the baseline {by}={wanted} has no trial, {by}={taken} took its place"
+        message = f"the baseline {by}={wanted} has no trial; {by}={taken} is used instead"
         yield Finding(NAME, Severity.SUSPECT, message, "run it, or name another baseline")

@@ -20,9 +20,10 @@ SHARES = {
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Each share of the host that went elsewhere."""
     if not any(metric in trial.values for metric in SHARES):
-        yield NotLooked(NAME, "nobody observed the host")
+        yield NotLooked(NAME, "the host was not observed")
     limit = settings.threshold(NAME, "share")
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)
         if share is not None and share > limit:
-            yield Finding(NAME, Severity.SUSPECT, message.format(share=units.percent(share)), hint, (trial.trial,))
+            text = message.format(share=units.percent(share))
+            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), chance=True)

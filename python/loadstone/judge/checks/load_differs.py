@@ -1,4 +1,4 @@
-"""load-differs: the sides were not given the same to do, so they cannot be told apart by how they did it."""
+"""load-differs: the sides were not given the same work, so their figures do not compare the systems."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "load-differs"
-# Within an experiment only what is compared can make these differ, and that is what was asked.
+# Within an experiment these differ only because of what is compared, and that was asked for.
 FACTS = {"records": "records", "mix": "operations"}
-# A count from here on is shown as it was written: it may be no float at all.
+# A count from here on is shown as written: a float may not hold it.
 MANY = 10**10
 
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Clients and loop, and figures of one name that are of different kinds."""
+    """Clients and loop, and figures with the same name but different units."""
     if any(told(side, "clients") == told(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
-        yield NotLooked(NAME, "a side does not say how many clients it had")
+        yield NotLooked(NAME, "a side's number of clients is not known")
     unlike = [
         f"{name} {said(theirs)} against {said(ours)}"
         for name, theirs, ours in (
@@ -35,14 +35,14 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     for metric in sorted(units[0].keys() & units[1].keys()):
         if len(found := sorted(units[0][metric] | units[1][metric])) > 1:
             message = f"{metric} is in {' and in '.join(each or 'no unit' for each in found)}"
-            hint = "these are different things by one name: give them names of their own"
-            # What nobody asked for decides nothing.
+            hint = "these are different things under one name: rename one of them"
+            # A metric that was not asked for decides nothing.
             asked_for = not settings.metrics or metric in settings.metrics
             yield Finding(NAME, Severity.INVALID if asked_for else Severity.NOTE, message, hint, pair.trials, metric)
 
 
 def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Records and operations, of sides that are not of one experiment."""
+    """Records and operations of sides from different experiments."""
     unlike = [
         f"{name} {said(theirs)} against {said(ours)}"
         for fact, name in FACTS.items()
@@ -60,7 +60,7 @@ def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 
 def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
-    """The share of each kind of operation, by how often each ended; empty where nobody counted them."""
+    """The share of each kind of operation, by how often each ended; empty where they were not counted."""
     counts: Counter[str] = Counter()
     for trial in trials:
         for operation, ended in trial.statuses.items():
@@ -70,15 +70,15 @@ def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
 
 
 def finding(pair: Pair, unlike: list[str]) -> Iterator[Finding]:
-    """All that is unlike in one."""
+    """One finding for everything that differs."""
     if unlike:
-        message = f"{pair.baseline} and {pair.contender} had unlike loads: {'; '.join(unlike)}"
-        hint = "give both the same load, or make it a dimension; else the difference may be the loads'"
+        message = f"{pair.baseline} and {pair.contender} had different loads: {'; '.join(unlike)}"
+        hint = "give both the same load, or make it a dimension; otherwise the difference may come from the load"
         yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
 
 
 def told(trials: Sequence[TrialResult], what: str) -> list[Scalar]:
-    """What a side's trials say of their clients or their loop, each once; what is not known is not there."""
+    """The clients or the loop of a side's trials, each value once; unknown ones are left out."""
     found = [clients(trial) if what == "clients" else trial.loop for trial in trials]
     return list(dict.fromkeys(each for each in found if each is not None))
 
@@ -99,7 +99,7 @@ def kinds(trials: Sequence[TrialResult]) -> dict[str, set[str]]:
 
 
 def said(values: Sequence[Scalar]) -> str:
-    """What a side says, the first few."""
+    """A side's first few values, in words."""
     return units.listed([each if isinstance(each, str) else f"{each:,.10g}" for each in map(plain, values)])
 
 

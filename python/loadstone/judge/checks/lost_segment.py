@@ -10,10 +10,10 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "lost-segment"
-HINT = "look at the engine's log and at its host's kernel log, then run it again with --resume"
+HINT = "look at the engine's log and its host's kernel log, then run it again with --resume"
 ENDS = {
-    "lost": "the engine vanished before it had told its result",
-    "lease": "the engine stopped by itself, as it heard no more from the lab",
+    "lost": "the engine vanished before it reported its result",
+    "lease": "the engine stopped by itself because it lost contact with the lab",
 }
 
 

@@ -1,4 +1,4 @@
-"""noisy: all the repeats that were allowed did not make the interval as narrow as asked."""
+"""noisy: the interval is wider than asked for even after all the repeats that were allowed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def check(trials: Sequence[TrialResult], estimate: Estimate, metric: str, settin
     yield Finding(
         NAME,
         Severity.SUSPECT,
-        f"the interval of {metric} is {units.percent(width)} of it wide after {units.many(estimate.n, 'repeat')}, "
-        f"asked were {units.percent(settings.until)}",
-        "allow more repeats, measure longer, or find what disturbs: see the trials' own findings",
+        f"the interval of {metric} is {units.percent(width)} wide after {units.many(estimate.n, 'repeat')}, "
+        f"{units.percent(settings.until)} was asked for",
+        "allow more repeats, measure longer, or find what disturbs the trials: see their own findings",
         tuple(trial.trial for trial in trials),
         metric,
     )

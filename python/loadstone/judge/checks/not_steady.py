@@ -1,26 +1,39 @@
-"""not-steady: the measured window is not of one piece, so its mean is the mean of different things."""
+"""not-steady: the system changed during the measured window, so its mean is the mean of different states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import sqrt
+from math import exp, log, log1p, sqrt
 from statistics import fmean, median, pvariance, quantiles
+
+import numpy as np
 
 from loadstone.format import units
 from loadstone.judge.figures import seconds
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import About, Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
+from loadstone.results.value import THROUGHPUT
+from loadstone.statistics.centre import t_interval
+from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
+HINT = "warm up longer, measure longer, or let the store settle first"
+# By figure and part of the window: the level outside the part and in it.
+Levels = dict[tuple[str, str], tuple[float, float]]
+# What a part is compared with, and how many parts are: a trend shows in the halves, anything else in a quarter.
+HALVES = "from the first half of the window to the second"
+QUARTERS = tuple(f"from the rest of the window to its {each} quarter" for each in ("first", "second", "third", "last"))
 # Figures of servers that were started, and of the time between two beginnings of what they do now and then.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
-# So many drops are a period of the system.
+# Fewer are not tested.
+POINTS_MIN = 5
+# This many drops show a periodic activity of the system.
 DIPS_MIN = 3
-# Drops are a state of their own where their mean is so many standard deviations below the others' (root mean square of
+# Drops are a separate state where their mean is this many standard deviations below the others' (root mean square of
 # both sides'; Ashman, Bird & Zepf, Astronomical Journal 108, 1994). Simulated from 2.5 to 4.5: below 3.5 the tail of
 # lognormal, exponential and Poisson noise is taken for drops, above it drops in noise of 15 % are missed.
 SEPARATION = 3.5
@@ -29,25 +42,90 @@ SEPARATION = 3.5
 def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
     """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
     rates = series.whole_rates
+    if len(rates) < POINTS_MIN:
+        yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
     parts = moving(rates, series, units.plain, units.rate, settings)
+    chance = bool(parts)
     share = settings.threshold(NAME, "dip")
     if drops := dips(rates, share, settings.matters):
+        chance = False
         parts.append(f"is below {units.percent(share)} of its upper quartile {drops} times")
     if parts:
-        hint = warm_up_hint(series) or "warm up longer, measure longer, or let the store settle before"
-        yield Finding(NAME, Severity.SUSPECT, f"throughput {' and '.join(parts)}", hint, (trial.trial,))
+        hint = warm_up_hint(series) or HINT
+        message = f"throughput {' and '.join(parts)}"
+        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=chance)
+    known_ones = dict(latencies(series, settings))
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
-        known = [each for each in column[: len(rates)] if each is not None]
-        if len(known) < len(rates) or not name_compared(name, settings):
-            continue
+        if column and name not in known_ones and name_compared(name, settings):
+            yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
+    for name, known in known_ones.items():
         if parts := moving(known, series, units.duration, units.duration, settings):
-            hint = "warm up longer, measure longer, or let the store settle before"
             message = f"the {name} {' and '.join(parts)}"
-            yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), about="latencies")
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, (trial.trial,), about="latencies", chance=True)
+
+
+def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
+    """The compared percentiles that all intervals have, by name, ns."""
+    whole = len(series.whole_rates)
+    for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
+        known = [each for each in column[:whole] if each is not None]
+        if whole and len(known) == whole and name_compared(name, settings):
+            yield name, known
+
+
+def levels(series: Series, settings: Settings) -> Levels:
+    """The levels in parts of the window, of throughput and of the compared percentiles; none where one is 0.
+
+    Throughput adds up, so its level is the mean; a percentile has outliers, so its level is the median.
+    """
+    columns: list[tuple[str, Sequence[float], Callable[[Sequence[float]], float]]] = [
+        (THROUGHPUT, series.whole_rates, fmean),
+        *((name, known, median) for name, known in latencies(series, settings)),
+    ]
+    found = {}
+    for name, points, level in columns:
+        middle, ends = len(points) // 2, [len(points) * at // 4 for at in range(5)]
+        parts = {HALVES: (points[:middle], points[-middle:])} if middle else {}
+        if all(first < last for first, last in pairwise(ends)):
+            parts |= {
+                part: ([*points[:first], *points[last:]], points[first:last])
+                for part, (first, last) in zip(QUARTERS, pairwise(ends), strict=True)
+            }
+        for part, both in parts.items():
+            rest, there = map(level, both)
+            if min(rest, there) > 0:
+                found[name, part] = (rest, there)
+    return found
+
+
+def together(trials: Sequence[TrialResult], courses: Mapping[str, Levels], settings: Settings) -> Iterator[Finding]:
+    """Repeats that move the same way: that is not chance, however little each of them moves.
+
+    T-tests of the logarithms of the level in a part of the window ÷ that of the rest. A line that changes by a share
+    over the window changes by half of it from half to half; a quarter is a step of its own. The quarters share the
+    level of the test (Bonferroni): a hump, or a step near an end, is in none of the halves.
+    """
+    effect, alpha = settings.threshold(NAME, "effect"), settings.threshold(NAME, "together")
+    for name in dict.fromkeys(name for trial in trials for name, _ in courses.get(trial.trial, ())):
+        for part, least, level in (
+            (HALVES, log1p(effect) / 2, alpha),
+            *((quarter, log1p(effect), alpha / len(QUARTERS)) for quarter in QUARTERS),
+        ):
+            known = [at[name, part] for trial in trials if (name, part) in (at := courses.get(trial.trial, {}))]
+            moved = [log(there / rest) for rest, there in known]
+            # Of repeats that all move alike p is not a number.
+            if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
+                continue
+            first, second = (exp(fmean(log(each[at]) for each in known)) for at in (0, 1))
+            plain, written = (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
+            message = f"{part}, {name} {moves(first, second, plain, written)} (mean of {len(known)} repeats)"
+            about: About = "all" if name == THROUGHPUT else "latencies"
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in trials), about=about)
+            break
 
 
 def name_compared(name: str, settings: Settings) -> bool:
-    """Whether a percentile is one of those that are compared; that of the usual ones where the question names none."""
+    """Whether a percentile is compared; where the question names none, whether it is one of the usual ones."""
     return any(metric.endswith(f".{name}") for metric in settings.metrics or DEFAULT_METRICS)
 
 
@@ -72,10 +150,10 @@ def moving(
 
 
 def dips(rates: Sequence[float], share: float, matters: float) -> int:
-    """How often throughput falls below a share of its upper quartile, where it does so again and again; else 0.
+    """How often throughput falls below a share of its upper quartile, where it does so repeatedly; else 0.
 
-    One drop is an outlier or the end of a window. From three on they are a period of the system: a flush, a checkpoint.
-    The upper quartile, as such drops may last for more than half of the time: then the median is of the drops.
+    One drop is an outlier or the end of a window. Three or more show a periodic activity: a flush, a checkpoint.
+    The upper quartile, because drops can last more than half of the time: then the median lies in them.
     """
     if len(rates) < DIPS_MIN:
         return 0
@@ -88,13 +166,13 @@ def dips(rates: Sequence[float], share: float, matters: float) -> int:
     apart = fmean(above) - fmean(below)
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
-    # A window has one drop more or less by chance, and so has that of the other side.
+    # Each side's window has one drop more or less by chance.
     one = apart * len(below) / count / sum(rates)
     return count if 2 * one >= matters else 0
 
 
 def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """A note for each thing that the servers do less than once in a window: whether one fell into it is chance."""
+    """A note for each activity that servers start less than once a window: whether it fell into one is chance."""
     length = seconds(trial)
     for name, value in trial.values.items():
         if not (name.startswith(SERVER) and name.endswith(PERIOD)) or name.startswith(BEFORE):
@@ -110,7 +188,7 @@ def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
 
 
 def warm_up_hint(series: Series) -> str:
-    """How much more warm-up would have left a steady window (MSER-5); nothing if none would."""
+    """How much more warm-up would have left a steady window (MSER-5); empty if no length would."""
     rates = series.whole_rates
     end = warm_up_end(rates)
     if not end or not steadiness(rates[end:]).steady:
@@ -120,7 +198,7 @@ def warm_up_hint(series: Series) -> str:
 
 def moves(first: float, last: float, plain: Callable[[float], str], written: Callable[[float], str]) -> str:
     """From which level to which: `falls from 12,000 to 9,000 op/s`."""
-    # A level is no better known than to three digits.
+    # A level is known to three digits at best.
     shown = [float(f"{level:.3g}") for level in (first, last)]
     return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {written(shown[1])}"
 

@@ -1,4 +1,4 @@
-"""page-cache: what was read came out of memory, not from the device."""
+"""page-cache: reads were served from memory, not from the device."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "page-cache"
+# A read that returns as much is a part of a file, not a value.
+LARGE_BYTES = 64 << 10
 HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
+
+# Smaller shares are printed as this: "at most" holds for them too.
+LEAST = 0.001
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Bytes that the device gave for the bytes that reads returned."""
+    """Bytes read from the device against the bytes that reads returned."""
     claimed = "device" in (settings.claims, trial.facts.get("claims"))
     severity = Severity.INVALID if claimed else Severity.NOTE
     here = (trial.trial,)
     if trial.facts.get("data_in") == "memory":
         if claimed:
-            message = "the results are claimed to be the device's, and the store keeps its data in memory"
+            message = "the results are claimed to be the device's, but the store keeps its data in memory"
             yield Finding(NAME, severity, message, "leave `claims` out", here)
         return
     if trial.facts.get("file_system") == "tmpfs":
@@ -44,18 +49,19 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         share = read / returned
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
         message = f"reads returned {units.size(returned)}, of which the device gave {units.size(read)}"
-        message += f"; at most {units.percent(share)} of it was not cached"
+        message += f"; at most {units.percent(max(share, LEAST))} of it was not cached"
         yield Finding(NAME, severity, message, HINT, here)
 
 
 def missed(trial: TrialResult, read: float) -> float | None:
-    """The most reads that can have gone to the device, as a share of all; None where nobody counted them.
+    """The most reads that can have gone to the device, as a share of all; None where they were not counted.
 
-    A device gives whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
-    hide that most values were cached, or that none were.
+    A device reads whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
+    hide that most values were cached, or that none were. Reads of files are large: each is several requests to the
+    device, or a part of one, and its bytes say more than their number.
     """
     every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
-    if seen is None or not reads:
+    if seen is None or not reads or (trial.value("returned") or 0) >= LARGE_BYTES * reads:
         return None
     # Counted with the warm-up, as its bytes are.
     return seen * (read / every if every else 1.0) / reads

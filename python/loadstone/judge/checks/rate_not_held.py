@@ -1,4 +1,4 @@
-"""rate-not-held: the system did not keep up with the rate, so its latencies tell how long the window was."""
+"""rate-not-held: the system did not keep up with the rate, so its latencies depend on the window's length."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HINT = "lower the rate, or search for the highest one that is held: `find: {over
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Operations that were due and never ended."""
     if trial.loop is None:
-        yield NotLooked(NAME, "nobody knows whether a rate was set")
+        yield NotLooked(NAME, "it is not known whether a rate was set")
     if trial.loop != "open":
         return
     if trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values()):
-        yield NotLooked(NAME, "what was due and never ended was not counted", ours=True)
+        yield NotLooked(NAME, "operations that never ended were not counted", ours=True)
     target, done = trial.fact("target"), trial.value("throughput")
     if target and done is not None and done < (1 - settings.threshold(NAME, "missed")) * target:
-        yield found(trial, f"{units.rate(done)} were done of the {units.rate(target)} that were asked for")
+        yield found(trial, f"{units.rate(done)} was done of the {units.rate(target)} asked for")
         return
     count, every = censored(trial), due(trial)
     share = count / every if every else 0.0
@@ -35,7 +35,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
 
 
 def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Response times that rise over the window: the queue grows by what is not done."""
+    """Response times that rise over the window: the queue grows by the operations not done."""
     if trial.loop != "open" or not series.length_seconds:
         return
     if not series.p50_ns and not series.p99_ns:
@@ -44,13 +44,13 @@ def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[F
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if message := rises([each for each in column[:whole] if each is not None], seconds, settings):
-            # Where the median waits longer and longer, so does every percentile above.
+            # Where the median rises, so does every percentile above.
             yield found(trial, f"the {name} of the response times {message}")
             return
 
 
 def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
-    """How response times (ns) rise over a window; empty where they do not, or nobody can tell."""
+    """How response times (ns) rise over a window; empty where they do not, or where that cannot be decided."""
     line = rise(latencies)
     if line is None or line.p >= settings.threshold(NAME, "alpha"):
         return ""
@@ -61,5 +61,5 @@ def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str
 
 
 def found(trial: TrialResult, message: str) -> Finding:
-    """About latencies alone: how much was done in the window is as true as ever."""
+    """About latencies alone: the throughput of the window stands."""
     return Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), about="latencies")

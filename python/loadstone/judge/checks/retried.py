@@ -32,10 +32,10 @@ def failures(trials: Iterable[TrialResult]) -> int:
 
 
 def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float) -> bool:
-    """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst figure there is.
+    """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst possible figure.
 
     `failed` counts those of each side, and `worst` is 0 where more is better, else infinity. The claim falls when the
-    medians change places, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
+    medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
     infinities, told the sides apart without the failures and does not with them.
     """
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]

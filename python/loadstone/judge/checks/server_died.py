@@ -1,4 +1,4 @@
-"""server-died: a server that the trial worked on ended during it."""
+"""server-died: a server under load ended during the trial."""
 
 from __future__ import annotations
 

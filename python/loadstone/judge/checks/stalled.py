@@ -1,4 +1,4 @@
-"""stalled: for a while nothing at all came back."""
+"""stalled: for a while no operation ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ P999 = ".p99.9"
 
 
 def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """The longest run of intervals in which no operation ended, well or badly."""
+    """The longest run of intervals in which no operation ended, successfully or not."""
     start, length = longest_silence(series)
     tail = p999_ns(trial, settings)
     percentiles = settings.threshold(NAME, "percentiles")
@@ -27,7 +27,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
         NAME,
         Severity.SUSPECT,
         f"no operation ended for {units.duration(length * 1e9)}, from {start:g} s on{beyond}",
-        "look at what the system and its hosts did then: compaction, collection of garbage, a node that left",
+        "find out what the system and its hosts did then: compaction, garbage collection, a node that left",
         (trial.trial,),
     )
 
@@ -35,7 +35,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
 def longest_silence(series: Series) -> tuple[float, float]:
     """Start and length of the longest, in seconds."""
     best, start, length = (0.0, 0.0), 0.0, 0.0
-    # Failures stand where they were due, which can be long before they ended.
+    # Failures are counted where they were due, which can be long before they ended.
     ended = series.ended or series.failed or (0,) * len(series.throughput)
     for at, each, rate, other in zip(
         series.start_seconds, series.length_seconds, series.throughput, ended, strict=True
@@ -51,7 +51,7 @@ def longest_silence(series: Series) -> tuple[float, float]:
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
-    """The p99.9 of all operations, else that of the slowest kind; of too few operations it is the stall itself."""
+    """The p99.9 of all operations, else that of the slowest kind; with too few operations it is the stall itself."""
     beyond = settings.threshold(too_few_samples.NAME, "beyond")
     known = {
         metric: value.value

@@ -1,4 +1,4 @@
-"""too-few-samples: a figure that so few operations or repeats cannot tell."""
+"""too-few-samples: there are too few operations or repeats for a figure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 NAME = "too-few-samples"
-REPEAT = f"repeat at least {REPEATS_MIN} times: below that, no test of blocks can tell a difference from chance"
+REPEAT = f"repeat at least {REPEATS_MIN} times: with fewer, no test of blocks can tell a difference from chance"
 
 
 def check(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Of a variant: the withheld percentiles that were asked for, one finding an operation; and too few repeats."""
+    """A variant's withheld percentiles that were asked for, one finding per operation; and too few repeats."""
     ids = tuple(trial.trial for trial in trials)
     fewest = fewest_operations(trials)
     beyond = settings.threshold(NAME, "beyond")
@@ -29,27 +29,27 @@ def check(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding
             f"as fewer than {beyond:g} of {fewest[metrics[0]]:,} operations lie beyond"
         )
         yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
-    # The figures stand, only an interval and a claim do not: that makes nothing suspect.
+    # The figures stand; only the interval and the claim are missing, which makes nothing suspect.
     if len(trials) < REPEATS_MIN:
         yield Finding(NAME, Severity.NOTE, too_few(len(trials)), REPEAT, ids)
 
 
 def asked(metric: str, settings: Settings) -> bool:
-    """Whether somebody is told that a figure is withheld: one in the question; without any, one of the operations."""
+    """Whether a withheld figure is reported: one in the question; without any, one of the operations."""
     if settings.metrics:
         return metric in settings.metrics
     operation = family(metric)[0]
-    # Neither the load's, nor service times beside response times; the operations say what `all` would say.
+    # Neither the load's, nor service times beside response times; the operations already cover `all`.
     return "." not in operation and operation not in BESIDE | {ALL}
 
 
 def too_few(n: int) -> str:
-    """What so few repeats do not allow."""
+    """What too few repeats do not allow."""
     return "n=1: no interval" if n == 1 else f"n={n}: no interval, no claim possible"
 
 
 def fewest_operations(trials: Sequence[TrialResult]) -> dict[str, int]:
-    """Of each percentile, the smallest number of operations that it rests on in any trial, where it is known."""
+    """For each percentile, the fewest operations that it rests on in any trial, where that is known."""
     fewest: dict[str, int] = {}
     for trial in trials:
         for metric, value in trial.values.items():

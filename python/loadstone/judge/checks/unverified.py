@@ -1,4 +1,4 @@
-"""unverified: what was read is not what was written, or nobody looked though asked to."""
+"""unverified: values read are not those written, or were not compared although that was asked for."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ NAME = "unverified"
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
-    """Wrong values always; that none was looked at, if the file asks to verify; many reads that nobody can judge."""
+    """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged."""
     checked, wrong = counts(trial)
     if wrong:
         message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
         hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif settings.verify and not covered(trial, checked, settings):
-        message = "values were to be verified, and none was"
+        message = "`verify` was asked for, but no value was verified"
         if checked:
-            message = (
-                f"values were to be verified, and only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
-            )
+            message = f"`verify` was asked for, but only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
         hint = "read with dataintegrity=true, or leave `verify` out"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked:
@@ -33,7 +31,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     early = share(trial, "not_yet")
     if early is not None and early > settings.threshold(NAME, "not_yet"):
         message = f"{units.percent(early)} of the operations read records whose insert or delete was still under way"
-        hint = "nobody can say whether those reads are right: raise insertlag, or use fewer clients"
+        hint = "those reads cannot be judged right or wrong: raise insertlag, or use fewer clients"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
@@ -44,7 +42,7 @@ def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:
 
 
 def counts(trial: TrialResult) -> tuple[float, float]:
-    """Values checked, and found wrong; by the statuses of YCSB's VERIFY where no figure tells."""
+    """Values checked, and values found wrong; without these figures, from the statuses of YCSB's VERIFY."""
     statuses = trial.statuses.get("VERIFY", {})
     checked, wrong = trial.value("verified"), trial.value("wrong")
     if wrong is None:

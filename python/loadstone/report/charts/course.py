@@ -29,7 +29,7 @@ from loadstone.report.course import chosen, middle, step, thinned
 from loadstone.report.view import View, spread
 from loadstone.results.trial_result import Series
 
-# Lines in all panels together.
+# The most lines in all panels together.
 LINES_MAX = 60
 
 
@@ -50,7 +50,7 @@ class Courses:
 
 
 def courses(view: View) -> Courses:
-    """Reads the series of as many trials as there is room for."""
+    """Reads the series of as many trials as fit."""
     fitting = [key for key in view.variants if view.value(key) in shown(view)]
     keys = spread(fitting, PANELS_MAX)
     most = max(LINES_MAX // max(len(keys), 1), 1)

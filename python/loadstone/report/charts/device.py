@@ -12,7 +12,7 @@ from loadstone.report.view import View, spread
 
 
 def metrics(view: View) -> list[str]:
-    """The devices' metrics of the measured window that compare: per operation, or a factor. What decides is first."""
+    """The comparable device metrics of the measured window: per operation, or a factor; the deciding one first."""
     known = view.metrics
     per = [name for name in known if name.startswith("device.") and name.endswith("_per_operation")]
     found = [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
@@ -24,7 +24,7 @@ def bars(view: View) -> Figure:
     found = metrics(view)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(found), 1), 1))
     panels = [drawn for metric in found for context in contexts if (drawn := panel(view, metric, context))]
-    caption = "Medians over repeats; what a flush wrote after the window is in them."
+    caption = "Medians over repeats; they include what a flush wrote after the window."
     caption += limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
 
@@ -67,5 +67,5 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
 def why(view: View, key: VariantKey) -> str:
     """Why a variant has no device bytes, as its host was found: `no device`, `over the network`, `unknown`."""
     words = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
-    # What is behind a directory, and in brackets what kind of file system says so.
+    # What backs a directory, and in brackets the kind of file system that shows it.
     return next((word.partition(" (")[0] for word in words if word.endswith(")")), "not measured")

@@ -14,7 +14,7 @@ from loadstone.report.charts.theme import SERIES_MAX, SHAPES
 from loadstone.report.view import View
 
 Row = dict[str, Any]
-# Panels that a figure has at most; more are a wall, not a figure.
+# The most panels in a figure; more cannot be taken in.
 PANELS_MAX = 12
 # The width of a panel in a picture, px, by how many stand side by side.
 PICTURE_WIDTHS = {1: 560, 2: 380, 3: 270}
@@ -49,22 +49,22 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """What stands under one heading, with its file's name."""
+    """The charts under one heading, with their file's name."""
 
     name: str
     panels: tuple[Panel, ...]
     # How to read it, and what is not in it.
     caption: str
-    # What it shows, for who cannot see it.
+    # What it shows, for readers who cannot see it.
     alt: str
     # A heading, where a section has several figures.
     title: str = ""
-    # The series' names with their number in the palette, from 0; empty where the panels say who is who.
+    # The series' names with their number in the palette, from 0; empty where the panels name their series.
     legend: tuple[tuple[str, int], ...] = ()
 
     @property
     def columns(self) -> int:
-        """How many panels stand side by side where there is room."""
+        """How many panels fit side by side."""
         return {1: 1, 2: 2, 4: 2}.get(len(self.panels), 3)
 
     def __bool__(self) -> bool:
@@ -84,7 +84,7 @@ def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
-    """What a figure leaves out, as a sentence or nothing; `apart`: each compared value is drawn for itself."""
+    """What a figure leaves out, as a sentence or nothing; `apart`: each compared value is drawn separately."""
     said = []
     if apart and len(view.values) > SERIES_MAX:
         said.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
@@ -94,7 +94,7 @@ def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
 
 
 def domain(view: View) -> list[str]:
-    """All names that colours are dealt to, so that a name has its colour in every chart."""
+    """All names that get colours, so that a name has the same colour in every chart."""
     return [view.short[value] for value in shown(view)]
 
 
@@ -138,16 +138,16 @@ def plot(rows: Sequence[Row]) -> alt.Chart:
 
 
 def layered(*layers: alt.Chart) -> dict[str, Any]:
-    """Charts upon each other as Vega-Lite; tests validate what is skipped here because it takes most of the time."""
+    """Layered charts as Vega-Lite; tests do the validation, which is skipped here because it takes most of the time."""
     found: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
-    # The address of a schema that nobody is to fetch, and a look that the theme decides.
+    # The address of a schema that must not be fetched, and a look that the theme decides.
     found.pop("$schema", None)
     found.pop("config", None)
     return found
 
 
 def words_over(chart: alt.Chart, **how: Any) -> tuple[alt.Chart, alt.Chart]:
-    """Words that stand on lines: first their halo, then themselves."""
+    """Text on top of lines: first its halo, then the text."""
     return chart.mark_text(style="halo", **how), chart.mark_text(style="word", **how)
 
 
@@ -175,7 +175,7 @@ def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
         words = key(figure.legend)
         rows |= words.pop("datasets", {})
         whole = {"vconcat": [whole, words], "spacing": 14}
-    # Panels are of one look, their scales are their own.
+    # Panels share their look, not their scales.
     return {
         **whole,
         "datasets": rows,
@@ -210,5 +210,5 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
 def by_number(places: Sequence[int], names: Sequence[str]) -> list[str]:
     """The names at their numbers in the palette, with blanks for those that are not there."""
     at = dict(zip(places, names, strict=True))
-    # Vega wants each entry of a domain once.
+    # Vega needs each entry of a domain once.
     return [at.get(number, " " * (number + 1)) for number in range(max(places, default=-1) + 1)]

@@ -16,12 +16,12 @@ from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colou
 from loadstone.report.view import View, spread
 from loadstone.results.value import THROUGHPUT
 
-# Dots in a row; more would be a smear.
+# The most dots in a row; more would blur.
 DOTS_MAX = 60
 # An experiment may ask for many metrics, each of which is a panel for each context.
 HEADLINES_MAX = 36
 TO_READ = "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
-AS_THROUGHPUT = "To be read like throughput."
+AS_THROUGHPUT = "Read it like throughput."
 
 
 def throughput(view: View) -> Figure:
@@ -30,7 +30,7 @@ def throughput(view: View) -> Figure:
 
 
 def others(view: View) -> Figure:
-    """The other headline metrics; those of the device have a section of their own."""
+    """The other headline metrics; the device's have a separate section."""
     return drawn(view, "headline", [name for name in view.headline if name not in (THROUGHPUT, *device.metrics(view))])
 
 

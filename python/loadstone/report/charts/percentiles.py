@@ -1,4 +1,4 @@
-"""Latency by percentile: the shape of the tail, on an axis that gives each further nine the same room."""
+"""Latency by percentile: the shape of the tail, on an axis with equal room for each further nine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from loadstone.report.charts.figure import (
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
-# Fewer percentiles are not a curve; they stand in the tables.
+# Fewer percentiles are not a curve; the tables have them.
 POINTS_MIN = 3
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Vega's language: the axis holds -log10(1 - p).
@@ -44,7 +44,7 @@ def nines(percentile: str) -> float:
 
 
 def operations(metrics: Sequence[str]) -> list[str]:
-    """What has percentiles and was asked of the store in the measured window; `all` only where it is all there is."""
+    """The operations of the measured window that have percentiles; `all` only where there is nothing else."""
     found: dict[str, None] = {}
     for metric in metrics:
         operation, _, percentile = metric.partition(".")
@@ -100,7 +100,7 @@ def curves(view: View) -> Figure:
 def points(
     view: View, operation: str, context: VariantKey, luck: dict[str, None], beyond: dict[str, None]
 ) -> list[Row]:
-    """The points of a panel; `luck` takes the names of what is withheld, `beyond` of what is no more than a bound."""
+    """The points of a panel; `luck` collects the names of withheld figures, `beyond` of those that are only bounds."""
     rows: list[Row] = []
     known = set(view.metrics)
     for key in view.within[context]:

@@ -53,7 +53,7 @@ def curves(view: View) -> Figure:
 
 
 def whose(view: View, curve: Curve) -> str:
-    """The compared value whose curve it is; "" where the curve runs through all of them."""
+    """The compared value that the curve belongs to; "" where it runs through all of them."""
     value = dict(curve.context).get(view.by) if view.by else None
     if value is None:
         return "" if view.by == "clients" or not view.by else variant_name(curve.context)
@@ -61,7 +61,7 @@ def whose(view: View, curve: Curve) -> str:
 
 
 def name(view: View, curve: Curve) -> str:
-    """Whose colour and mark it has."""
+    """The name that decides its colour and mark."""
     return whose(view, curve) or figure.domain(view)[0]
 
 
@@ -69,7 +69,7 @@ def panel(view: View, drawn: Sequence[Curve]) -> dict[str, Any]:
     """The curves of one context."""
     ticks = sorted({clients for each in drawn for clients in each.knee.loads})
     wide = ticks[-1] / max(ticks[0], 1) > 10
-    # A little more than was measured, so that no point is cut in half.
+    # A little more than the measured range, so that no point is cut in half.
     ends = [ticks[0] / 1.12, ticks[-1] * 1.12] if wide else [0, ticks[-1] * 1.06]
     scale = alt.Scale(type="log", base=2, domain=ends, nice=False) if wide else alt.Scale(domain=ends, nice=False)
     axis = alt.Axis(title="clients", values=ticks, format="~s", grid=False, labelOverlap="greedy")

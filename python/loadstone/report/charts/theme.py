@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
-# Okabe and Ito's colours, which people of any colour vision tell apart, darkened to a contrast of 3 : 1 on white
+# Okabe and Ito's colours, distinct for any colour vision, darkened to a contrast of 3 : 1 on white
 # (<https://jfly.uni-koeln.de/color/>). The page's style sheet has them as --series-1 and so on.
 PALETTE = ("#0072b2", "#d55e00", "#008f68", "#b8478f", "#a87b00", "#2a8fc4", "#5b4fc7", "#4c4c4c")
 SERIES_MAX = len(PALETTE)

@@ -1,4 +1,4 @@
-"""A search on a terminal: its probes, and how it came to its end."""
+"""A search on a terminal: its probes, and why it stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.results.result_set import variant_name
 
 
 def searched(search: Search) -> list[Table | Text]:
-    """The table of a search's probes, and what is to be known of it."""
+    """The table of a search's probes, with its notes."""
     title = " ".join(["probes", *([variant_name(search.context)] if search.context else [])])
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for head in probes.heads(search):

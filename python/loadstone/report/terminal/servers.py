@@ -1,4 +1,4 @@
-"""The servers under load on a terminal: a row for each variant, or its figures in words where a row would not fit."""
+"""The servers under load on a terminal: a row for each variant, or a line of text where a row would not fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadstone.report.table import Column, Entry
 from loadstone.report.view import View
 
 TITLE = "servers"
-# Of a terminal that has no room for long names in one line.
+# On a terminal that is too narrow for long names in one line.
 NAMES_WIDTH = 36
 
 
@@ -40,7 +40,7 @@ def servers(judgement: Judgement, width: Callable[[Table], int], limit: int) -> 
 
 
 def tabled(columns: Sequence[Column], rows: Sequence[Sequence[Entry]], names: int | None) -> Table:
-    """A row for each variant, whose name may be cut into lines of so many columns."""
+    """A row for each variant, whose name may be broken into lines of that many columns."""
     table = Table(title=TITLE, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     first, *figures = columns
     table.add_column(first.title, no_wrap=names is None, max_width=names)

@@ -46,6 +46,13 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     for metric in () if judgement.searches else results.headline_metrics:
         for part in parts(judgement, projected.table, metric):
             console.print(metric_table(judgement, projected, metric, part, width, console.width))
+    if results.question.repeats:
+        # A module that imports this one.
+        from loadstone.report.terminal.repeats import repeats
+
+        for metric in results.headline_metrics:
+            if (each_repeat := repeats(judgement, metric)) is not None:
+                console.print(each_repeat)
     for used in servers(judgement, width, console.width):
         console.print(used)
     for warning in results.warnings:
@@ -55,9 +62,9 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
 
 
 def terminal() -> Console:
-    """Standard output; what is not a terminal has room for everything."""
+    """Standard output; anything but a terminal is as wide as needed."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    # What files say is text: [/dev/sda] is not markup and :x: no picture.
+    # The contents of files are plain text: [/dev/sda] is not markup, and :x: is not a picture.
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
@@ -67,7 +74,7 @@ def needed(console: Console, table: Table) -> int:
 
 
 def parts(judgement: Judgement, keys: Sequence[str], metric: str) -> list[tuple[tuple[str, Scalar], ...]]:
-    """The values of the table keys for which there is anything of a metric."""
+    """The values of the table keys for which a metric was measured."""
     found = {picked(variant, keys): None for variant, each in judgement.cells if each == metric}
     return list(found)
 
@@ -168,7 +175,7 @@ class Grid:
         return table
 
     def change(self, variant: VariantKey | None) -> Text:
-        """What a variant is to the baseline of its row; nothing for the baseline itself."""
+        """How a variant compares with the baseline of its row; empty for the baseline itself."""
         comparison = self.compared.get(variant) if variant else None
         return change(comparison) if comparison else Text("")
 
@@ -192,7 +199,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 
 def spread(cell: Cell, run: Estimate | None) -> str:
-    """The interval's larger side in percent; of a single run what it knows of itself, else nothing."""
+    """The interval's larger side in percent; for a single run the interval within it, else nothing."""
     if (side := cell.estimate.larger_side) is not None:
         return f" {wording.half_width(side)}"
     if cell.estimate.n == 1 and run is not None and (side := run.larger_side) is not None:
@@ -201,7 +208,7 @@ def spread(cell: Cell, run: Estimate | None) -> str:
 
 
 def change(comparison: Comparison) -> Text:
-    """What a contender is to the baseline, with p and n; `~` without evidence."""
+    """How a contender compares with the baseline, with p and n; `~` without evidence."""
     n = f"n={comparison.ratio.n}"
     p = wording.chance(comparison.p, comparison.p_adjusted) or "p=?"
     ratio = wording.ratio(comparison.ratio)

@@ -1,1 +1,1 @@
-"""What every system is made of: files, processes, ports, state."""
+"""What every system needs: files, processes, ports, state."""

@@ -1,6 +1,6 @@
-"""What servers do now and then, by their logs: checkpoints, flushes, compactions, snapshots.
+"""What servers do periodically, by their logs: checkpoints, flushes, compactions, snapshots.
 
-A window that is shorter than the time between two of them measures the server with it or without it, as it happens.
+Whether a window shorter than the time between two of them contains one is chance.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from statistics import median
 # Time of a line: as log4j, logback and PostgreSQL write it, and as Redis does. All in this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
 ANY = re.compile(b"")
-# Of a longer log only the end is read.
+# Only the end of a longer log is read.
 READ_BYTES = 16 << 20
-# As many gaps are a period; fewer may be anything.
+# Fewer gaps do not make a period.
 GAPS_MIN = 2
 PERIOD = "_period_seconds"
 
 
 def figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
-    """How often each activity began since its server did, and the median time between two beginnings of one server.
+    """How often each activity has begun since its server started, and the median time between two starts on one server.
 
     `logs` are the servers' logs and when each server was started, s since the epoch. `marks` are regular expressions
-    for the lines with which an activity begins, by its name. Names are `checkpoints`, `checkpoint_period_seconds`.
+    for the first line of each activity, by its name. Names are `checkpoints`, `checkpoint_period_seconds`.
     Without the beginning of a log there is no count, only a period.
     """
     found: dict[str, float] = {}
@@ -50,7 +50,7 @@ def plural(name: str) -> str:
 
 
 def lines_of(log: Path) -> tuple[list[bytes], bool]:
-    """The lines of a log, and whether these are all; none where it cannot be read."""
+    """The lines of a log, and whether they are complete; none where it cannot be read."""
     try:
         with log.open("rb") as file:
             skipped = max(log.stat().st_size - READ_BYTES, 0)
@@ -61,8 +61,8 @@ def lines_of(log: Path) -> tuple[list[bytes], bool]:
 
 
 def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
-    """When the lines that match were written, s since the epoch; of the two readings of an hour that a clock goes
-    through twice, the one that is not before `since`.
+    """When the matching lines were written, s since the epoch; if a clock passes through an hour
+    twice, the reading that is not before `since`.
     """
     for line in lines:
         if pattern.search(line) and (found := TIME.search(line)) and (at := time_of(found)):
@@ -71,7 +71,7 @@ def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> I
 
 
 def time_of(found: re.Match[bytes]) -> datetime | None:
-    """The time of a line; None where it is not one."""
+    """The time of a line; None where it has none."""
     day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in found.groups())
     try:
         if day:

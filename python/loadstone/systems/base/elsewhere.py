@@ -1,10 +1,10 @@
-"""Directories that a system has outside of its own.
+"""Directories that a system has outside its data directory.
 
-Some are on storage that the user named. They go with the system's data; their names are drawn anew with those, so that
-no server ever finds what one of an earlier life has left.
+Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
+no server ever finds what an earlier one has left.
 
-Others are for a server that refuses to be root. root's home is closed to everybody else, and so is what is below it:
-for the user that this server runs as, files go to where the file system hierarchy has them for programs of the machine.
+Others are for a server that refuses to run as root. root's home is closed to other users, with everything below it:
+for the server's user, files go to the standard directories of system programs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
 def user(*preferred: str) -> str | None:
-    """The first of these users that there is, else `nobody`; None when we are not root. None is ever made."""
+    """The first of these users that exists, else `nobody`; None when we are not root. Users are never created."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):
@@ -36,30 +36,30 @@ def user(*preferred: str) -> str | None:
         except KeyError:
             continue
     raise SystemsError(
-        "there is no unprivileged user to run the server as", "start it as another user than root, or make `nobody`"
+        "there is no unprivileged user to run the server as", "start it as a user other than root, or create `nobody`"
     )
 
 
 def reaches(name: str | None, directory: Path) -> bool:
-    """Whether a user can enter a directory, or its nearest parent that is there; None is ourselves."""
+    """Whether a user can enter a directory, or its nearest existing parent; None is the current user."""
     if name is None:
         return True
     near = directory
     while not near.exists():
         near = near.parent
-    # Asked of the kernel, which knows more than mode bits: access lists, mount options, name spaces.
+    # The kernel decides, as it knows more than mode bits: access lists, mount options, name spaces.
     return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
-    """The cache if that user reaches it, else one that everybody does."""
+    """The cache if that user can reach it, else one that every user can."""
     return cache if reaches(name, cache) else CACHE
 
 
 def directory_for(name: str | None, place: Place, what: str) -> Path:
-    """A directory of a system's data for its server `what`, which belongs to that user; made if it is not there.
+    """A directory of a system's data for its server `what`, owned by that user; created if missing.
 
-    Where the user does not reach the system's own, it is elsewhere, and a link in `place.data` leads to it.
+    Where the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
     """
     inside = place.data / what
     directory = inside.resolve() if inside.is_symlink() else inside
@@ -78,7 +78,7 @@ def directory_for(name: str | None, place: Place, what: str) -> Path:
 
 
 def remove(place: Place) -> None:
-    """Removes what `directory_for` made that is not in `place.data`."""
+    """Removes what `directory_for` created outside `place.data`."""
     if not place.data.is_dir():
         return
     for inside in place.data.iterdir():
@@ -87,7 +87,7 @@ def remove(place: Place) -> None:
 
 
 def label(place: Place) -> str:
-    """What a system's directories outside are called: `loadstone-hdfs-5f0c2a91`, the same until its data go."""
+    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, the same until its data are removed."""
     path = place.data / "label"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Java: the command line of a server in a virtual machine, and how often and long its collector stopped it."""
+"""Java: the command line of a server in a JVM, and how often and how long its collector stopped it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Any
 
 from loadstone.systems.base.system import Place, Server, SystemsError
 
-# What Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
+# The oldest that Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
 OLDEST = 17
 HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
 
-# `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. A line of the same words
-# without a time at its end is the start of a pause, which finer levels write.
+# `[12.5s][info][gc] GC(7) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) 0.998ms`. A similar line
+# without a time at its end is the start of a pause, which finer log levels write.
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
-# What is in use before, after, and the size of the heap: `24M->1M(64M)`.
+# Use before and after, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
-# More than the longest run of lines without one of these.
+# More than the longest run of bytes without one of these lines.
 TAIL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class Collections:
-    """The pauses that a collector's log tells of."""
+    """The pauses in a collector's log."""
 
     # Pauses, not cycles: a concurrent cycle of G1 stops the program more than once.
     count: int
     # Their sum, in nanoseconds; the log has microseconds.
     pause_ns: int
-    # The bytes of the log that are read: `since` of the next look.
+    # The bytes of the log read so far: `since` of the next look.
     offset: int
 
 
@@ -49,14 +49,14 @@ def java(
     properties: Mapping[str, str] | None = None,
     arguments: Sequence[str] = (),
 ) -> list[str]:
-    """The words that run a class. `heap` (`1G`) is taken whole from the start, as servers do.
+    """The command that runs a class. `heap` (`1G`) is allocated in full from the start, as for servers.
 
-    Class path entries are directories, jars or `lib/*`. Raises SystemsError if there is no Java that is new enough.
+    Class path entries are directories, jars or `lib/*`. Raises SystemsError without a Java that is new enough.
     """
     words = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
-        # One file: with several, a look that goes on from an offset would miss what was moved away.
-        # Quoted, because a colon would end it.
+        # One file: with several, a look that continues from an offset would miss what was rotated away.
+        # Quoted, because a colon would end the path.
         words.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
     words += options
     words += [f"-D{name}={value}" for name, value in (properties or {}).items()]
@@ -74,7 +74,7 @@ def server(
     patience_s: float = 30.0,
     **words: Any,
 ) -> Server:
-    """A server in a virtual machine, in a directory of its name in the system's data, with a log of its collections.
+    """A server in a JVM, in a directory of its name in the system's data, with a log of its collections.
 
     `addresses` are where it listens, clients' first; `words` are further arguments of `java`.
     """
@@ -85,7 +85,7 @@ def server(
 
 
 def opened(packages: str) -> list[str]:
-    """The options that open these packages of java.base to everybody."""
+    """The options that open these packages of java.base to all modules."""
     return [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages.split()]
 
 
@@ -108,15 +108,15 @@ def version(program: str) -> int:
         told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
-    # Up to 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS puts a line of its own before.
+    # Up to 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
     match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
     if match is None:
-        raise SystemsError(f"{program} does not tell its version", HINT)
+        raise SystemsError(f"{program} does not print its version", HINT)
     return int(match[1])
 
 
 def release(program: Path) -> str:
-    """The build of a `java`, from the file beside it: `17.0.15+6 (Debian)`; empty if there is none."""
+    """The build of a `java`, from the file beside it: `17.0.15+6 (Debian)`; empty without the file."""
     try:
         text = (program.resolve().parent.parent / "release").read_text(errors="replace")
     except OSError:
@@ -127,7 +127,7 @@ def release(program: Path) -> str:
 
 
 def process_release(pid: int) -> str:
-    """The build of the JVM that a process runs; empty if it is not one, or gone."""
+    """The build of the JVM that a process runs; empty if it is not a JVM, or gone."""
     try:
         return release(Path(os.readlink(f"/proc/{pid}/exe")))
     except OSError:
@@ -137,8 +137,8 @@ def process_release(pid: int) -> str:
 def collections(gc_log: Path, since: int = 0) -> Collections:
     """The pauses written to a log from byte `since` on; none while there is no log.
 
-    The log must have been asked for by `java()`. It begins anew when its server does: who was at an offset that the
-    log does not reach any more reads it from its start.
+    The log must have been enabled by `java()`. It is truncated when its server restarts: an offset beyond its end means
+    reading it from the start.
     """
     try:
         with gc_log.open("rb") as log:
@@ -147,7 +147,7 @@ def collections(gc_log: Path, since: int = 0) -> Collections:
             text = log.read()
     except FileNotFoundError:
         return Collections(0, 0, 0)
-    # The last line may be half written: it is left to the next look.
+    # The last line may be incomplete: it is left to the next look.
     whole = text[: text.rfind(b"\n") + 1]
     pauses = [match for line in whole.splitlines() if (match := PAUSE.search(line))]
     spent_ns = sum(int(match[1]) * 1_000_000 + int(match[2]) * 1_000 for match in pauses)
@@ -155,7 +155,7 @@ def collections(gc_log: Path, since: int = 0) -> Collections:
 
 
 def live_heap_bytes(gc_log: Path) -> int | None:
-    """What the last collection in a log has left in the heap; None before the first."""
+    """The heap in use after the last collection in a log; None before the first."""
     try:
         with gc_log.open("rb") as log:
             log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))

@@ -1,4 +1,4 @@
-"""A plan from what a user asks for, and its settings as numbers and choices."""
+"""A plan from a user's request, and its settings as numbers and choices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "o
 
 
 def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> Plan:
-    """A plan with defaults filled in. Raises SystemsError for what the system does not know."""
-    # `hbase.*` stands for whatever begins so: a configuration file of the system takes it as it is.
+    """A plan with defaults filled in. Raises SystemsError for unknown settings."""
+    # `hbase.*` stands for all names with that prefix, which go unchanged into a configuration file of the system.
     open_names = [each.name for each in system.settings if each.name.endswith("*")]
     known = {each.name: each.default for each in system.settings if each.name not in open_names}
     for name in settings:
@@ -29,7 +29,7 @@ def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> P
 
 
 def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> Plan:
-    """The options of a table with defaults filled in. Raises SystemsError for what the system does not know."""
+    """The options of a table with defaults filled in. Raises SystemsError for unknown options."""
     if unknown := sorted({*options} - {*defaults}):
         raise SystemsError(f'{system} has no option "{unknown[0]}" for a table', f"it has {', '.join(defaults)}")
     return Plan(1, {**defaults, **options})
@@ -52,7 +52,7 @@ def truth(plan: Plan, name: str) -> bool:
 
 
 def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
-    """A setting that is one of a few words. Raises SystemsError when it is none of them."""
+    """A setting that is one of a few words. Raises SystemsError when it is not one of them."""
     text, words = plan.settings[name], [*choices]
     if text not in words:
         raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, words)}it can be {', '.join(words)}")
@@ -60,11 +60,11 @@ def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
 
 
 def differences(old: Plan, new: Plan) -> str:
-    """What two plans differ in, for a message: `port=7000, not 6379`."""
+    """The differences of two plans, for a message: `port=7000, not 6379`."""
     found = [f"{old.nodes} nodes, not {new.nodes}"] if old.nodes != new.nodes else []
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:
-            # Messages go to terminals and logs.
+            # Messages reach terminals and logs.
             found.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
     return "; ".join(found)

@@ -1,7 +1,7 @@
-"""A server's process: started in a session of its own, told apart from any later one with its pid, and ended.
+"""A server's process: started in a separate session, distinguished from any later one with its pid, and ended.
 
-A pid alone is trusted by nothing here: the process that had it may have ended, and the kernel gives pids out again.
-What tells two apart is when they began (field 22 of /proc/PID/stat, proc_pid_stat(5)).
+A pid alone is never trusted here: the process that had it may have ended, and the kernel reuses pids.
+Two are distinguished by when they began (field 22 of /proc/PID/stat, proc_pid_stat(5)).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from loadstone.observe.kernel_file import PROC, pids
 from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Process, Server, SystemsError
 
-# In each server's environment: the directory of its system, and its name. So a server that was started and never
-# written down, because the process that started it was killed in between, is found again.
+# In each server's environment: the directory of its system, and its name. So a server that was started but not
+# recorded, because the process that started it was killed in between, is found again.
 SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
 PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
 # After SIGKILL the kernel ends a process soon; one in an uninterruptible wait for its disk may take a while.
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 
-# Those that this process started: one that has ended stays in /proc until it is asked for its exit status.
+# Those that this process started: one that has ended stays in /proc until its exit status is collected.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -38,12 +38,12 @@ def stat(pid: int) -> observed.Process | None:
     if child is not None:
         child.poll()
     found = observed.stat(pid)
-    # A process whose first thread has ended still has its ports until the others have, too.
+    # A process whose first thread has ended keeps its ports until the others have ended, too.
     return None if found is None or (found.state in ENDED and found.threads <= 1) else found
 
 
 def alive(process: Process) -> bool:
-    """Whether this very process is there, paused or not."""
+    """Whether exactly this process exists, paused or not."""
     found = stat(process.pid)
     return found is not None and found.start_ticks == process.started_ticks
 
@@ -54,13 +54,13 @@ def started_at(process: Process) -> float:
 
 
 def paused(process: Process) -> bool:
-    """Whether it is there and stopped by a signal."""
+    """Whether it exists and is stopped by a signal."""
     found = stat(process.pid)
     return found is not None and found.start_ticks == process.started_ticks and found.state in PAUSED
 
 
 def start(server: Server, root: Path, log: Path) -> Process:
-    """Starts a server of the system in `root`; what it says is appended to `log`. Raises SystemsError."""
+    """Starts a server of the system in `root`; its output is appended to `log`. Raises SystemsError."""
     environment = {**os.environ, **server.environment, SYSTEM: str(root), SERVER: server.name}
     user = server.user if os.geteuid() == 0 else None
     if user is not None:
@@ -76,32 +76,32 @@ def start(server: Server, root: Path, log: Path) -> Process:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                # A terminal's Ctrl-C and hang-up are not for servers.
+                # Keeps a terminal's Ctrl-C and hang-up from servers.
                 start_new_session=True,
                 **run_as(user),
             )
     except OSError as error:
         raise SystemsError(
             f"cannot start {server.name}: {server.argv[0]}: {error.strerror}",
-            "see that the file is there and this user may run it",
+            "check that the file exists and this user may run it",
         ) from error
     _children[child.pid] = child
-    # Not reaped yet, so the entry is there even if it has ended already.
+    # Not reaped yet, so the entry exists even if the process has ended.
     begun = observed.stat(child.pid)
     assert begun is not None
     return Process(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
 
 
 def exit_status(process: Process) -> int | None:
-    """What it ended with, negative for a signal; None if it has not, or another process started it."""
+    """Its exit status, negative for a signal; None if it has not ended, or another process started it."""
     child = _children.get(process.pid)
     return None if child is None else child.poll()
 
 
 def send(process: Process, number: signal.Signals) -> bool:
-    """Sends a signal to this very process, never to another that has its pid by now; False if it is gone."""
+    """Sends a signal to exactly this process, never to a later one with its pid; False if it is gone."""
     try:
-        # While we hold this, a signal sent through it reaches the process that we look at next, or nobody.
+        # A signal sent through this descriptor reaches the process that is checked next, or none.
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return False
@@ -114,7 +114,7 @@ def send(process: Process, number: signal.Signals) -> bool:
     except PermissionError as error:
         raise SystemsError(
             f"cannot send {number.name} to {process.name} (pid {process.pid}): {error.strerror}",
-            "it belongs to another user; run this command as the one who started it",
+            "it belongs to another user; run this command as the user who started it",
         ) from error
     finally:
         os.close(handle)
@@ -122,7 +122,7 @@ def send(process: Process, number: signal.Signals) -> bool:
 
 
 def tree(process: Process) -> list[Process]:
-    """The process and whatever descends from it or shares its session; nothing if it is gone."""
+    """The process, its descendants and the rest of its session; empty if it is gone."""
     if not alive(process):
         return []
     table = {pid: found for pid in pids(PROC) if (found := stat(pid)) is not None}
@@ -138,7 +138,7 @@ def tree(process: Process) -> list[Process]:
 
 
 def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
-    """Ends processes and their descendants: `stop`, and SIGKILL for those there after `patience_s`; 0 kills at once.
+    """Ends processes and their descendants: `stop`, then SIGKILL for those left after `patience_s`; 0 kills at once.
 
     Raises SystemsError when one cannot be ended.
     """
@@ -146,23 +146,23 @@ def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = 
     if patience_s > 0:
         for process in processes:
             send(process, stop)
-            # A paused process handles nothing.
+            # A paused process does not handle signals.
             send(process, signal.SIGCONT)
         wait_gone(processes, patience_s)
-        # Those that it started meanwhile.
+        # Processes started meanwhile.
         everyone += [member for process in processes for member in tree(process)]
     for member in everyone:
         send(member, signal.SIGKILL)
     left = wait_gone(everyone, KILL_PATIENCE_S)
     if left:
         raise SystemsError(
-            f"{left[0].name} (pid {left[0].pid}) is still there {KILL_PATIENCE_S:g} s after SIGKILL",
-            f"the kernel waits for something it does: see /proc/{left[0].pid}/stack, then try again",
+            f"{left[0].name} (pid {left[0].pid}) still exists {KILL_PATIENCE_S:g} s after SIGKILL",
+            f"it is blocked in the kernel: see /proc/{left[0].pid}/stack, then try again",
         )
 
 
 def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Waits until none is there any more; those that are at the end."""
+    """Waits until all are gone; returns those left at the end."""
     left, until = [*processes], time.monotonic() + seconds
     while left := [each for each in left if alive(each)]:
         if time.monotonic() >= until:
@@ -172,7 +172,7 @@ def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
 
 
 def marked(root: Path) -> list[Process]:
-    """Processes of the system in `root` by their environment, recorded or not; each has its server's name."""
+    """Processes of the system in `root`, found by their environment, recorded or not, each with its server's name."""
     found = []
     wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
     for pid in pids(PROC):

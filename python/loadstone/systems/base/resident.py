@@ -1,4 +1,4 @@
-"""A Java program that stays: it answers one line with one line. Starting it for each question costs a second or two."""
+"""A Java program that keeps running, as starting it takes a second or two. It answers each line with a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDING_S = 2.0
 
 
 class ResidentError(Exception):
-    """It ended instead of answering; this is the end of its output."""
+    """It ended instead of answering; the message is the end of its output."""
 
 
 class SilentError(ResidentError):
@@ -25,7 +25,7 @@ class SilentError(ResidentError):
 
 
 class Resident:
-    """At most one program at a time: one that is asked for by other words takes the place of the one before.
+    """At most one program at a time: one with a different command line replaces the one before.
 
     It ends when its standard input does, so however this process ends.
     """
@@ -44,12 +44,12 @@ class Resident:
             try:
                 return self._answer(process, line, time.monotonic() + timeout_s)
             except BaseException:
-                # What it may answer later would pass for the answer to the next question.
+                # A late answer would be taken for the answer to the next question.
                 self._end()
                 raise
 
     def end(self) -> None:
-        """Ends it; harmless if there is none."""
+        """Ends it; does nothing if none runs."""
         with self._lock:
             self._end()
 
@@ -58,7 +58,7 @@ class Resident:
             return self._process
         self._end()
         self._argv, self._errors = argv, tempfile.TemporaryFile()  # noqa: SIM115
-        # In a session of its own: Ctrl-C is for those who clean up with its help.
+        # In a separate session: on Ctrl-C it is still needed for cleaning up.
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, start_new_session=True
         )

@@ -20,12 +20,12 @@ from loadstone.systems.base.starting import Say, Starting, log_of, silent
 from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
 
-# For a server that nobody wrote down, and whose own patience is therefore not known.
+# For a server that was not recorded, and whose patience is therefore not known.
 PATIENCE_S = 30.0
 
 
 class ServerState(StrEnum):
-    """What becomes of a server."""
+    """The state of a server."""
 
     UP = "up"
     STARTING = "starting"
@@ -49,11 +49,11 @@ def all_running(root: Path | None = None) -> list[Running]:
 
 
 class Running:
-    """One system below a root; there may be none of its servers yet."""
+    """One system below a root; its servers need not exist yet."""
 
     def __init__(self, system: str | System, root: Path | None = None) -> None:
         self.system = registry.system(system) if isinstance(system, str) else system
-        # One spelling: servers are found again by it.
+        # Normalised, because servers are found again by it.
         self.place = Place((root or systems_root()).resolve() / self.system.name, cache_root())
 
     @property
@@ -69,9 +69,9 @@ class Running:
         *,
         owner: str = "",
     ) -> None:
-        """Starts the system; of one that was started so already, only the servers that have died.
+        """Starts the system; if it already runs with the same plan, only the servers that have died.
 
-        `owner` is written down, so that others leave it alone.
+        `owner` is recorded, so that other runs leave it alone.
         Servers run on when this process ends. When it fails, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
@@ -79,7 +79,7 @@ class Running:
         with self._alone(say):
             before = self._state()
             if before is not None and before.plan != plan:
-                what = "is up" if before.started else "has data that were kept"
+                what = "is up" if before.started else "has kept data"
                 raise SystemsError(
                     f"{self.name} {what} with other settings: {differences(before.plan, plan)}",
                     f"`loadstone systems down {self.name}` first, or ask for the same",
@@ -99,7 +99,7 @@ class Running:
         try:
             starting.save()
             self.resume()
-            say(f"{self.name}: fetching its files, if they are not there, and writing its configuration")
+            say(f"{self.name}: fetching its files, if missing, and writing its configuration")
             stages = self._stages(new.plan)
             alive = self._alive(begin)
             wanted = [server for servers in stages for server in servers if server.name not in alive]
@@ -109,17 +109,17 @@ class Running:
             starting.save()
         except BaseException:
             starting.undo()
-            # Interrupted between the start of a server and the note of it.
+            # Interrupted between the start of a server and its record.
             self._end_unrecorded(starting.state)
             if before is None:
                 self._forget()
             raise
 
     def down(self, keep_data: bool = False, say: Say = silent) -> bool:
-        """Ends every server and removes the data, unless they are to be kept; False if there was nothing to end.
+        """Ends every server and removes the data, unless they are to be kept; False if there was nothing to do.
 
-        Works on a state that is damaged, and after a start that was cut short. Logs are kept. Raises SystemsError when
-        data are to be kept whose settings nobody knows any more: the servers have ended, and nothing is removed.
+        Works with a damaged state, and after an interrupted start. Logs are kept. Raises SystemsError when
+        data are to be kept whose settings are no longer known: the servers have ended, and nothing is removed.
         """
         if not self.place.root.exists():
             return False
@@ -144,14 +144,14 @@ class Running:
         return there
 
     def status(self) -> list[tuple[Process, ServerState]]:
-        """Each server and what has become of it; none if the system is not up. Raises SystemsError."""
+        """Each server with its state; none if the system is not up. Raises SystemsError."""
         known = self._state()
         if known is None:
             return []
         return [(each.process, self._server_state(known, each)) for each in known.started]
 
     def processes(self) -> list[Process]:
-        """The servers that are there, paused or not."""
+        """The servers that run, paused or not."""
         known = self._state()
         return [each for each in known.processes if process.alive(each)] if known is not None else []
 
@@ -160,11 +160,11 @@ class Running:
         process.end(self._chosen(server), 0)
 
     def pause(self, server: str | None = None) -> None:
-        """Stops a server's clock (SIGSTOP): it keeps its connections and answers nothing."""
+        """Pauses a server (SIGSTOP): it keeps its connections and does not answer."""
         self._send(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
-        """Lets paused servers go on."""
+        """Resumes paused servers."""
         self._send(signal.SIGCONT, server)
 
     def _send(self, number: signal.Signals, server: str | None) -> None:
@@ -179,7 +179,7 @@ class Running:
             names = self._names(known, server)
             self._stop(known, [each for each in known.processes if each.name in names], say)
             if not known.processes:
-                # Of another boot: nothing of it is there.
+                # Recorded in an earlier boot: nothing of it runs.
                 known = State(known.plan, owner=known.owner)
             stages = self._stages(known.plan)
             wanted = [one for servers in stages for one in servers if server is None or one.name in names]
@@ -196,7 +196,7 @@ class Running:
         return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
 
     def gc_logs(self) -> dict[str, Path]:
-        """Where each JVM writes its collections, by server."""
+        """The log of each JVM's collections, by server."""
         return {each.process.name: Path(each.gc_log) for each in self._started().started if each.gc_log}
 
     @property
@@ -206,7 +206,7 @@ class Running:
 
     @property
     def known(self) -> State | None:
-        """What is written down of it, up or with data that were kept; None when there is nothing of it."""
+        """Its recorded state, up or with kept data; None without one."""
         return self._state()
 
     def properties(self) -> Mapping[str, str]:
@@ -222,18 +222,18 @@ class Running:
         return self.system.version(self.plan)
 
     def facts(self) -> Mapping[str, str | int | float]:
-        """What results record of it."""
+        """The facts that results record about it."""
         return self.system.facts(self.place, self.plan)
 
     def figures(self) -> Mapping[str, float]:
-        """What can be counted on it now, its servers' activities among them."""
+        """Its current counters, its servers' activities among them."""
         logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.processes()]
         counted = activity.figures(logs, self.system.activities)
         own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.figures(self.place, self.plan)}
 
     def fresh(self, table: str, options: Mapping[str, str] | None = None) -> None:
-        """Drops a store's table and makes it anew."""
+        """Drops a store's table and creates it again."""
         self.system.fresh(self.place, self.plan, table, options or {})
 
     def _state(self) -> State | None:
@@ -276,7 +276,7 @@ class Running:
         return ServerState.UP if started.ready else ServerState.STARTING
 
     def _alive(self, known: State | None) -> set[str]:
-        """The servers that are written down and there, by name."""
+        """The recorded servers that run, by name."""
         return {each.name for each in known.processes if process.alive(each)} if known is not None else set()
 
     def _stop(self, known: State, processes: Sequence[Process], say: Say) -> None:
@@ -290,14 +290,14 @@ class Running:
                 process.end(alive, max(each.patience_s for each in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
-        """Ends servers that were started and not written down, and what dead ones have left; whether there was any."""
+        """Ends servers that were started but not recorded, and what dead ones have left; whether there were any."""
         names = self._alive(known)
         found = [each for each in process.marked(self.place.root) if each.name not in names]
         process.end(found, PATIENCE_S)
         return bool(found)
 
     def _forget(self) -> None:
-        """Removes data and state, the state last: until then, `down` has something to do."""
+        """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
         self.system.clear(self.place)
         self.system.clear(self.place)
         if self.place.data.exists():
@@ -306,14 +306,14 @@ class Running:
 
     @contextlib.contextmanager
     def _alone(self, say: Say) -> Iterator[None]:
-        """No other process changes it meanwhile. What the file system refuses is told like every other mistake."""
+        """Keeps other processes from changing it. Errors of the file system become SystemsErrors."""
         try:
             lock = self.place.root / "lock"
-            with locked(lock, lambda: say(f"{self.name}: another loadstone is busy with it; waiting")):
+            with locked(lock, lambda: say(f"{self.name}: another loadstone is using it; waiting")):
                 yield
         except OSError as error:
             where = error.filename or self.place.root
             raise SystemsError(
                 f"{where}: {error.strerror or error}",
-                "see to the file system, or name other directories in LOADSTONE_SYSTEMS and LOADSTONE_CACHE",
+                "check the file system, or set other directories in LOADSTONE_SYSTEMS and LOADSTONE_CACHE",
             ) from error

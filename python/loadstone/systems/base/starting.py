@@ -1,4 +1,4 @@
-"""Starts the servers of a system stage by stage, and waits until each stage really serves."""
+"""Starts the servers of a system stage by stage, and waits until each stage is really ready."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from loadstone.observe.servers import size
 from loadstone.systems.base import process, state
 from loadstone.systems.base.system import Place, Process, Server, System, SystemsError
 
-# Short at first: a small server serves in a moment.
+# Short at first: a small server is ready almost immediately.
 FIRST_POLL_S, POLL_S = 0.05, 0.5
-# What is missing for less than this need not be told.
+# Waits shorter than this are not reported.
 TELL_AFTER_S = 3.0
 LINES = 12
-# Longer ends of logs than this nobody reads in a terminal.
+# The most lines of a log to show in a terminal.
 END_BYTES = 64 * 1024
 
 Say = Callable[[str], None]
@@ -27,22 +27,22 @@ def silent(_: str) -> None:
 
 
 class Starting:
-    """Starts what is not there, and remembers what it started so that just this can be ended if a start fails."""
+    """Starts what does not run, and remembers it, so that exactly this can be ended if a start fails."""
 
     def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
         self._system = system
         self._place = place
         self._say = say
         self.state = begin
-        # What was started here, last first.
+        # What was started here, the latest first.
         self.ours: list[tuple[Process, Server]] = []
-        # Where the logs end that earlier starts have written.
+        # Where the logs of earlier starts end.
         self._logged: dict[str, int] = {}
-        # If one of these ends, the start has failed. Those that were dead before may stay so.
+        # If one of these ends, the start has failed. Servers that were dead before may stay so.
         self._watched = [each for each in begin.processes if process.alive(each)]
 
     def stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
-        """Starts the servers that are wanted by name and waits for their stages. Raises LoadstoneError."""
+        """Starts the named servers and waits for their stages. Raises LoadstoneError."""
         for number, servers in enumerate(stages):
             chosen = [server for server in servers if server.name in wanted]
             for server in chosen:
@@ -98,14 +98,14 @@ class Starting:
     def _ended(self, one: Process) -> SystemsError:
         status = process.exit_status(one)
         how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
-        return SystemsError(f"{self._system.name}: {one.name} ended{how} instead of serving", self._said(one.name))
+        return SystemsError(f"{self._system.name}: {one.name} ended{how} before it was ready", self._said(one.name))
 
     def _late(self, servers: Sequence[Server], missing: str) -> SystemsError:
         name, seconds = self._system.name, self._system.deadline_s
         return SystemsError(f"{name} was not ready within {seconds:g} s: {missing}", self._said(servers[0].name))
 
     def _said(self, server: str) -> str:
-        """A hint that ends with what a server said last."""
+        """A hint with the end of a server's output."""
         log = log_of(self._place, server)
         lines = last_lines(log, LINES, self._logged.get(server, 0))
         return "\n  ".join([f"{log} ends:", *lines]) if lines else f"{log} is empty"
@@ -117,7 +117,7 @@ def log_of(place: Place, server: str) -> Path:
 
 
 def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
-    """The last lines of a file, of those behind byte `since`; none if it is not there."""
+    """The last lines of a file after byte `since`; none if it does not exist."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""What is known of a system that was started, as a file: enough for any later command to find and end its servers."""
+"""The record of a started system, as a file: enough for any later command to find and end its servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadstone.results import lines
 from loadstone.systems.base.system import Plan, Process, SystemsError
 
 VERSION = 1
-# Its name in the directory of a system.
+# The file's name in the directory of a system.
 FILE = "state.json"
 
 
@@ -28,7 +28,7 @@ class Started:
     patience_s: float
     stop: signal.Signals = signal.SIGTERM
     gc_log: str | None = None
-    # Whether it was seen to serve.
+    # Whether it has been ready.
     ready: bool = False
 
 
@@ -38,20 +38,20 @@ class State:
 
     plan: Plan
     started: tuple[Started, ...] = ()
-    # Whether every server of the plan was started and seen to serve.
+    # Whether every server of the plan was started and has been ready.
     complete: bool = False
     # Who started it; "" for the command line.
     owner: str = ""
-    # Pids of another boot mean nothing.
+    # Pids from another boot mean nothing.
     boot: str = field(default_factory=lambda: boot_id())
 
     @property
     def processes(self) -> list[Process]:
-        """Those that this boot may still have."""
+        """Those that may still run in this boot."""
         return [each.process for each in self.started] if self.boot == boot_id() else []
 
     def with_started(self, new: Started) -> State:
-        """With one more, in the place of an earlier one of its name."""
+        """With one more, which replaces an earlier one of its name."""
         return replace(self, started=(*self.without([new.process.name]).started, new))
 
     def without(self, names: list[str]) -> State:
@@ -59,18 +59,18 @@ class State:
         return replace(self, started=tuple(each for each in self.started if each.process.name not in names))
 
     def ready(self, names: list[str]) -> State:
-        """With these seen to serve."""
+        """With these marked as ready."""
         marked = [replace(each, ready=True) if each.process.name in names else each for each in self.started]
         return replace(self, started=tuple(marked))
 
 
 def boot_id() -> str:
-    """What no other boot of this machine has."""
+    """Identifies this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def load(path: Path) -> State | None:
-    """Reads a state; None if there is none. Raises SystemsError when it is damaged."""
+    """Reads a state; None without a file. Raises SystemsError when it is damaged."""
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def load(path: Path) -> State | None:
 def damaged(path: Path, what: str) -> SystemsError:
     """The error of a state that cannot be read."""
     down = f"`loadstone systems down {path.parent.name}`"
-    return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and its data")
+    return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and removes its data")
 
 
 def save(path: Path, state: State) -> None:
@@ -99,7 +99,7 @@ def save(path: Path, state: State) -> None:
 
 
 def to_json(state: State) -> dict[str, Any]:
-    """The document that stands in state.json."""
+    """The document of state.json."""
     started = []
     for each in state.started:
         made = asdict(each)
@@ -108,6 +108,6 @@ def to_json(state: State) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> State:
-    """The state that a document tells. Raises KeyError, TypeError or ValueError when it is none."""
+    """The state from a document. Raises KeyError, TypeError or ValueError when it is not valid."""
     started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
     return read(State, {**document, "started": started})

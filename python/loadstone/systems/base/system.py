@@ -1,6 +1,6 @@
-"""What a system is made of: servers in stages, settings, and what can be asked of it while it runs.
+"""The interface of a system: servers in stages, settings, and what can be read from it while it runs.
 
-A system's own file says what its servers are, how they are configured and when they are ready. Starting, stopping,
+A system's module defines its servers, how they are configured and when they are ready. Starting, stopping,
 killing, verifying pids and keeping state and logs is the same for all of them, and is in `running.py`.
 """
 
@@ -22,7 +22,7 @@ class SystemsError(LoadstoneError):
 
 @dataclass(frozen=True)
 class Setting:
-    """What `--set` takes: a name, its default as text, and what it means."""
+    """A setting for `--set`: a name, its default as text, and its meaning."""
 
     name: str
     default: str
@@ -31,7 +31,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many nodes of a system, and with which settings (defaults filled in)."""
+    """The nodes of a system and its settings (defaults filled in)."""
 
     nodes: int
     settings: Mapping[str, str]
@@ -39,7 +39,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a system lives: `data` goes with `down`, `logs` stays, `cache` holds files that are fetched once."""
+    """A system's directories: `down` removes `data` and keeps `logs`; `cache` has files that are fetched once."""
 
     root: Path
     cache: Path
@@ -51,7 +51,7 @@ class Place:
 
     @property
     def logs(self) -> Path:
-        """A file for each server: what it writes to standard output and error, and its own log if it has one."""
+        """A file for each server with its standard output and error, and its log if it writes one."""
         return self.root / "logs"
 
 
@@ -62,21 +62,21 @@ class Server:
     # Unique within the system: `cassandra-1`, `master`, `region-server-2`.
     name: str
     argv: Sequence[str]
-    # The address that its clients use, for status: `127.0.0.1:9042`.
+    # The address for clients, shown as status: `127.0.0.1:9042`.
     host: str
     port: int
     environment: Mapping[str, str] = field(default_factory=dict)
-    # Its working directory, made if it is not there.
+    # Its working directory, created if missing.
     directory: Path | None = None
-    # The user it runs as when we are root: PostgreSQL refuses root.
+    # The user it runs as when Loadstone runs as root: PostgreSQL refuses root.
     user: str | None = None
-    # What asks it to end in good order: to PostgreSQL, SIGTERM means to wait for its clients.
+    # The signal for an orderly end: for PostgreSQL, SIGTERM means to wait for its clients.
     stop: signal.Signals = signal.SIGTERM
-    # Seconds it may take to end after that before it is killed.
+    # Seconds that it may take to end before it is killed.
     patience_s: float = 30.0
-    # The file its JVM writes collections to (`-Xlog:gc`), if it is one.
+    # The log of its JVM's collections (`-Xlog:gc`), if it runs in one.
     gc_log: Path | None = None
-    # Ports it needs beside `port`: all are checked to be free before anything starts.
+    # Further ports that it needs: all are checked to be free before anything starts.
     ports: Sequence[tuple[str, int]] = ()
 
 
@@ -93,29 +93,29 @@ class Process:
 class System(ABC):
     """A kind of system."""
 
-    # As users type it: `cassandra`.
+    # Its name on command lines: `cassandra`.
     name: ClassVar[str]
     # One line for `--help`.
     title: ClassVar[str]
     settings: ClassVar[Sequence[Setting]]
     # How many nodes it can have; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
-    # What its servers do now and then, and the line of a log with which that begins (a regular expression).
+    # What its servers do periodically, and the log line that each begins with (a regular expression).
     activities: ClassVar[Mapping[str, str]] = {}
-    # Seconds that each of its stages may take until it serves.
+    # Seconds that each of its stages may take to become ready.
     deadline_s: ClassVar[float] = 180.0
 
     @abstractmethod
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
         """Fetches the files, writes the configuration, and returns the servers to start, stage by stage.
 
-        Must be repeatable: it is called again to start what has died, over the data that are there. Raises
+        Must be repeatable: it is called again to restart what has died, over the existing data. Raises
         LoadstoneError.
         """
 
     @abstractmethod
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """None when these servers of a stage really serve (not: a port is open); what is missing otherwise.
+        """None when these servers of a stage are really ready (an open port is not enough); else what is missing.
 
         Called about twice a second; may take a few seconds, must not block for long. Never raises for "not yet".
         """
@@ -125,7 +125,7 @@ class System(ABC):
         """The properties that a store needs to reach it: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
-        """The directories of this host that its servers write data to; none if these are on other systems."""
+        """The directories of this host that its servers write data to; none if another system keeps the data."""
         return [place.data]
 
     def version(self, plan: Plan) -> str:
@@ -133,43 +133,43 @@ class System(ABC):
         return plan.settings.get("version", "")
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What the results record of it beside version, nodes and settings: replication, durability, heap …"""
+        """Its facts in results beside version, nodes and settings: replication, durability, heap …"""
         return {}
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
-        """What can be counted on the running system now: regions per table and server, ring state, heap, memstore.
+        """Current counters of the running system: regions per table and server, ring state, heap, memstore.
 
-        Names are dotted, units last: `regions.usertable`, `region-server-1.heap_bytes`. Seconds are fine: it is asked
-        before and after a trial's measured window, never within. An empty mapping when it cannot tell.
+        Names are dotted, units last: `regions.usertable`, `region-server-1.heap_bytes`. It may take seconds, so it is
+        called before and after a trial's measured window, never within. Empty when nothing can be counted.
         """
         return {}
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Drops the table that a store would use and makes it anew, with the system's own options (`family`, `splits`).
+        """Drops and recreates the table that a store would use, with the system's options (`family`, `splits`).
 
-        Raises LoadstoneError, also when the system has no such notion.
+        Raises LoadstoneError, also when the system has no tables.
         """
         raise SystemsError(f"{self.name} has no tables to make", "ask for a fresh system instead")
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-        """Whether a store with these properties works on this system, whose own are those of `properties()`."""
+        """Whether a store with these properties works on this system; its own are those of `properties()`."""
         return False
 
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
     ) -> Mapping[str, str] | None:
-        """The options of the table that a store needs for its work; None if none can be made for it."""
+        """The options of the table that a store needs; None if none can be created for it."""
         return None
 
     def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Makes a table as `fresh` does, unless there is one of its name: that is left alone. Whether it was made.
+        """Creates a table as `fresh` does, unless it exists; returns whether it was created.
 
         Raises LoadstoneError.
         """
         return False
 
     def clear(self, place: Place) -> None:  # noqa: B027
-        """Removes what its servers left outside of `place.data`, which `down` removes next. They have ended.
+        """Removes what its servers, now ended, left outside `place.data`, which `down` removes next.
 
-        Must do no harm when the configuration is not there, or only in part.
+        Must do no harm when the configuration is missing or incomplete.
         """

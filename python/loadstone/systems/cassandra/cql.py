@@ -1,4 +1,4 @@
-"""CQL, as much of it as it takes to ask a node how it is and to make a table: no prepared statements, no values.
+"""CQL, limited to querying a node's state and creating a table: no prepared statements, no values.
 
 Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which all of 3.0 to 5.0 speak.
 """
@@ -41,7 +41,7 @@ NAMES = {
 
 
 class UnreachableError(SystemsError):
-    """A node that does not answer: no connection, a broken one, or silence for too long."""
+    """A node that does not answer: no connection, a broken one, or a timeout."""
 
 
 class RefusedError(SystemsError):
@@ -50,7 +50,7 @@ class RefusedError(SystemsError):
     def __init__(self, address: str, name: str, message: str, alive: int | None = None) -> None:
         super().__init__(f"{address} answers {name}: {message}", "see the log of that node")
         self.name = name
-        # With `Unavailable`: how many of the replicas that it needs the node holds to be alive.
+        # With `Unavailable`: how many of the required replicas the node considers alive.
         self.alive = alive
 
 
@@ -83,12 +83,12 @@ class Cql:
         self.socket.close()
 
     def log_in(self, credentials: tuple[str, str] | None) -> None:
-        """Begins the connection; the server says whether it wants a password."""
+        """Begins the connection, with a password if the server requires one."""
         opcode, body = self.ask(STARTUP, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0"))
         if opcode == AUTHENTICATE:
             if credentials is None:
                 wants = Body(body).string()
-                raise RefusedError(self.address, "BadCredentials", f"{wants} wants a user name and a password")
+                raise RefusedError(self.address, "BadCredentials", f"{wants} requires a user name and a password")
             # SASL PLAIN (RFC 4616) without an authorization identity.
             token = "\0".join(("", *credentials)).encode()
             opcode, _ = self.ask(AUTH_RESPONSE, struct.pack(">i", len(token)) + token)
@@ -96,7 +96,7 @@ class Cql:
             raise RefusedError(self.address, "ProtocolError", f"message {opcode:#04x} at the start")
 
     def query(self, text: str, consistency: str = "ONE") -> list[Row]:
-        """Runs a statement; what is not a SELECT returns no rows."""
+        """Runs a statement; all but a SELECT return no rows."""
         encoded = text.encode()
         body = struct.pack(">i", len(encoded)) + encoded + struct.pack(">HB", CONSISTENCY[consistency], 0)
         opcode, answer = self.ask(QUERY, body)
@@ -109,13 +109,13 @@ class Cql:
         try:
             self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
             version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive(9))
-            # Something else may listen there: what it says has no length.
+            # Something else may listen there, whose answers have no length.
             if version != RESPONSE or flags & 0x01:
                 raise RefusedError(self.address, "ProtocolError", f"a frame begins with {version:#04x} {flags:#04x}")
             content = self.receive(length)
         except OSError as error:
             raise self.unreachable(error) from error
-        # Warnings stand before the result; they are in the server's log too.
+        # Warnings precede the result; they are in the server's log too.
         reader = Body(content)
         if flags & 0x08:
             for _ in range(reader.number(">H")):
@@ -125,7 +125,7 @@ class Cql:
         return answer, reader.read()
 
     def receive(self, length: int) -> bytes:
-        """So many bytes, or OSError."""
+        """Exactly that many bytes, or OSError."""
         content = bytearray()
         while len(content) < length:
             more = self.socket.recv(length - len(content))
@@ -135,8 +135,8 @@ class Cql:
         return bytes(content)
 
     def unreachable(self, error: OSError) -> UnreachableError:
-        """What a failed call of the operating system means."""
-        reason = f"nothing for {self.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+        """The error for a failed system call."""
+        reason = f"timeout after {self.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
         return UnreachableError(f"{self.address} does not answer CQL: {reason}", "is it up? see its log")
 
 
@@ -173,7 +173,7 @@ class Body(BytesIO):
         return RefusedError(address, name, message, alive)
 
     def rows(self) -> list[Row]:
-        """The body of a RESULT that was asked for without paging."""
+        """The body of a RESULT without paging."""
         if self.number(">i") != ROWS:
             return []
         flags, columns = self.number(">i"), self.number(">i")
@@ -190,7 +190,7 @@ class Body(BytesIO):
         return [{name: value(self.cell(), decode) for name, decode in columns_read} for _ in range(count)]
 
     def decoder(self) -> Callable[[bytes], Value]:
-        """How to read values of the type that an [option] describes; bytes as they are for the rarer ones."""
+        """The reader for values of the type that an [option] describes; rarer types stay bytes."""
         kind = self.number(">H")
         match kind:
             case 0x0001 | 0x000A | 0x000D:
@@ -204,7 +204,7 @@ class Body(BytesIO):
             case 0x0020 | 0x0022:
                 return elements(self.decoder())
             case 0x0021:
-                # A map: only its extent is known here, which is all that the columns after it need.
+                # A map: only its length is read, which is all that the columns after it need.
                 self.decoder(), self.decoder()
         if kind in (0x0000, 0x0030, 0x0031):
             raise SystemsError(f"a column has CQL type {kind:#06x}, which is unknown here", "name the columns you need")

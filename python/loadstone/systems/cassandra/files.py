@@ -1,4 +1,4 @@
-"""What a Cassandra node runs with: its cassandra.yaml, where it logs to, and its command line."""
+"""The files of a Cassandra node, cassandra.yaml and logging, and its command line."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import choice, whole
 from loadstone.systems.base.system import Place, Plan, Server, SystemsError
 
-# Those whose cassandra.yaml has the names and units that are written here, and that run on Java 17.
+# Those whose cassandra.yaml has the names and units used here, and that run on Java 17.
 RELEASES = ("4.1", "5.0")
-# Cassandra's own for each way to sync the commit log; a batch is synced at once.
+# Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.
 PERIODS = {"periodic": "10000ms", "batch": "", "group": "1000ms"}
 AUTHENTICATORS = ("AllowAllAuthenticator", "PasswordAuthenticator")
 AUTHORIZERS = ("AllowAllAuthorizer", "CassandraAuthorizer")
 # `yaml.concurrent_writes` sets that line of cassandra.yaml.
 OTHER = "yaml."
 
-# What Cassandra's own jvm-server.options and jvm17-server.options have, but for the heap dump, which would fill a disk.
+# As in Cassandra's jvm-server.options and jvm17-server.options, without the heap dump, which would fill a disk.
 OPTIONS = """
 -ea -da:net.openhft...
 -XX:+UseThreadPriorities -XX:+ExitOnOutOfMemoryError -Xss256k -XX:+AlwaysPreTouch -XX:+UseNUMA -XX:+PerfDisableSharedMem
 -XX:+UseG1GC -XX:+ParallelRefProcEnabled -XX:MaxTenuringThreshold=1 -XX:G1HeapRegionSize=16m
 -XX:G1RSetUpdatingPauseTimePercent=5 -XX:MaxGCPauseMillis=300 -XX:InitiatingHeapOccupancyPercent=70
 """
-# What 4.1 and 5.0 reach into of the JDK: their own lists for 11 and 17, and the parts of java.util that jamm measures.
+# JDK internals that 4.1 and 5.0 access: their lists for Java 11 and 17, and the parts of java.util that jamm measures.
 MODULES = {
     "exports": """
         java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/java.lang.ref java.base/sun.nio.ch
@@ -62,12 +62,12 @@ def modules() -> list[str]:
 
 
 def name(node: int) -> str:
-    """What the server of a node is called; nodes count from 1."""
+    """The name of a node's server; nodes count from 1."""
     return f"cassandra-{node}"
 
 
 def host(node: int) -> str:
-    """Where a node listens: each has a loopback address of its own, so that all have the same ports."""
+    """Where a node listens: each has its own loopback address, so that all use the same ports."""
     return f"127.0.0.{node}"
 
 
@@ -85,16 +85,16 @@ def heap(plan: Plan) -> str:
 
 
 def tokens(plan: Plan) -> list[str]:
-    """The place of each node in the ring, at equal distances over Murmur3's 64 bits.
+    """The token of each node in the ring, at equal distances over Murmur3's 64 bits.
 
-    Nodes that draw theirs and start together can draw the same: one of them then leaves the ring without a word, while
+    Nodes that start together and draw random tokens can draw the same: one of them then leaves the ring silently, while
     it still answers.
     """
     return [str(-(2**63) + node * 2**64 // plan.nodes) for node in range(plan.nodes)]
 
 
 def jars(plan: Plan) -> list[Path]:
-    """Cassandra's files, fetched when they are not there."""
+    """Cassandra's files, fetched if missing."""
     version = plan.settings["version"]
     if version.rpartition(".")[0] not in RELEASES:
         raise SystemsError(
@@ -104,7 +104,7 @@ def jars(plan: Plan) -> list[Path]:
 
 
 def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
-    """A node's cassandra.yaml: Cassandra's own defaults but for what is said here."""
+    """A node's cassandra.yaml: Cassandra's defaults except for what is set here."""
     home = place.data / name(node)
     sync = choice(plan, "commitlog_sync", tuple(PERIODS))
     authenticator = choice(plan, "authenticator", AUTHENTICATORS)
@@ -120,7 +120,7 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All of them: a node that is not a seed gives up when it is up before the seed, or alone after a crash.
+        # All of them: a node that is not a seed gives up when it starts before the seed, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
@@ -134,7 +134,7 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # A dropped table would stay on disk otherwise, and one is dropped for each trial that wants a fresh one.
+        # A dropped table would stay on disk otherwise, and every trial with a fresh table drops one.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -143,8 +143,8 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         told["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     others = more(plan)
     if both := sorted(told.keys() & others):
-        # Some of them are what keeps the servers on loopback, and on data that `down` finds.
-        raise SystemsError(f"{OTHER}{both[0]} cannot be set so", "see the settings of cassandra that have a name")
+        # Some of them keep the servers on loopback, and their data where `down` finds them.
+        raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
     return {**told, **others}
 
 
@@ -157,7 +157,7 @@ def commitlog_period(plan: Plan) -> str:
 
 
 def more(plan: Plan) -> Mapping[str, Any]:
-    """Settings of cassandra.yaml that have no name of their own here."""
+    """Settings of cassandra.yaml without a named setting."""
     found = {}
     for setting, text in plan.settings.items():
         if setting.startswith(OTHER):
@@ -169,7 +169,7 @@ def more(plan: Plan) -> Mapping[str, Any]:
 
 
 def server(place: Place, plan: Plan, node: int) -> Server:
-    """Writes a node's files and says how it is started."""
+    """Writes a node's files and returns how to start it."""
     home = place.data / name(node)
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     place.logs.mkdir(parents=True, exist_ok=True)
@@ -192,9 +192,9 @@ def server(place: Place, plan: Plan, node: int) -> Server:
             "cassandra.storagedir": str(home),
             "cassandra.logdir": str(place.logs),
             "logback.configurationFile": logback.as_uri(),
-            # Otherwise it closes standard output, and so its log, as soon as it has started.
+            # Otherwise it closes standard output, and with it the log, as soon as it has started.
             "cassandra-foreground": "yes",
-            # Native libraries are unpacked there, and stay when it is killed.
+            # Native libraries are unpacked there, and remain when it is killed.
             "java.io.tmpdir": str(home / "tmp"),
             "jna.tmpdir": str(home / "tmp"),
             "java.net.preferIPv4Stack": "true",
@@ -204,14 +204,14 @@ def server(place: Place, plan: Plan, node: int) -> Server:
             "io.netty.allocator.maxOrder": "11",
             # Listens on 127.0.0.1 only.
             "cassandra.jmx.local.port": str(jmx_port),
-            # The waits that a cluster over many hosts needs at its start; `ready` looks at the ring itself.
+            # Skips the waits that a cluster over many hosts needs at its start; `ready` checks the ring itself.
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # On every node: users can log in while one is dead, and a read at ALL tells which nodes are alive.
+            # On every node: users can log in while one is dead, and a read at ALL shows which nodes are alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },
-        # It drains its commit log; minutes would mean that it hangs.
+        # It drains its commit log; if that takes minutes, it hangs.
         patience_s=60.0,
     )

@@ -1,9 +1,9 @@
-"""A Cassandra cluster as its own nodes see it, asked over CQL.
+"""A Cassandra cluster as its nodes see it, read over CQL.
 
-`nodetool status` would tell the same, at the price of a Java start (2 s of a processor) for each look. What it calls
-UN is made of: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
-failure detector of the node that is asked holds it to be alive. The latter no table shows; a read at consistency ALL
-of a table that is on all nodes does, for the error `Unavailable` tells how many replicas are alive.
+`nodetool status` would report the same, but costs a Java start (2 s of a processor) for each look. What it calls
+UN means: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
+failure detector of the queried node considers it alive. No table shows the latter, but a read at consistency ALL
+of a table that is on all nodes does: the error `Unavailable` contains the number of live replicas.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadstone.systems.base.system import Plan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.cassandra.files import host, name, port, tokens
 
-# Who Cassandra makes at its first start when it asks for passwords.
+# The user that Cassandra creates at its first start with passwords enabled.
 SUPERUSER = ("cassandra", "cassandra")
 # How long an answer may take: while a system starts, where another look follows soon, and when there is only one. A
 # login alone can take all of `read_request_timeout` while a node is freshly dead that has a copy of the password.
@@ -32,18 +32,18 @@ EVERYWHERE = (
 
 @dataclass(frozen=True)
 class View:
-    """What one node says of the cluster."""
+    """The cluster as one node sees it."""
 
     joined: bool
-    # The places in the ring that it knows of, its own among them.
+    # The tokens that it knows, its own among them.
     tokens: frozenset[str]
     schema: str
-    # The nodes that it can read from at once; None while nobody knows, as right after one was killed.
+    # The number of nodes that it considers alive; None while that is unknown, as right after one was killed.
     alive: int | None
 
 
 def credentials(plan: Plan) -> tuple[str, str] | None:
-    """The user and password to log in with, if the cluster asks for them."""
+    """The user and password to log in with, if the cluster requires them."""
     return SUPERUSER if plan.settings["authenticator"] == "PasswordAuthenticator" else None
 
 
@@ -53,7 +53,7 @@ def connect(plan: Plan, node: int, timeout_s: float = LOOK_S) -> Cql:
 
 
 def view(cql: Cql, nodes: int) -> View:
-    """Asks a node. Raises UnreachableError and RefusedError."""
+    """Queries a node. Raises UnreachableError and RefusedError."""
     (local,) = cql.query("SELECT bootstrapped, tokens FROM system.local")
     places = [local, *cql.query("SELECT tokens FROM system.peers")]
     known = frozenset(str(token) for place in places for token in listed(place["tokens"]))
@@ -66,21 +66,21 @@ def listed(value: object) -> list[object]:
 
 
 def alive(cql: Cql, nodes: int) -> int | None:
-    """How many nodes a node holds to be alive."""
+    """How many nodes a node considers alive."""
     try:
         cql.query(EVERYWHERE, "ALL")
     except UnreachableError:
         return None
     except RefusedError as error:
-        # Others: a replica that did not answer in time, or a cluster that has not made the table yet.
+        # Others: a replica that did not answer in time, or a cluster without the table yet.
         return error.alive if error.name == "Unavailable" else None
     return nodes
 
 
 def views(plan: Plan, within_s: float = LOOK_S) -> tuple[Mapping[int, View], Mapping[int, SystemsError]]:
-    """What each node says, and why those that say nothing do not."""
+    """Each node's view, and why those without an answer gave none."""
     nodes = range(1, plan.nodes + 1)
-    # At once: while a node is freshly dead, the look of each other one takes as long as it may.
+    # In parallel: right after a node's death, each query of the others takes up to its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         told = dict(zip(nodes, pool.map(lambda node: look(plan, node, within_s), nodes), strict=True))
     found = {node: said for node, said in told.items() if isinstance(said, View)}
@@ -88,7 +88,7 @@ def views(plan: Plan, within_s: float = LOOK_S) -> tuple[Mapping[int, View], Map
 
 
 def look(plan: Plan, node: int, within_s: float) -> View | SystemsError:
-    """What a node says, or why it says nothing."""
+    """A node's view, or why it gave none."""
     try:
         with connect(plan, node, within_s) as cql:
             return view(cql, plan.nodes)
@@ -97,10 +97,10 @@ def look(plan: Plan, node: int, within_s: float) -> View | SystemsError:
 
 
 def missing(plan: Plan, wanted: list[int]) -> str | None:
-    """What is missing until these nodes serve, None if nothing is.
+    """What is missing until these nodes are ready, None if nothing is.
 
-    They answer, all nodes that answer know the same ring and the same schema, and hold as many nodes to be alive as
-    answer: one that is dead and not asked for does not keep the others from serving.
+    They answer, all answering nodes know the same ring and the same schema, and consider as many nodes alive as
+    answer: a dead node that is not among these does not keep the others from being ready.
     """
     found, silent = views(plan)
     for node in wanted:
@@ -117,7 +117,7 @@ def missing(plan: Plan, wanted: list[int]) -> str | None:
 
 
 def nodes_up(plan: Plan, found: Mapping[int, View]) -> int:
-    """The nodes that answer, less those that some other node of them does not reach."""
+    """The nodes that answer, without those that another of them does not reach."""
     counts = [len(found) if said.alive is None else min(said.alive, len(found)) for said in found.values()]
     return min(counts, default=0)
 
@@ -137,7 +137,7 @@ def agree(plan: Plan, within_s: float) -> None:
             try:
                 nodes.append(stack.enter_context(connect(plan, node)))
             except UnreachableError:
-                # A dead node takes the schema over from the others when it is back.
+                # A dead node takes the schema from the others when it is back.
                 continue
         while len({schema(cql) for cql in nodes}) > 1:
             if time.monotonic() > deadline:

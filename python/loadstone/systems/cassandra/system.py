@@ -1,4 +1,4 @@
-"""Cassandra: one node, or three on loopback addresses of their own."""
+"""Cassandra: one node, or three on separate loopback addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from loadstone.systems.cassandra.ring import ONLY_LOOK_S, connect, credentials, 
 
 SETTINGS = "SELECT name, value FROM system_views.settings"
 KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
-# The setting that is the period of a kind of commit log.
+# The setting for the period of each kind of commit log.
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
@@ -59,7 +59,7 @@ class Cassandra(System):
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
-        """All nodes in one stage: one alone would wait for the others when it is started over their data."""
+        """All nodes in one stage: a node restarted alone over its data would wait for the others."""
         return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
@@ -78,7 +78,7 @@ class Cassandra(System):
         return found
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """The heap, and what an acknowledged write survives, as a node tells it.
+        """The heap, and what an acknowledged write survives, as a node reports it.
 
         `device`: everything. `interval`: all but the last moments of a node, which replays its log up to the last
         marker. A log that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
@@ -89,7 +89,7 @@ class Cassandra(System):
                 told = {str(row["name"]): str(row["value"] or "") for row in cql.query(SETTINGS)}
                 keyspaces = [row for row in cql.query(KEYSPACES) if not str(row["keyspace_name"]).startswith("system")]
         except (UnreachableError, RefusedError) as error:
-            return {**found, "durability_unknown": f"cassandra does not tell its settings: {error}"}
+            return {**found, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = told.get("commitlog_sync", "")
         found |= {"commitlog_sync": sync, "commitlog_sync_period": told.get(PERIOD_SETTINGS.get(sync, ""), "")}
         logged = all(row["durable_writes"] for row in keyspaces)
@@ -116,7 +116,7 @@ class Cassandra(System):
         return figures
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Makes the keyspace and the table of YCSB's binding anew."""
+        """Creates the keyspace and the table of YCSB's binding again."""
         tables.make(plan, table, options)
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
@@ -136,12 +136,12 @@ class Cassandra(System):
         }
 
     def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Makes the table and its keyspace, unless they are there."""
+        """Creates the table and its keyspace, unless they exist."""
         return tables.make_missing(plan, table, options)
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:
-    """The compactions that a node is at and those that wait; empty if it does not tell."""
+    """The running and the waiting compactions of a node; empty if it does not report them."""
     try:
         with connect(plan, node, ONLY_LOOK_S) as cql:
             rows = cql.query(COMPACTIONS)
@@ -156,7 +156,7 @@ def compactions(plan: Plan, node: int) -> Mapping[str, int]:
 
 
 def stored_bytes(directory: Path) -> int:
-    """The bytes of all files below a directory, which may come and go meanwhile."""
+    """The bytes of all files below a directory, which may change meanwhile."""
     total = 0
     for where, _, files in os.walk(directory):
         for file in files:

@@ -1,4 +1,4 @@
-"""The table that YCSB's Cassandra binding works on, made anew (the README of that binding gives the statements)."""
+"""Creates the table of YCSB's Cassandra binding again (the README of that binding gives the statements)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPRESSORS = {
     "deflate": "DeflateCompressor",
     "zstd": "ZstdCompressor",
 }
-# YCSB's names where it has them. With an empty value, Cassandra's default holds.
+# YCSB's names where it has them. An empty value means Cassandra's default.
 OPTIONS = {
     "keyspace": "ycsb",
     "replication_factor": "",
@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 def make(plan: Plan, table: str, options: Mapping[str, str]) -> None:
-    """Drops the keyspace with all that is in it, and makes it with this one table. Raises SystemsError."""
+    """Drops the keyspace with its contents, and creates it with only this table. Raises SystemsError."""
     statements = make_statements(plan.nodes, table, options)
     with first(plan) as cql:
         for statement in statements:
@@ -39,9 +39,9 @@ def make(plan: Plan, table: str, options: Mapping[str, str]) -> None:
 
 
 def make_missing(plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-    """Makes the table, and its keyspace, where they are not there; whether it was made. Raises SystemsError."""
+    """Creates the table and its keyspace if missing; returns whether it did. Raises SystemsError."""
     _, keyspace, made = make_statements(plan.nodes, table, options)
-    # CQL folds a name without quotes to small letters.
+    # CQL folds an unquoted name to lower case.
     names = (options.get("keyspace", OPTIONS["keyspace"]).lower(), table.lower())
     with first(plan) as cql:
         there = cql.query("SELECT keyspace_name, table_name FROM system_schema.tables")
@@ -65,8 +65,8 @@ def first(plan: Plan) -> Cql:
 
 
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
-    """The statements, in order. Raises SystemsError for options that are not known or cannot be."""
-    # The binding calls the keyspace so; both are taken.
+    """The statements, in order. Raises SystemsError for unknown or impossible options."""
+    # The binding's name for the keyspace; both are accepted.
     told: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
     chosen = table_plan("cassandra", told, OPTIONS | {"replication_factor": str(nodes)})
     told = chosen.settings
@@ -75,7 +75,7 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
     columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
     factor = whole(chosen, "replication_factor", 1)
     if factor > nodes:
-        raise SystemsError(f"replication_factor {factor} needs as many nodes, and there are {nodes}", "lower it")
+        raise SystemsError(f"replication_factor {factor} needs as many nodes, got {nodes}", "lower it")
     made = f"{keyspace}.{identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
     durable = choice(chosen, "durable_writes", ("true", "false"))
@@ -87,7 +87,7 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
 
 
 def compression(chosen: Plan) -> str:
-    """The end of a statement that makes a table."""
+    """The end of a CREATE TABLE statement."""
     if not chosen.settings["compression"]:
         return ""
     name = choice(chosen, "compression", ("none", *COMPRESSORS))
@@ -96,7 +96,7 @@ def compression(chosen: Plan) -> str:
 
 
 def identifier(option: str, text: str) -> str:
-    """A name that CQL takes without quotes, as the binding writes it; that it folds to small letters is the same."""
+    """A name that CQL accepts unquoted, as the binding writes it; folding to lower case does not matter."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
         raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use letters, digits and _, 48 at most")
     return text

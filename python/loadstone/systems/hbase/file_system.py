@@ -1,4 +1,4 @@
-"""The file system below HBase: the HDFS of this machine, brought up if it is not, and what HBase leaves in it."""
+"""The file system below HBase: this machine's HDFS, started if needed, and what HBase leaves in it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ USER = "loadstone"
 
 
 def file_system(place: Place, plan: Plan) -> Mapping[str, str]:
-    """The properties of the HDFS that HBase is to be over; none if it is over another file system.
+    """The properties of the HDFS that HBase runs on; none if it runs on another file system.
 
-    Brings it up with its defaults if it is not, or over the data that were kept of it. One that is up stays as it is,
-    dead data nodes and all.
+    Starts it if needed, with its defaults or over its kept data. One that is up stays as it is,
+    including dead data nodes.
     """
     if site.mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
         return {}
@@ -37,16 +37,16 @@ def file_system(place: Place, plan: Plan) -> Mapping[str, str]:
 
 
 def brought(place: Place) -> Path:
-    """The mark of an HDFS that was brought up for this HBase, and goes with it."""
+    """The owner's name of an HDFS that was started for this HBase, and ends with it."""
     return place.data / "brought-hdfs"
 
 
 def clear(place: Place, conf: Path) -> None:
-    """Removes what HBase left outside of its own directory; an HDFS that came with it goes as a whole."""
+    """Removes what HBase left outside its directory; an HDFS that was started for it is removed as a whole."""
     if (conf / "hbase-site.xml").exists():
         site = hadoop.read_site(conf / "hbase-site.xml")
         for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
-            # The label tells ours from what is the user's.
+            # The label distinguishes Loadstone's directory from the user's.
             if uri.endswith(f"/{elsewhere.label(place)}"):
                 remove(uri, conf)
     if brought(place).exists():
@@ -54,7 +54,7 @@ def clear(place: Place, conf: Path) -> None:
 
 
 def remove(uri: str, conf: Path) -> None:
-    """Removes a directory, on a local file system or in the HDFS of a configuration, if that still answers."""
+    """Removes a directory, on a local file system or in a configuration's HDFS, if that still answers."""
     if site.is_local(uri):
         shutil.rmtree(hadoop.local_path(uri), ignore_errors=True)
     elif (conf / "hdfs-site.xml").exists():

@@ -1,4 +1,4 @@
-"""HBase's jars: what its servers run on, and what a client needs."""
+"""HBase's jars: for its servers, and for a client."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from loadstone.systems.base.files.maven import class_path
 GROUP = "org.apache.hbase"
 LOG4J_VERSION = "2.17.2"
 SLF4J_VERSION = "1.7.36"
-# Hadoop brings a binding of its own to SLF4J; of two, chance decides.
+# Hadoop brings another SLF4J binding; with two, chance decides.
 HADOOP_LOGGING = ("org.slf4j:slf4j-reload4j", "ch.qos.reload4j:reload4j")
 
 
 def server_class_path(version: str) -> list[Path]:
-    """The jars of ZooKeeper, the master and region servers. They log as `log4j2.properties` says."""
+    """The jars of ZooKeeper, the master and region servers, which log by `log4j2.properties`."""
     log4j = [
         f"org.apache.logging.log4j:{name}:{LOG4J_VERSION}"
         for name in ("log4j-slf4j-impl", "log4j-core", "log4j-1.2-api")
@@ -24,7 +24,7 @@ def server_class_path(version: str) -> list[Path]:
 
 
 def client_class_path(version: str) -> list[Path]:
-    """The jars of a client, which logs nothing."""
+    """The jars of a client, which does not log."""
     return class_path(
         "hbase-client", [f"{GROUP}:hbase-client:{version}", f"org.slf4j:slf4j-nop:{SLF4J_VERSION}"], HADOOP_LOGGING
     )

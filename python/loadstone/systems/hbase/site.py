@@ -24,7 +24,7 @@ appender.console.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 """
-# Beans would be ten seconds old otherwise.
+# Otherwise beans would be up to ten seconds old.
 METRICS2 = "*.period=1\n"
 # What region servers need to write to HDFS as it wants it.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
@@ -32,7 +32,7 @@ STANDALONE, DISTRIBUTED = "standalone", "distributed"
 # The server names' own words: a region server is on the loopback address of its number.
 MASTER_HOST = "127.0.0.1"
 URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
-# What is meant for the site files goes there as it is.
+# Properties with these prefixes go into the site files unchanged.
 SITE = ("hbase.", "dfs.")
 
 
@@ -56,8 +56,8 @@ def region_host(number: int) -> str:
 def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> tuple[str, str]:
     """Where HBase keeps its files and its write-ahead logs, as URIs. Raises SystemsError.
 
-    Directories in storage that the user named have a name of our own. `below` has the properties of the HDFS that is
-    ours; none without one.
+    Directories in storage that the user named get a generated name. `below` has the properties of Loadstone's HDFS;
+    empty without one.
     """
     own = f"{below['fs.defaultFS']}/{elsewhere.label(place)}" if below else f"file://{place.data / 'root'}"
     root = named(place, plan, "hbase.rootdir") or own
@@ -65,7 +65,7 @@ def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> tuple[str
 
 
 def named(place: Place, plan: Plan, setting: str) -> str | None:
-    """Our directory in the one that a setting names; None if it names none. Raises SystemsError."""
+    """Loadstone's directory in the one that a setting names; None if it names none. Raises SystemsError."""
     base = plan.settings[setting]
     if not base:
         return None
@@ -82,25 +82,25 @@ def is_local(uri: str) -> bool:
 
 
 def file_system(uri: str) -> str:
-    """What a directory is on, as results say it: `hdfs`, `ext4 (local)`."""
+    """The file system of a directory, as in results: `hdfs`, `ext4 (local)`."""
     return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
 def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
-    """The properties for everybody, and for the region server of a number."""
+    """The properties for all servers and clients, and for the region server with a number."""
     return {
         "hbase.cluster.distributed": str(mode(plan) == DISTRIBUTED).lower(),
         "hbase.rootdir": where[0],
         "hbase.wal.dir": where[1],
         "hbase.tmp.dir": str(place.data / "tmp"),
-        # HBase refuses what cannot promise to keep what was flushed, which no local file system can as Hadoop has it.
+        # HBase refuses file systems that cannot guarantee flushes, and Hadoop's local file system does not.
         "hbase.unsafe.stream.capability.enforce": str(not any(map(is_local, where))).lower(),
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
-        # Ten thousand clients may share a connection, or may not.
+        # Ten thousand clients may share a connection, or have one each.
         "hbase.zookeeper.property.maxClientCnxns": "0",
-        # A dead region server is seen after 10 s, not after 90: trials are shorter than that.
+        # A dead region server is detected after 10 s, not after 90: trials are shorter than that.
         "zookeeper.session.timeout": "10000",
         "hbase.zookeeper.property.tickTime": "2000",
         "hbase.unsafe.regionserver.hostname": region_host(number),
@@ -114,7 +114,7 @@ def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> d
 
 
 def passed_on(plan: Plan) -> Mapping[str, str]:
-    """The settings that are properties of HBase and of what is below it."""
+    """The settings that are properties of HBase and of its HDFS client."""
     return {name: value for name, value in plan.settings.items() if name.startswith(SITE)}
 
 

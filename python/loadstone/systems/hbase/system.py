@@ -20,7 +20,7 @@ MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
 # The options of a table, the family without a default.
 TABLE = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# Java 17 closes what HBase 2.6 and its Netty look into (its own launcher has the same list).
+# Packages that HBase 2.6 and its Netty access and Java 17 closes (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
     *jvm.opened("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
@@ -40,7 +40,7 @@ class HBase(System):
         "compaction": r"HStore.*Completed (major )?compaction",
     }
     nodes = tuple(range(1, 10))
-    # It may bring HDFS up first, and its own parts wait for each other.
+    # It may start HDFS first, and its parts wait for each other.
     deadline_s = 300.0
     settings = (
         Setting("version", "2.6.1-hadoop3", "of HBase"),
@@ -65,7 +65,7 @@ class HBase(System):
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
-        """ZooKeeper, then the master and all region servers together: neither serves without the other."""
+        """ZooKeeper, then the master and all region servers together: neither is ready without the other."""
         below = file_system.file_system(place, plan)
         where = site.directories(place, plan, below)
         jars = server_class_path(self.version(plan))
@@ -77,23 +77,23 @@ class HBase(System):
         return [[server(place, plan, ZOOKEEPER, jars)], [server(place, plan, MASTER, jars), *regions]]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """The master is active and has every region server, and HBase's own tables can be read."""
+        """The master is active and has every region server, and HBase's system tables can be read."""
         names = [server.name for server in servers]
         if ZOOKEEPER in names:
             return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
         if (missing := missing_by_jmx(plan, servers)) is not None:
             return missing
-        # That costs a JVM, so it is asked last.
+        # That costs a JVM, so it is checked last.
         try:
             serving = Tables(conf_of(place), self.version(plan)).serving()
         except SystemsError as error:
             return str(error.args[0])
         if len(serving.servers) < plan.nodes:
-            return f"{len(serving.servers)} of {plan.nodes} region servers serve"
+            return f"{len(serving.servers)} of {plan.nodes} region servers are ready"
         return f"{serving.waiting} regions are not open" if serving.waiting else None
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """The directory with the site files, as `-cp` takes it; and where ZooKeeper is, for those without it."""
+        """The directory with the site files, for `-cp`; and ZooKeeper's address, for stores without that."""
         return {
             "hbase.conf": str(conf_of(place)),
             "hbase.zookeeper.quorum": MASTER_HOST,
@@ -101,15 +101,15 @@ class HBase(System):
         }
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
-        """Those on local file systems; over HDFS, that has the data."""
+        """Those on local file systems; over HDFS, the data are HDFS's."""
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
         return [hadoop.local_path(uri) for uri in uris if site.is_local(uri)]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What HBase promises of a write, and where its logs are.
+        """What HBase guarantees for a write, and where its logs are.
 
-        SYNC_WAL is an hflush and FSYNC_WAL an hsync: HDFS tells them apart, Hadoop's local file system does not.
+        SYNC_WAL is an hflush and FSYNC_WAL an hsync: they differ on HDFS, but not on Hadoop's local file system.
         """
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         return {
@@ -119,7 +119,7 @@ class HBase(System):
             "wal.dir": settings["hbase.wal.dir"],
             "wal.file_system": site.file_system(settings["hbase.wal.dir"]),
             "root.file_system": site.file_system(settings["hbase.rootdir"]),
-            # The client's word, which HDFS follows.
+            # The client decides this, and HDFS follows.
             **(
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),
@@ -142,7 +142,7 @@ class HBase(System):
         return found
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Makes a table with the options `family` (needed), `splits`, `compression` and `durability`."""
+        """Creates a table with the options `family` (required), `splits`, `compression` and `durability`."""
         told = table_plan(self.name, options, TABLE)
         if not told.settings["family"]:
             raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(TABLE)}")
@@ -170,7 +170,7 @@ class HBase(System):
         return {"family": family} if family else None
 
     def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Makes the table in one region, unless there is one of its name."""
+        """Creates the table with one region, unless it exists."""
         tables = Tables(conf_of(place), self.version(plan))
         if tables.exists(table):
             return False
@@ -178,8 +178,8 @@ class HBase(System):
         return True
 
     def clear(self, place: Place) -> None:
-        """Removes what is outside, in a directory that the user named or in HDFS; ends an HDFS that came with this."""
-        # It reads the configuration that goes now, and is a process that nobody would know of.
+        """Removes what is in a directory that the user named, or in HDFS; ends an HDFS that was started for this."""
+        # It reads the configuration that is removed now, and would be left running.
         ADMINISTRATION.end()
         file_system.clear(place, conf_of(place))
 
@@ -205,12 +205,12 @@ def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
         options=[*OPENED, *(["-XX:+UseSerialGC"] if name == ZOOKEEPER else [])],
         properties={
             "java.net.preferIPv4Stack": "true",
-            # It would listen on 0.0.0.0:8080.
+            # Otherwise it listens on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # What it keeps off the heap is much of what it is fast by.
+            # Much of its speed comes from memory outside the heap.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
-        # Everything in one JVM ends with ZooKeeper before the rest, which would look for it for 20 s.
+        # In one JVM, ZooKeeper ends before the rest, which would try to reach it for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
 
@@ -231,24 +231,24 @@ def region_server(number: int) -> str:
 
 
 def number_of(name: str) -> int:
-    """Which region server it is; 1 for those that are none."""
+    """The number of a region server; 1 for other servers."""
     return int(name.rpartition("-")[2]) if name.startswith("region-server-") else 1
 
 
 def name_of(plan: Plan, one: RegionServer) -> str:
-    """What the server is called here that holds the regions."""
+    """The name of the server with the regions."""
     if site.mode(plan) == STANDALONE:
         return STANDALONE
     return region_server(int(one.name.split(",")[0].rpartition(".")[2]))
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
-    """The site files of a region server; with 0 those of everybody else, clients too."""
+    """The site files of a region server; with 0, those of all others, clients included."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
 
 
 def zookeeper_serves(port: int) -> bool:
-    """Whether ZooKeeper says who it is (its four-letter word `srvr`)."""
+    """Whether ZooKeeper answers its four-letter word `srvr`."""
     try:
         with socket.create_connection((MASTER_HOST, port), timeout=2) as connection:
             connection.sendall(b"srvr")
@@ -258,7 +258,7 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
-    """What the servers themselves say is missing, at no cost; None if nothing."""
+    """What is missing by the servers' beans, at no cost; None if nothing."""
     port = whole(plan, "hbase.master.info.port", 1)
     master = hadoop.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
@@ -269,7 +269,7 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
     for each in (one for one in servers if one.name != MASTER):
-        # The master has one that was killed a moment ago among the live: what counts is this very process.
+        # The master still counts a server just killed as live: what counts is exactly this process.
         told = region_bean(plan, region_host(number_of(each.name)))
         if told is None or told.get("tag.serverName") not in live:
             return f"{each.name} has not registered"
@@ -283,7 +283,7 @@ def region_bean(plan: Plan, host: str) -> Mapping[str, Any] | None:
 
 
 def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
-    """Bytes of heap and memstores: from the server's own beans, as all else comes in whole megabytes."""
+    """Bytes of heap and memstores from the server's beans, as other sources have whole megabytes."""
     host = one.name.split(",")[0]
     told = region_bean(plan, host) or {}
     heap = hadoop.heap_bytes(host, whole(plan, "hbase.regionserver.info.port", 1))

@@ -1,6 +1,6 @@
-"""HBase's tables: made, dropped and counted through its own administration client, a Java program beside this file.
+"""HBase's tables: created, dropped and counted through its administration client, a Java program beside this file.
 
-The first call starts a JVM, which takes two to three seconds; it stays for those that follow.
+The first call starts a JVM, which takes two to three seconds; later calls use the same one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from loadstone.systems.hbase import jars
 
 CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
-# A JVM this short-lived is done before the second compiler has begun.
+# A JVM this short-lived ends before the second compiler begins.
 OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
-# Tables of thousands of regions take their time.
+# Tables with thousands of regions take long.
 CREATE_S = 600.0
-# YCSB's own formula spreads keys from user1000 to user9999; more keys than that would come twice.
+# YCSB's formula spreads keys from user1000 to user9999; more keys than that would be duplicates.
 FIRST, LAST = 1000, 9999
 ADMINISTRATION = Resident()
 
 
 @dataclass(frozen=True)
 class RegionServer:
-    """What one region server holds: `name` is HBase's, `127.0.0.2,16020,1795283777136`."""
+    """The regions of one region server: `name` is HBase's, `127.0.0.2,16020,1795283777136`."""
 
     name: str
     heap_bytes: int
@@ -56,24 +56,24 @@ class RegionServer:
 
 @dataclass(frozen=True)
 class Serving:
-    """Which region servers are live, and how many regions wait for one of them to open them."""
+    """The live region servers, and how many regions wait to be opened."""
 
     servers: Sequence[str]
     waiting: int
 
 
 def split_keys(splits: int) -> list[str]:
-    """The keys at which YCSB's `user…` keys are split: HBase then has a region more. Raises SystemsError."""
+    """The keys at which YCSB's `user…` keys are split, one fewer than regions. Raises SystemsError."""
     if not 0 <= splits <= LAST - FIRST:
         raise SystemsError(f"splits must be between 0 and {LAST - FIRST}, got {splits}", "200 is usual")
     return [f"user{FIRST + i * (LAST - FIRST) // splits}" for i in range(1, splits + 1)]
 
 
 class Tables:
-    """The tables of the HBase that a configuration directory tells how to reach."""
+    """The tables of the HBase that a configuration directory points to."""
 
     def __init__(self, conf: Path, version: str) -> None:
-        """`version` is that of the client, and need not be the server's."""
+        """`version` is the client's, and need not be the server's."""
         self.conf = conf
         self.version = version
 
@@ -87,9 +87,9 @@ class Tables:
         compression: str = "NONE",
         durability: str = "USE_DEFAULT",
     ) -> int:
-        """Makes a table with one column family and returns its number of regions. Raises SystemsError.
+        """Creates a table with one column family and returns its number of regions. Raises SystemsError.
 
-        `recreate` drops it first if it is there. Compression and durability have HBase's names.
+        `recreate` drops it first if it exists. Compression and durability have HBase's names.
         """
         keys = split_keys(splits)
         words = [table, family, "recreate" if recreate else "keep", compression.upper(), durability.upper()]
@@ -104,11 +104,11 @@ class Tables:
         return bool(self._ask("exists", table))
 
     def region_servers(self) -> list[RegionServer]:
-        """What every live region server holds now. Raises SystemsError."""
+        """The current regions of every live region server. Raises SystemsError."""
         return [RegionServer(name, **held) for name, held in self._ask("regions").items()]
 
     def serving(self) -> Serving:
-        """Reads what HBase keeps in its own tables. Raises SystemsError."""
+        """Reads HBase's system tables. Raises SystemsError."""
         told = self._ask("serves", timeout_s=SERVING_S)
         return Serving(told["servers"], told["waiting"])
 
@@ -130,10 +130,10 @@ class Tables:
 
 
 def refusal(said: str, words: Sequence[str]) -> SystemsError:
-    """An error of HBase as one of ours."""
+    """An error of HBase as a SystemsError."""
     kind, _, message = said.partition(": ")
     if kind == "TableExistsException":
-        return SystemsError(f"table {words[1]} is there already", "--recreate drops it first")
+        return SystemsError(f"table {words[1]} already exists", "--recreate drops it first")
     if kind == "IllegalArgumentException":
         return SystemsError(
             f"HBase refused to {words[0]} {words[1]}: {message}", "names and options are those that HBase knows"
@@ -144,7 +144,7 @@ def refusal(said: str, words: Sequence[str]) -> SystemsError:
 def compiled(jars: Sequence[Path]) -> Path:
     """The directory with the Java program's class, compiled once. Raises SystemsError.
 
-    Launching the source instead would compile it at each call, two seconds more.
+    Running the source instead would compile it at each call, which takes two seconds.
     """
     identity = "\n".join([SOURCE.read_text(), *map(str, jars)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -153,10 +153,10 @@ def compiled(jars: Sequence[Path]) -> Path:
 
 def javac(jars: Sequence[Path], directory: Path) -> None:
     """Compiles the Java program into a directory. Raises SystemsError."""
-    # The java of a PATH is a link, often into a runtime without its compiler.
+    # The java on PATH is a link, often into a runtime without the compiler.
     near = jvm.program().resolve().with_name("javac")
     compiler = str(near) if near.exists() else shutil.which("javac")
     if compiler is None:
         raise SystemsError("javac is not installed", "apt-get install openjdk-17-jdk-headless, or set JAVA_HOME")
     argv = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(directory), str(SOURCE)]
-    program.run(argv, f"{SOURCE.name} does not compile", "take another version of HBase's client")
+    program.run(argv, f"{SOURCE.name} does not compile", "use another version of HBase's client")

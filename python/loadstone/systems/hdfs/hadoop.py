@@ -1,6 +1,6 @@
-"""What Hadoop and HBase have in common: site files, and what their servers tell over HTTP.
+"""What Hadoop and HBase have in common: site files, and their servers' HTTP interfaces.
 
-These are their JMX beans, and of a name node its files (WebHDFS). It costs milliseconds where an administration command
+These are JMX beans, and a name node's files (WebHDFS). They cost milliseconds where an administration command
 costs the start of a JVM.
 """
 
@@ -17,12 +17,12 @@ from typing import Any
 from loadstone.results import lines
 
 TIMEOUT_S = 3.0
-# `java.lang:type=Memory`: every JVM has it.
+# `java.lang:type=Memory`, which every JVM has.
 MEMORY = "java.lang:type=Memory"
 
 
 def bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
-    """The attributes of a server's bean; None if the server does not answer, or has no such bean (yet)."""
+    """The attributes of a server's bean; None if the server does not answer, or does not have the bean (yet)."""
     told = request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
     beans = told.get("beans") if told else None
     return beans[0] if beans else None
@@ -34,16 +34,19 @@ def heap_bytes(host: str, port: int) -> int | None:
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
 
-def remove(host: str, port: int, path: str, user: str) -> bool:
-    """Removes a directory of an HDFS with all that is in it; whether it was there. `port` is the name node's HTTP."""
+def remove(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
+    """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP.
+
+    None if it does not answer in time: it may remove it later.
+    """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
-    told = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}")
-    return bool(told and told.get("boolean"))
+    told = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
+    return None if told is None else bool(told.get("boolean"))
 
 
-def request(method: str, host: str, port: int, path: str) -> Mapping[str, Any] | None:
-    """Asks a server; None if it does not answer with a JSON object."""
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+def request(method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S) -> Mapping[str, Any] | None:
+    """Queries a server; None if it does not answer with a JSON object."""
+    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
         connection.request(method, path, headers={"Accept": "application/json"})
         response = connection.getresponse()
@@ -56,7 +59,7 @@ def request(method: str, host: str, port: int, path: str) -> Mapping[str, Any] |
 
 
 def write_site(path: Path, properties: Mapping[str, str]) -> None:
-    """Writes properties as a site file; nobody ever sees half of it."""
+    """Writes properties as a site file, atomically."""
     configuration = ElementTree.Element("configuration")
     for name, value in properties.items():
         entry = ElementTree.SubElement(configuration, "property")
@@ -67,17 +70,17 @@ def write_site(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def read_site(path: Path) -> dict[str, str]:
-    """The properties of a site file; the last of several with one name holds, as for Hadoop."""
+    """The properties of a site file; of several with one name the last one counts, as for Hadoop."""
     entries = ElementTree.parse(path).getroot().iter("property")
     return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file of a configuration directory, and the directory if it is not there."""
+    """Writes a file of a configuration directory, and creates the directory if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines.replace(path, text.encode())
 
 
 def local_path(uri: str) -> Path:
-    """The path of a `file:` URI. Servers take what looks like an escape in it as it is."""
+    """The path of a `file:` URI. Servers do not decode escapes in it."""
     return Path(urllib.parse.urlsplit(uri).path)

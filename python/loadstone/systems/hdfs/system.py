@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,15 @@ from loadstone.systems.hdfs import hadoop
 
 HOST = "127.0.0.1"
 NAME_NODE = "name-node"
-# Java 17 closes what Hadoop 3.4 looks into.
+# Packages that Hadoop 3.4 accesses and Java 17 closes.
 OPENED = jvm.opened("java.lang java.nio sun.nio.ch")
 # Each data node has three: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# HDFS's names of what settings of ours stand for.
+# Data nodes hear of it with their next heartbeats, a second apart. No trial waits longer than this.
+EMPTY_S = 30.0
+REMOVE_S = 60.0
+# HDFS's names for Loadstone's settings.
 NAMED = {
     "dfs.replication": "replication",
     "dfs.blocksize": "blocksize",
@@ -68,7 +72,7 @@ class Hdfs(System):
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
         """The name node, then the data nodes. A name node without an image is formatted first."""
-        # Before anything takes time.
+        # Checked first, before anything that takes time.
         whole(plan, "replication", 1)
         refuse_second_names(plan)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
@@ -100,7 +104,7 @@ class Hdfs(System):
         )
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """The name node answers; with data nodes: each has registered, and safe mode is off."""
+        """The name node answers; with data nodes, each has registered, and safe mode is off."""
         for server in servers:
             number = number_of(server.name)
             if number is not None and not is_registered(ports(plan, number)[1]):
@@ -121,11 +125,11 @@ class Hdfs(System):
         return {"fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}", "hadoop.conf": str(configuration(place))}
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
-        """Those of the data nodes: what the name node writes is little beside."""
+        """Those of the data nodes: the name node writes little."""
         return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What is promised of a block, and what it lies on."""
+        """What is guaranteed for a block, and where it is stored."""
         systems = {file_system_of(data_directory(place, plan, number)) for number in range(1, plan.nodes + 1)}
         return {
             **asked(plan),
@@ -133,10 +137,24 @@ class Hdfs(System):
             "data.file_system": ", ".join(sorted(systems)),
         }
 
+    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+        """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
+        # What is removed late would be what the load has just written.
+        if hadoop.remove(HOST, ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
+            raise SystemsError(
+                "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
+            )
+        until = time.monotonic() + EMPTY_S
+        while time.monotonic() < until:
+            state = name_node_bean(plan, "FSNamesystem")
+            if state is None or not state.get("PendingDeletionBlocks"):
+                return
+            time.sleep(0.2)
+
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Data nodes by state, blocks, bytes used, and the heap of each server."""
         found: dict[str, float] = {}
-        # A bean that is asked when it is read; those of Hadoop's metrics are up to ten seconds old.
+        # This bean is current; those of Hadoop's metrics are up to ten seconds old.
         if state := name_node_bean(plan, "FSNamesystemState"):
             found |= {
                 "data_nodes.live": state["NumLiveDataNodes"],
@@ -153,7 +171,7 @@ class Hdfs(System):
         return found
 
     def clear(self, place: Place) -> None:
-        """Removes the blocks that are outside."""
+        """Removes the blocks outside the data directory."""
         for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
             blocks = hadoop.local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
             if blocks.parent.name == elsewhere.label(place):
@@ -176,12 +194,12 @@ def class_path(version: str) -> list[Path]:
 
 
 def configuration(place: Place) -> Path:
-    """The name node's site files, which are those of clients too."""
+    """The site files of the name node and of clients."""
     return place.data / "conf"
 
 
 def number_of(name: str) -> int | None:
-    """Which data node it is; None for the name node."""
+    """The number of a data node; None for the name node."""
     return None if name == NAME_NODE else int(name.rpartition("-")[2])
 
 
@@ -212,14 +230,14 @@ def data_directory(place: Place, plan: Plan, number: int) -> Path:
 
 
 def refuse_second_names(plan: Plan) -> None:
-    """Raises SystemsError for a property that a setting of ours stands for: results would tell that one's value."""
+    """Raises SystemsError for a property with a named setting, since results would record that one's value."""
     for name in plan.settings:
         if (own := NAMED.get(name)) is not None:
-            raise SystemsError(f"{name} has a name of its own here", f"--set {own}=…")
+            raise SystemsError(f"{name} has a named setting", f"--set {own}=…")
 
 
 def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
-    """What the name node and clients read."""
+    """The properties for the name node and clients."""
     port, http = ports(plan, None)
     return {
         "dfs.namenode.name.dir": (place.data / NAME_NODE / "image").as_uri(),
@@ -227,26 +245,26 @@ def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
         "dfs.namenode.http-address": f"{HOST}:{http}",
         "dfs.replication": plan.settings["replication"],
         "dfs.blocksize": plan.settings["blocksize"],
-        # Blocks are there as soon as data nodes have told of them; there are no more of these to wait for.
+        # Blocks are available as soon as data nodes have reported them; no further data nodes are awaited.
         "dfs.namenode.safemode.extension": "0",
-        # Every user of a client may write.
+        # Every user may write.
         "dfs.permissions.enabled": "false",
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
-        # A dead data node is seen after 14 s, not after ten minutes: trials are shorter than that.
+        # A dead data node is detected after 14 s, not after ten minutes: trials are shorter than that.
         "dfs.heartbeat.interval": "1",
         "dfs.namenode.heartbeat.recheck-interval": "2000",
-        # With as many data nodes as copies there is none to take a dead one's place, and appends would fail.
+        # With as many data nodes as copies nothing can replace a dead one, and appends would fail.
         "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
         **{name: value for name, value in plan.settings.items() if name.startswith("dfs.")},
     }
 
 
 def data_node_site(place: Place, plan: Plan, number: int) -> dict[str, str]:
-    """The same, and where this data node listens and keeps its blocks."""
+    """The same, and this data node's addresses and directory for blocks."""
     data, http, ipc = ports(plan, number)
     return {
         **name_node_site(place, plan),
-        # Not escaped: unlike the name node's, these are taken as they are.
+        # Not escaped: unlike the name node's, these are not decoded.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",
@@ -267,7 +285,7 @@ def write_configuration(conf: Path, site: Mapping[str, str], plan: Plan) -> None
 
 
 def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
-    """Makes the name node's first image, unless it has one. Raises SystemsError."""
+    """Creates the name node's first image, unless it has one. Raises SystemsError."""
     done = place.data / NAME_NODE / "formatted"
     if done.exists():
         return
@@ -295,24 +313,24 @@ def name_node_bean(plan: Plan, name: str) -> Mapping[str, Any] | None:
 
 
 def asked(plan: Plan) -> Mapping[str, int | str]:
-    """Copies and size of a block, as the name node tells them; why not, where it does not."""
+    """Copies and size of a block from the name node, or why they are unknown."""
     found: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
         told = hadoop.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
         value = str((told or {}).get("property", {}).get("value", ""))
         if not value:
-            found[f"{fact}_unknown"] = f"the name node does not tell {name}"
+            found[f"{fact}_unknown"] = f"the name node does not report {name}"
         else:
             found[fact] = int(value) if value.isdecimal() else value
     return found
 
 
 def is_registered(http: int) -> bool:
-    """Whether a data node says that its name node has taken it.
+    """Whether a data node has registered with its name node, by its own report.
 
-    The name node's own count will not do: it has a data node that was killed a moment ago among the live.
+    The name node's count is not enough: it still includes a data node that was just killed.
     """
     told = hadoop.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
-    # While it starts, the bean is there without its attributes. An actor runs once it has shaken hands.
+    # While it starts, the bean has no attributes yet. An actor runs once it has completed its handshake.
     actors = json.loads(told.get("BPServiceActorInfo") or "[]") if told else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)

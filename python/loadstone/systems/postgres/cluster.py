@@ -1,4 +1,4 @@
-"""PostgreSQL's data directory, its cluster: made once, whole or not at all; and questions to its server."""
+"""PostgreSQL's data directory, its cluster: created once, whole or not at all; and queries to its server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadstone.systems.base import process
 from loadstone.systems.base.files import program
 from loadstone.systems.base.system import SystemsError
 
-# It has a password that nobody knows: whoever is one may run programs as the server's user.
+# It has a random password: a superuser may run programs as the server's user.
 SUPERUSER = "postgres"
 ANSWER_S = 60.0
 SHARED_MEMORY = Path("/proc/sysvipc/shm")
@@ -32,12 +32,12 @@ class Programs:
         return str(self.directory / name)
 
     def run(self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str) -> str:
-        """What a program prints. Raises SystemsError."""
+        """The output of a program. Raises SystemsError."""
         return program.run(
             [self.path(name), *arguments],
             name,
-            "`loadstone systems logs postgres` may tell more",
-            # Not where we are, which that user may not enter.
+            "see `loadstone systems logs postgres`",
+            # Not the current directory, which that user may not enter.
             Path("/"),
             {**self.variables, **variables},
             user=user,
@@ -47,7 +47,7 @@ class Programs:
 
 
 def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
-    """The cluster in a directory; made with role and database if it is not there. Raises SystemsError."""
+    """The cluster in a directory; created with role and database if missing. Raises SystemsError."""
     cluster, draft = directory / "cluster", directory / "draft"
     if cluster.is_dir():
         forget_ended(cluster)
@@ -66,7 +66,7 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
             f"--pwfile={password}",
             "--auth=scram-sha-256",
             "--encoding=UTF8",
-            # Keys sort by their bytes, as everywhere else.
+            # Keys sort by their bytes, as in all stores.
             "--locale=C",
             user=user,
         )
@@ -76,7 +76,7 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
         f"CREATE ROLE {settings['user']} LOGIN PASSWORD {literal(settings['password'])}",
         f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
     ]
-    # With no server: it takes a statement a line from its input.
+    # Without a server: it reads a statement per line from its input.
     programs.run(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
         "postgres", user=user, stdin="".join(f"{each}\n" for each in statements),
@@ -86,9 +86,9 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
 
 
 def forget_ended(cluster: Path) -> None:
-    """Removes the lock files of a server that has ended and keeps its pid, because nobody asks how it ended.
+    """Removes the lock files of an ended server whose pid still exists, because its exit status was not collected.
 
-    The next one would take it for alive. Of a pid that is gone the server sees for itself.
+    The next server would take it for alive. A pid that is gone is detected by the server itself.
     """
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -98,7 +98,7 @@ def forget_ended(cluster: Path) -> None:
 
 
 def ask(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
-    """What the server answers the role of clients. Raises SystemsError."""
+    """The server's answer to the clients' role. Raises SystemsError."""
     words = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
     where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
     who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
@@ -106,20 +106,20 @@ def ask(programs: Programs, host: str, settings: Mapping[str, str], query: str) 
 
 
 def literal(text: str) -> str:
-    """A text in SQL. Raises SystemsError for what cannot stand in one line."""
+    """A text in SQL. Raises SystemsError for one that does not fit into a line."""
     if not text.isprintable():
-        raise SystemsError("the password has characters that cannot be printed", "choose another --set password=")
+        raise SystemsError("the password has unprintable characters", "choose another --set password=")
     return "'" + text.replace("'", "''") + "'"
 
 
 def remove_shared_memory(directory: Path) -> None:
-    """Removes the segment that a killed server leaves to the next one on its data: there will be none."""
+    """Removes the shared memory that a killed server leaves for a next one on its data, which will not come."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = (directory / "cluster/postmaster.pid").read_text().splitlines()
         pid, identity = lines[0], lines[6].split()[1]
         header, *rows = (line.split() for line in SHARED_MEMORY.read_text().splitlines())
         for row in rows:
             segment = dict(zip(header, row, strict=True))
-            # Its maker and nobody else; and nobody has it now.
+            # Created by this user, and not attached now.
             if (segment["shmid"], segment["cpid"], segment["nattch"]) == (identity, pid, "0"):
                 subprocess.run(["ipcrm", "-m", identity], check=False)

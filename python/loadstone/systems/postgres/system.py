@@ -17,7 +17,7 @@ from loadstone.systems.postgres.cluster import SUPERUSER, Programs
 
 HOST = "127.0.0.1"
 SERVER = "postgres"
-# What SQL takes for a name without quotes. YCSB's bindings write none, so `Table` is `table` for both.
+# A valid unquoted name in SQL. YCSB's bindings do not quote, so `Table` is `table` for both.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 URL = re.compile(r"jdbc:postgresql://([^:/?]+)(?::(\d+))?/([^?]*)")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
@@ -54,7 +54,7 @@ class Postgres(System):
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
-        """Makes role and database, if they are not there; one server."""
+        """Creates role and database, if missing; one server."""
         for name in ("user", "database"):
             if identifier(plan.settings[name], name).lower() == SUPERUSER:
                 raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
@@ -71,7 +71,7 @@ class Postgres(System):
             environment=programs.variables,
             directory=directory,
             user=user,
-            # It breaks connections off instead of waiting for their end.
+            # It closes connections instead of waiting for their end.
             stop=signal.SIGINT,
         )
         return [[server]]
@@ -85,7 +85,7 @@ class Postgres(System):
         return None
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """As YCSB's two bindings name them."""
+        """By the names of YCSB's two bindings."""
         settings = plan.settings
         url = f"jdbc:postgresql://{HOST}:{settings['port']}/{settings['database']}"
         return {
@@ -103,14 +103,14 @@ class Postgres(System):
         return [place.data / SERVER]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """Its exact version and its parameters, as a connection of the clients' role is told them."""
+        """Its exact version and its parameters, as seen by the clients' role."""
         others = [name for name in plan.settings if name.startswith("conf.")]
         asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
         query = ", ".join(f"coalesce(current_setting({cluster.literal(name)}, true), '')" for name in asked)
         try:
             told = self._ask(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
         except SystemsError as error:
-            return {"durability_unknown": f"postgres does not tell its settings: {error.args[0]}"}
+            return {"durability_unknown": f"the settings of postgres could not be read: {error.args[0]}"}
         found = dict(zip([*ASKED, *others], told, strict=True))
         durability = kept(found["fsync"], found["synchronous_commit"])
         how = f"synchronous_commit={found['synchronous_commit']}, fsync={found['fsync']}"
@@ -133,7 +133,7 @@ class Postgres(System):
         return {f"postgres.{name}": float(value) for name, value in zip(names, values, strict=True)}
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Makes a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
+        """Creates a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
         columns = layout(options)
         name = identifier(table, "table")
         self._ask(place, plan, f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({columns})")
@@ -146,7 +146,7 @@ class Postgres(System):
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
     ) -> Mapping[str, str] | None:
-        """The store's layout; columns can only be made for YCSB's own names."""
+        """The store's layout; columns can only be created for YCSB's default names."""
         if store == "postgrenosql":
             return {"layout": "postgrenosql"}
         if work.get("field_name_prefix", "field").lower() != "field":
@@ -154,7 +154,7 @@ class Postgres(System):
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
 
     def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Makes the table, unless there is one of its name."""
+        """Creates the table, unless it exists."""
         columns = layout(options)
         name = identifier(table, "table")
         if self._ask(place, plan, f"SELECT to_regclass('{name}')"):
@@ -163,18 +163,18 @@ class Postgres(System):
         return True
 
     def clear(self, place: Place) -> None:
-        """Removes what lies elsewhere because its user does not reach the data directory."""
+        """Removes what is elsewhere because its user cannot reach the data directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
         elsewhere.remove(place)
 
     def _ask(self, place: Place, plan: Plan, query: str) -> str:
-        """What a query answers, columns with `|` between. Raises SystemsError."""
+        """The answer to a query, columns separated by `|`. Raises SystemsError."""
         programs = find(place, plan, elsewhere.user("postgres"))
         return cluster.ask(programs, HOST, plan.settings, query)
 
 
 def layout(options: Mapping[str, str]) -> str:
-    """The columns of a table. Raises SystemsError for an option that is not known."""
+    """The columns of a table. Raises SystemsError for an unknown option."""
     chosen = table_plan("postgres", options, {"layout": "jdbc", "fieldcount": "10"})
     if choice(chosen, "layout", LAYOUTS) == "postgrenosql":
         return "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
@@ -183,7 +183,7 @@ def layout(options: Mapping[str, str]) -> str:
 
 
 def place_of(url: str) -> tuple[str, str, str] | None:
-    """Host, port and database of a JDBC URL; None for what is not one of PostgreSQL."""
+    """Host, port and database of a JDBC URL; None if it is not one of PostgreSQL."""
     found = URL.match(url)
     if found is None:
         return None
@@ -192,14 +192,14 @@ def place_of(url: str) -> tuple[str, str, str] | None:
 
 
 def kept(fsync: str, synchronous_commit: str) -> str:
-    """What an acknowledged write survives; as the store `postgres` judges it (crates/stores/src/postgres/server.rs)."""
+    """What an acknowledged write survives, by the store's rules (crates/stores/src/postgres/server.rs)."""
     if synchronous_commit == "off":
         return "interval"
     return "device" if fsync == "on" else "os"
 
 
 def find(place: Place, plan: Plan, user: str | None) -> Programs:
-    """The server's programs, where the user that it runs as can read them. Raises SystemsError."""
+    """The server's programs, in a place that its user can read. Raises SystemsError."""
     named, version = plan.settings["binary"], plan.settings["version"]
     if named != "debian":
         directory = Path(named).absolute()
@@ -213,30 +213,30 @@ def find(place: Place, plan: Plan, user: str | None) -> Programs:
 
 
 def parameters(plan: Plan) -> list[str]:
-    """The server's parameters as arguments. Raises SystemsError for a setting that makes no sense."""
+    """The server's parameters as arguments. Raises SystemsError for an invalid setting."""
     values = {
         "listen_addresses": HOST,
         "port": str(whole(plan, "port", 1)),
-        # Below its data directory, whatever the length of that path: a socket's is 107 bytes at most.
+        # In its data directory, by a relative path: a socket's path is at most 107 bytes.
         "unix_socket_directories": ".",
         "fsync": "on" if truth(plan, "fsync") else "off",
         "synchronous_commit": choice(plan, "synchronous_commit", COMMITS),
         "shared_buffers": plan.settings["shared_buffers"],
         "max_connections": str(whole(plan, "max_connections", 1)),
-        # In the data directory instead of /dev/shm, where it would outlive a server that was killed.
+        # In the data directory instead of /dev/shm, where it would outlive a killed server.
         "dynamic_shared_memory_type": "mmap",
     }
     others = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}
-    # Spelt as PostgreSQL takes them: whatever the case.
+    # PostgreSQL ignores their case.
     if taken := [name for name in others if name.lower() in values]:
         name = taken[0].lower()
         hint = f"--set {name}=…" if name in plan.settings else "leave it out"
-        raise SystemsError(f"conf.{taken[0]} would change what is said of this server elsewhere", hint)
+        raise SystemsError(f"conf.{taken[0]} cannot be set: Loadstone sets it", hint)
     return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
 
 
 def identifier(text: str, what: str) -> str:
-    """A name that SQL takes without quotes. Raises SystemsError."""
+    """A name that SQL accepts unquoted. Raises SystemsError."""
     if not NAME.fullmatch(text):
         raise SystemsError(f'{what} cannot be "{text}" in SQL', "letters, digits and _, at most 63")
     return text

@@ -1,4 +1,4 @@
-"""Redis's protocol (RESP 2), as much of it as asking a server a question takes.
+"""Redis's protocol (RESP 2), limited to simple queries.
 
 https://redis.io/docs/latest/develop/reference/protocol-spec/
 """
@@ -15,7 +15,7 @@ Reply = str | int | None | list["Reply"]
 
 
 class RedisError(Exception):
-    """The server's own words: `NOAUTH Authentication required.`"""
+    """The server's error message: `NOAUTH Authentication required.`"""
 
 
 class RedisClient:
@@ -58,12 +58,12 @@ class RedisClient:
         if kind == b"*":
             return [self._reply() for _ in range(int(text))]
         if kind != b"$":
-            raise RedisError(f"no answer in Redis's protocol: {line[:40]!r}")
+            raise RedisError(f"the answer is not in Redis's protocol: {line[:40]!r}")
         size = int(text)
         return None if size < 0 else self._answers.read(size + 2)[:-2].decode(errors="replace")
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._answers.close()
         self._socket.close()
 

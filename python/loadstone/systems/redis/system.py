@@ -1,4 +1,4 @@
-"""Redis: one server, in the version that Debian has. Its settings are redis.conf's, by the same names."""
+"""Redis: one server, in Debian's version. Its settings have the names of redis.conf."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ HOST = "127.0.0.1"
 PROGRAM = "redis-server"
 # Settings of the running server that decide what a result means.
 ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
-# What it has open beside its connections.
+# Files that it has open beside its connections.
 OTHER_FILES = 96
-HINT = "name a redis-server that runs with --set binary=PATH"
+HINT = "name a working redis-server with --set binary=PATH"
 
 
 class Redis(System):
@@ -53,32 +53,32 @@ class Redis(System):
         directory = place.data / "redis"
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / "redis.conf"
-        # The password stands in it.
+        # It contains the password.
         lines.replace(path, text.encode(), 0o600)
         argv, port = [binary, str(path)], whole(plan, "port", 1)
         return [[Server("redis", argv, HOST, port, environment=variables, directory=directory)]]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """When it answers PING, with its data loaded, and takes as many clients as it was asked to."""
+        """When it answers PING, with its data loaded, and accepts as many clients as configured."""
         try:
             with connect(plan) as client:
                 client.ask("PING")
                 allowed = client.ask("CONFIG", "GET", "maxclients")
         except (OSError, RedisError) as error:
-            # LOADING: it reads its log.
+            # LOADING: it is reading its log.
             return f"redis does not answer PING: {error}"
         if allowed != ["maxclients", plan.settings["maxclients"]]:
-            return f"redis takes only {allowed} clients: too few open files"
+            return f"redis accepts only {allowed} clients: too few open files"
         return None
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """As YCSB's binding names them."""
+        """By the names of YCSB's binding."""
         found = {"redis.host": HOST, "redis.port": plan.settings["port"]}
         password = plan.settings["password"]
         return {**found, "redis.password": password} if password else found
 
     def version(self, plan: Plan) -> str:
-        """As the server says."""
+        """The version that the server reports."""
         try:
             with connect(plan) as client:
                 return client.information("server")["redis_version"]
@@ -86,13 +86,13 @@ class Redis(System):
             return plan.settings["version"]
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What is kept, and how safely, as the server says: a hook may have changed how it was started."""
+        """What is kept, and how safely, as the server reports: a hook may have changed its settings."""
         try:
             with connect(plan) as client:
                 found = {name: setting(client, name) for name in ASKED}
                 role, replicas = (client.information("replication")[name] for name in ("role", "connected_slaves"))
         except (OSError, RedisError, KeyError) as error:
-            return {"data_in": "memory", "durability_unknown": f"redis does not tell its settings: {error}"}
+            return {"data_in": "memory", "durability_unknown": f"the settings of redis could not be read: {error}"}
         durability, how = kept(found)
         rewrite = "no-appendfsync-on-rewrite"
         return {
@@ -105,7 +105,7 @@ class Redis(System):
         }
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
-        """Keys, memory, connections, and evictions, which no report may leave out."""
+        """Keys, memory, connections and evictions."""
         try:
             with connect(plan) as client:
                 keys = client.ask("DBSIZE")
@@ -120,7 +120,7 @@ class Redis(System):
         }
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Removes every key: YCSB has no tables here, and its index of keys is a key too."""
+        """Removes every key: Redis has no tables, and YCSB's index of keys is a key too."""
         try:
             with connect(plan, timeout_s=60.0) as client:
                 client.ask("FLUSHDB")
@@ -129,7 +129,7 @@ class Redis(System):
 
 
 def setting(client: RedisClient, name: str) -> str:
-    """A setting of the running server. Raises RedisError, KeyError where this version has none of that name."""
+    """A setting of the running server. Raises RedisError, or KeyError where this version does not have it."""
     told = client.ask("CONFIG", "GET", name)
     if not isinstance(told, list) or len(told) != 2:
         raise KeyError(name)
@@ -137,14 +137,14 @@ def setting(client: RedisClient, name: str) -> str:
 
 
 def kept(found: Mapping[str, str]) -> tuple[str, str]:
-    """What an acknowledged write survives, and why, as crates/stores/src/redis/server.rs has it."""
+    """What an acknowledged write survives, and why, by the rules of crates/stores/src/redis/server.rs."""
     if found["appendonly"] != "yes":
         return "none", "no append-only log: writes are in the server's memory"
     match found["appendfsync"]:
         case "always" if found["no-appendfsync-on-rewrite"] == "no":
             return "device", "append-only log, synced before each answer"
         case "always":
-            return "os", "append-only log, synced before each answer but while it is rewritten"
+            return "os", "append-only log, synced before each answer except while it is rewritten"
         case "no":
             return "os", "append-only log, written before each answer, not synced"
     # While one sync is under way, answered writes wait in the server's memory, up to two seconds.
@@ -157,7 +157,7 @@ def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
 
 
 def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
-    """The server's program, and the environment it needs to find its libraries. Raises SystemsError."""
+    """The server's program, and the environment that it needs to find its libraries. Raises SystemsError."""
     named = plan.settings["binary"]
     if named != "debian":
         found = shutil.which(named)
@@ -167,13 +167,13 @@ def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
     root = debian.unpacked([PROGRAM], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.libraries(root)}
-    # A library that is missing is told here, with its name, and not by a server that does not start.
+    # A missing library is reported here by name, rather than by a server that does not start.
     program.run([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
     return binary, variables
 
 
 def configuration(place: Place, plan: Plan) -> str:
-    """redis.conf. Raises SystemsError for a setting that makes no sense."""
+    """redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
         "bind": HOST,
         "port": str(whole(plan, "port", 1)),
@@ -181,9 +181,9 @@ def configuration(place: Place, plan: Plan) -> str:
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
-        # Its title would overwrite the environment by which its process is known.
+        # Its title would overwrite the environment by which its process is found.
         "set-proc-title": "no",
-        # A snapshot's fork disturbs what is measured, and nobody asked for it.
+        # A snapshot's fork disturbs the measurement.
         "save": '""',
         "appendonly": "yes" if truth(plan, "appendonly") else "no",
         "appendfsync": choice(plan, "appendfsync", ("always", "everysec", "no")),
@@ -202,15 +202,15 @@ def configuration(place: Place, plan: Plan) -> str:
 
 
 def quoted(text: str) -> str:
-    """A value for redis.conf, whatever is in it."""
+    """A value quoted for redis.conf."""
     plain = {byte: chr(byte) for byte in range(32, 127) if byte not in b'"\\'}
     return '"' + "".join(plain.get(byte, f"\\x{byte:02x}") for byte in text.encode()) + '"'
 
 
 def allow(connections: int) -> None:
-    """Lets servers that we start have so many connections. Raises SystemsError when the system does not.
+    """Allows the servers we start that many connections. Raises SystemsError when the limits do not.
 
-    Raises our own limit, which they inherit: each connection is an open file.
+    Raises this process's limit, which they inherit: each connection is an open file.
     """
     needed = connections + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -221,6 +221,6 @@ def allow(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, needed if above else hard))
     except (ValueError, OSError) as error:
         raise SystemsError(
-            f"{connections} connections take {needed} open files, and a process may have {hard}",
-            f"`ulimit -Hn {needed}` as root before, or ask for fewer with --set",
+            f"{connections} connections take {needed} open files, but a process may have only {hard}",
+            f"run `ulimit -Hn {needed}` as root first, or ask for fewer with --set",
         ) from error

@@ -1,1 +1,1 @@
-"""The files of servers: fetched once from where their makers publish them, and kept in the cache."""
+"""The files of servers: fetched once from their official sources, and kept in the cache."""

@@ -1,4 +1,4 @@
-"""The cache: files that are fetched once, below one directory, each entry whole or not there at all."""
+"""The cache: files that are fetched once, below one directory, each entry whole or absent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Others may have to read what is in it: a server that refuses to be root runs as another user.
+# Other users may have to read it: a server that refuses to run as root runs as another user.
 READABLE = 0o755
 
 
@@ -24,7 +24,7 @@ def cache_root() -> Path:
 
 
 def entry(path: Path, fill: Callable[[Path], None]) -> Path:
-    """The directory `path`; if it is not there, `fill` makes it, in an empty one that becomes it when all is done.
+    """The directory `path`; if missing, `fill` fills an empty one, which is then renamed to it.
 
     A second process waits for the first, so that nothing is fetched twice.
     """
@@ -46,9 +46,9 @@ def entry(path: Path, fill: Callable[[Path], None]) -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Holds the lock of this file, which two processes cannot have at once; the kernel gives it back however one ends.
+    """Holds the lock of this file, which only one process can have; the kernel releases it however the process ends.
 
-    Calls `waiting` once if somebody else has it, then waits.
+    Calls `waiting` once if another process has it, then waits.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

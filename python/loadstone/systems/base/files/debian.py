@@ -10,18 +10,16 @@ from pathlib import Path
 from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.system import SystemsError
 
-MISSING = (
-    "see to PATH; on another system than Debian, install the server by its means and name it with --set binary=PATH"
-)
-HINT = "see that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
-# `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; an upgrade has its old version in brackets before.
+MISSING = "check PATH; on systems other than Debian, install the server and name it with --set binary=PATH"
+HINT = "check that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
+# `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; an upgrade has its old version in brackets first.
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
-# The loader and the C library of the machine serve: two of them do not mix in one process.
+# The machine's loader and C library are used: two versions do not mix in one process.
 OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
 
 
 def unpacked(packages: Sequence[str], version: str = "", base: Path | None = None) -> Path:
-    """The directory that holds these packages and whatever they need that is not installed, unpacked.
+    """The directory with these packages, and their dependencies that are not installed, unpacked.
 
     The first must have a version that begins with `version`. Fetched once below `base`, by default the cache. Raises
     SystemsError.
@@ -46,14 +44,14 @@ def unpacked(packages: Sequence[str], version: str = "", base: Path | None = Non
 
 
 def libraries(root: Path) -> str:
-    """The directories of shared libraries in what was unpacked, as LD_LIBRARY_PATH wants them."""
+    """The directories of unpacked shared libraries, in the form of LD_LIBRARY_PATH."""
     found = {path.parent for pattern in ("usr/lib/*/*.so*", "lib/*/*.so*") for path in root.glob(pattern)}
-    # Plug-ins lie in directories of programs, libraries in those of an architecture.
+    # Plug-ins are in directories of programs, libraries in those of an architecture.
     return ":".join(str(path) for path in sorted(found) if "-linux-" in path.name)
 
 
 def fetch(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
-    """Downloads packages by the machine's lists; when these are missing or old, by lists of our own."""
+    """Downloads packages by the machine's lists; when these are missing or old, by freshly fetched ones."""
     try:
         download(packages, version, [], into)
     except SystemsError:
@@ -65,26 +63,26 @@ def fetch(packages: Sequence[str], version: str, private: Path, into: Path) -> N
 
 
 def download(packages: Sequence[str], version: str, options: list[str], into: Path) -> None:
-    """Downloads packages and what they need, by the lists that `options` name."""
+    """Downloads packages and their dependencies, by the lists that `options` name."""
     get(["download", *closure(packages, version, options)], options, f"cannot fetch {packages[0]}", into)
 
 
 def closure(packages: Sequence[str], version: str, options: list[str]) -> list[str]:
-    """The packages and those they need that are not installed, each with its version: `redis-tools=5:7.0.15-1`."""
+    """The packages and their dependencies not installed, each with its version: `redis-tools=5:7.0.15-1`."""
     first = f"{packages[0]}={candidate(packages[0], version, options)}"
     pinned = [first, *packages[1:]]
-    simulated = get(["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot have {first}")
+    simulated = get(["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot resolve {first}")
     found: dict[str, str] = {}
     for line in simulated.splitlines():
         match = INSTALLATION.match(line)
         if match and not OF_THE_MACHINE.fullmatch(match[1].partition(":")[0]):
             found[match[1]] = f"{match[1]}={match[3]}"
-    # Those that are installed already in that version are fetched nevertheless: they are what was asked for.
+    # Requested packages are fetched even if that version is already installed.
     return [*found.values(), *(each for each in pinned if each.partition("=")[0] not in found)]
 
 
 def candidate(package: str, version: str, options: list[str]) -> str:
-    """The newest version of a package that begins so, apart from its epoch. Raises SystemsError."""
+    """The newest version of a package with that prefix, ignoring its epoch. Raises SystemsError."""
     listed = program.run(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
     for each in versions:
@@ -93,12 +91,12 @@ def candidate(package: str, version: str, options: list[str]) -> str:
             return each
     raise SystemsError(
         f"there is no package {package} {version}".rstrip(),
-        f"there is {', '.join(versions)}" if versions else HINT,
+        f"known are {', '.join(versions)}" if versions else HINT,
     )
 
 
 def get(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
     """Runs `apt-get`."""
-    # As root it would fetch as another user, who does not reach a private cache.
+    # As root it would fetch as another user, who cannot reach a private cache.
     quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
     return program.run(["apt-get", *quiet, *options, *arguments], what, HINT, directory)

@@ -11,15 +11,15 @@ from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.system import SystemsError
 
 MISSING = "apt-get install maven"
-# Maven 3 takes a file with a wrong checksum for granted otherwise, and the cache would keep it.
+# Otherwise Maven 3 accepts a file with a wrong checksum, and the cache would keep it.
 FETCH = ("-B", "-q", "--strict-checksums")
-HINT = "see that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
+HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
 
 
 def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
-    """Jars of these dependencies and of all that they need at run time, sorted.
+    """Jars of these dependencies and of all their run-time dependencies, sorted.
 
-    A dependency is `group:artifact:version`, `…:type` and `…:type:classifier` may follow; those to leave out wherever
+    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to leave out wherever
     they are needed are `group:artifact`. Fetched once for each exact list. Raises SystemsError.
     """
     exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
@@ -39,7 +39,7 @@ def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = 
 
 
 def project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> str:
-    """A project that is nothing but its dependencies."""
+    """A project that consists only of dependencies."""
     left_out = "".join(
         f"<exclusion><groupId>{escape(group)}</groupId><artifactId>{escape(left)}</artifactId></exclusion>"
         for group, _, left in (each.partition(":") for each in exclude)

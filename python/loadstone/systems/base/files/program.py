@@ -1,4 +1,4 @@
-"""Programs of the machine that fetch and unpack; when one fails, the end of its output is in the error."""
+"""Programs of the machine that fetch and unpack; when one fails, the error contains a line of its output."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from loadstone.systems.base.system import SystemsError
 
 WORDS = 300
-# As apt, Maven, PostgreSQL and javac write it.
+# Error lines of apt, Maven, PostgreSQL and javac.
 ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR|: error): ")
-# What a terminal takes as colours (ECMA-48); Maven's batch mode leaves some in.
+# Colour codes of terminals (ECMA-48); Maven's batch mode leaves some in.
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -39,16 +39,16 @@ def run(
     stdin: str = "",
     timeout_s: float | None = None,
 ) -> str:
-    """What a program prints, run as ourselves or as `user`.
+    """A program's output, run as the current user or as `user`.
 
-    Raises SystemsError with `what` failed and the line that tells why.
+    Raises SystemsError with `what` and the line with the cause.
     """
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             argv,
             input=stdin,
             cwd=directory,
-            # Their messages are looked at, and shown among ours.
+            # Their messages are parsed, and shown among Loadstone's.
             env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
             capture_output=True,
             text=True,
@@ -66,7 +66,7 @@ def run(
 
 
 def run_as(user: str | None) -> dict[str, Any]:
-    """What `subprocess` must be told to run a program as a user; None is ourselves."""
+    """The arguments of `subprocess` to run a program as a user; None is the current user."""
     if user is None:
         return {}
     found = pwd.getpwnam(user)
@@ -74,7 +74,7 @@ def run_as(user: str | None) -> dict[str, Any]:
 
 
 def reason(text: str) -> str:
-    """The line of a program's output that tells why it failed: the first that claims an error, else the last."""
+    """The line of a program's output with the cause of its failure: the first marked as an error, else the last."""
     lines = [line.strip() for line in COLOUR.sub("", text).splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line)]
     return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:WORDS]

@@ -1,0 +1,88 @@
+"""Our engine against another binary of it, in one run: CPU per operation of the trials of (a) to (c).
+
+(d) is the lab's, which no engine takes part in.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from measure import ENGINE, ROOT, narrow, ratio_of, spec, trial, verdict
+
+GOAL = 0.97
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trial that both binaries do."""
+
+    part: str
+    store: str
+    workload: str
+    phase: str
+    threads: int
+    records: int
+    operations: int
+
+
+def cases(scale: int) -> list[Case]:
+    """The trials of (a) to (c); `scale` times as many operations as it takes to see that they work."""
+    few, many = 20_000 * scale, 100_000 * scale
+    null = [
+        Case("a", "null", "workloada", "run", 1, 1_000_000, 5 * many),
+        Case("a", "null", "workloada", "load", 1, 5 * many, 5 * many),
+    ]
+    embedded = [
+        Case("b", store, workload, phase, 1, few, many if phase == "run" else few)
+        for store in ("rocksdb", "lmdb")
+        for workload, phase in (("workloadc", "run"), ("workloada", "run"), ("workloada", "load"))
+    ]
+    return [*null, *embedded, Case("c", "null", "workloada", "run", 10_000, 1_000_000, 2 * many)]
+
+
+def against_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
+    """CPU per operation of `engine` ÷ ours, pairs until the interval is within 2 % of the median, or `repeats`."""
+    for case in cases(scale):
+        if only not in (None, case.part):
+            continue
+        loaded = work / f"loaded-{case.store}"
+        if case.part == "b" and not loaded.exists():
+            load = Case("b", case.store, "workloada", "load", 1, case.records, case.records)
+            command = [ENGINE, "ycsb", *words(load, loaded), "-p", "settle=true"]
+            subprocess.run(command, check=True, capture_output=True)
+        sides = [ENGINE, str(engine)]
+        pairs: list[tuple[float, float]] = []
+        for repeat in range(repeats + 1):
+            # The order alternates, so that drift of the machine does not favour one side.
+            sides.reverse()
+            costs = {side: cpu_ns(case, side, work / "db", loaded) for side in sides}
+            # The first pair warms the page cache.
+            if repeat:
+                pairs.append((costs[str(engine)], costs[ENGINE]))
+            if len(pairs) >= 6 and narrow(ratio_of(pairs)):
+                break
+        ratio = ratio_of(pairs)
+        before, ours = (sorted(side)[len(pairs) // 2] for side in zip(*pairs, strict=True))
+        name = f"({case.part}) {case.store}, {case.phase} of {case.workload}, {case.threads:,} clients"
+        met = verdict(ratio.low >= GOAL)
+        print(f"{name}: CPU per operation of {engine.name} ÷ ours {ratio}")
+        print(f"    {before:,.0f} against {ours:,.0f} ns; goal lower end at least {GOAL}: {met}", flush=True)
+
+
+def words(case: Case, directory: Path) -> list[str]:
+    """The arguments of YCSB's for a case."""
+    counts = ["-p", f"recordcount={case.records}", "-p", f"operationcount={case.operations}", "-p", "seed=1"]
+    place = [] if case.store == "null" else ["-p", f"{case.store}.dir={directory}"]
+    workload = str(ROOT / "workloads" / case.workload)
+    return [case.phase, case.store, "-P", workload, "-threads", str(case.threads), *counts, *place]
+
+
+def cpu_ns(case: Case, engine: str, directory: Path, loaded: Path) -> float:
+    """CPU per operation of one trial, ns."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if case.part == "b" and case.phase == "run":
+        shutil.copytree(loaded, directory)
+    return float(sum(trial(spec(words(case, directory), engine), engine)["cpu_ns"])) / case.operations

@@ -1,0 +1,138 @@
+"""Sorting: against Hadoop's TeraSort, the machine's bound, GNU sort, and the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from measure import ENGINE, TARGET, ratio_of, verdict
+
+from loadstone.systems.base.files.maven import class_path
+from loadstone.systems.hdfs.system import OPENED
+
+HADOOP = "3.4.2"
+BOUND = str(TARGET / "release" / "examples" / "sort_bound")
+
+
+class Cost:
+    """Seconds and CPU seconds of a process and its children, and what it printed."""
+
+    def __init__(self, line: list[str], directory: Path) -> None:
+        start = time.monotonic()
+        with (directory / "out").open("w+b") as out, (directory / "err").open("w+b") as err:
+            process = subprocess.Popen(line, cwd=directory, stdout=out, stderr=err)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.seconds = time.monotonic() - start
+        self.cpu = used.ru_utime + used.ru_stime
+        self.out = (directory / "out").read_text()
+        if process.returncode:
+            raise SystemExit(f"{line[:2]} failed: {(directory / 'err').read_text()[-2000:]}")
+
+
+def against_hadoop(work: Path, rows: int, repeats: int) -> None:
+    """(s) The same rows by Hadoop's local runner with a map task for each processor, through the same local files."""
+    names = ("hadoop-mapreduce-examples", "hadoop-mapreduce-client-jobclient", "hadoop-common")
+    jars = os.pathsep.join(map(str, class_path("terasort-local", [f"org.apache.hadoop:{n}:{HADOOP}" for n in names])))
+    processors = os.cpu_count() or 1
+    tera = "org.apache.hadoop.examples.terasort.TeraSort"
+    java = [
+        "java",
+        "-Xmx2g",
+        *OPENED,
+        "-cp",
+        jars,
+        tera,
+        f"-Dhadoop.tmp.dir={work}/tmp",
+        "-Dmapreduce.framework.name=local",
+    ]
+    java += [f"-Dmapreduce.local.{kind}.tasks.maximum={processors}" for kind in ("map", "reduce")]
+    java += [f"-Dmapreduce.job.reduces={processors}"]
+    source = work / "in"
+    subprocess.run([ENGINE, "teragen", str(rows), source], check=True, capture_output=True)
+    wall, cpu = [], []
+    for _ in range(repeats):
+        ours = Cost([ENGINE, "terasort", str(source), str(work / "ours")], work)
+        theirs = Cost([*java, str(source), str(work / "theirs")], work)
+        wall.append((theirs.seconds, ours.seconds))
+        cpu.append((theirs.cpu, ours.cpu))
+        for name in ("ours", "theirs"):
+            subprocess.run([ENGINE, "teravalidate", work / name], check=True, capture_output=True)
+            shutil.rmtree(work / name)
+    for what, pairs, goal in (("wall time", wall, 10), ("CPU", cpu, 8)):
+        ratio = ratio_of(pairs)
+        theirs_s, ours_s = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+        print(f"(s) TeraSort of {rows / 1e7:g} GB, {what}, Hadoop {HADOOP}'s local runner ÷ ours {ratio}")
+        print(f"    {theirs_s:.2f} s against {ours_s:.2f} s; goal at least {goal}: {verdict(ratio.median >= goal)}")
+
+
+def against_bound(rows: int, repeats: int) -> None:
+    """(s) In memory, against one sort of the entries and one copy of the rows."""
+    told = subprocess.run([BOUND, str(rows), str(repeats)], check=True, capture_output=True, text=True).stdout
+    lines = [json.loads(line) for line in told.splitlines()]
+    ratio = ratio_of([(sum(line["bound"]), sum(line["ours"])) for line in lines])
+    bound, ours = (sorted(sum(line[side]) for line in lines)[repeats // 2] for side in ("bound", "ours"))
+    print(f"(s) {rows:,} rows in memory, the machine's bound ÷ ours {ratio}")
+    print(f"    {bound:.3f} s against {ours:.3f} s; goal at least 0.6: {verdict(ratio.median >= 0.6)}")
+
+
+def against_gnu_sort(work: Path, rows: int, repeats: int) -> None:
+    """(s) GNU sort on the same keys as text: 20 digits for 10 bytes, and nothing else of the rows."""
+    source, text = work / "in", work / "keys"
+    subprocess.run([ENGINE, "teragen", "--parts", "1", str(rows), source], check=True, capture_output=True)
+    everything = (source / "part-m-00000").read_bytes()
+    text.write_text("".join(f"{everything[at : at + 10].hex()}\n" for at in range(0, len(everything), 100)))
+    pairs = []
+    for _ in range(repeats):
+        ours = Cost([ENGINE, "terasort", str(source), str(work / "ours")], work)
+        line = ["sort", f"--parallel={os.cpu_count() or 1}", "-S", "4G", "-o", str(work / "theirs"), str(text)]
+        # Bytes are compared, and not a language's letters.
+        theirs = Cost(["env", "LC_ALL=C", *line], work)
+        pairs.append((theirs.seconds, ours.seconds))
+        shutil.rmtree(work / "ours")
+    ratio = ratio_of(pairs)
+    theirs_s, ours_s = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+    print(f"(s) {rows:,} rows of 100 bytes ours, their keys as text GNU sort's: wall time, theirs ÷ ours {ratio}")
+    print(f"    {theirs_s:.2f} s against {ours_s:.2f} s; goal above 1: {verdict(ratio.low > 1)}")
+
+
+def against_disk(work: Path, rows: int, memory: str, repeats: int) -> None:
+    """(s) An external sort against reading and writing the data twice at the speed of the disk, measured around it."""
+    source = work / "in"
+    subprocess.run([ENGINE, "teragen", "--direct", str(rows), source], check=True, capture_output=True)
+    pairs = []
+    for _ in range(repeats):
+        words = ["--memory", memory, "--direct", "--disk", str(source), str(work / "ours")]
+        told = Cost([ENGINE, "terasort", *words], work).out
+        speeds = re.findall(r"^disk \w+ +([\d.]+) MB/s written, ([\d.]+) MB/s read", told, re.MULTILINE)
+        write, read = (sum(float(speed[side]) for speed in speeds) / len(speeds) for side in range(2))
+        stages = dict(re.findall(r"^(\w[\w ]*?) +([\d.]+) +\d+ +[\d.]+ +[\d.]+ +[\d.]+$", told, re.MULTILINE))
+        seconds = sum(float(stages[stage]) for stage in ("prepare", "sample", "sort", "merge", "commit"))
+        megabytes = rows / 1e4
+        pairs.append((seconds, 2 * megabytes / write + 2 * megabytes / read))
+        subprocess.run([ENGINE, "teravalidate", work / "ours"], check=True, capture_output=True)
+        shutil.rmtree(work / "ours")
+    ratio = ratio_of(pairs)
+    ours_s, disk_s = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
+    print(f"(s) {rows / 1e7:g} GB with {memory} of memory: wall time, ours ÷ reading and writing twice {ratio}")
+    print(f"    {ours_s:.1f} s against {disk_s:.1f} s; goal at most 1.6: {verdict(ratio.median <= 1.6)}")
+
+
+def sorting(work: Path, quick: bool) -> None:
+    """All of it."""
+    small, repeats = (100_000, 2) if quick else (10_000_000, 6)
+    for part, run in (
+        ("hadoop", lambda at: against_hadoop(at, small, repeats)),
+        ("bound", lambda _: against_bound(small, repeats)),
+        ("gnu", lambda at: against_gnu_sort(at, small, repeats)),
+        ("disk", lambda at: against_disk(at, 10 * small, "64MiB" if quick else "2GB", repeats if quick else 3)),
+    ):
+        place = work / f"sort-{part}"
+        place.mkdir()
+        run(place)
+        shutil.rmtree(place)

@@ -1,0 +1,63 @@
+//! What garbage collectors in this process did during the window, asked on threads of their own.
+//!
+//! A JVM that ends (`System.exit` in a binding) holds every thread that is in Java or comes back to it, for ever. The
+//! conductor's must not be among them: it prints the results so far.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use loadstone_stores::{Collections, Store};
+
+/// How long the answer at the end may take: as long as a collection of the whole heap may hold up the thread that asks.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How often it is looked whether the store is lost meanwhile.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// An answer that comes or does not.
+#[derive(Debug)]
+pub struct Asked(Receiver<Vec<Collections>>);
+
+impl Asked {
+    /// Asks now. `None`: the system starts no further thread.
+    pub fn of<S: Store>(store: &Arc<S>) -> Option<Self> {
+        let (answer, answers) = channel();
+        let store = Arc::clone(store);
+        let body = move || {
+            let collections = store.collections();
+            // Before the answer is seen: the trial closes the store once nobody else has it.
+            drop(store);
+            let _ = answer.send(collections);
+        };
+        std::thread::Builder::new().name("collections".to_owned()).spawn(body).ok().map(|_| Self(answers))
+    }
+
+    /// The answer, unless the store is lost before it comes.
+    fn wait<S: Store>(&self, store: &S) -> Option<Vec<Collections>> {
+        let asked = Instant::now();
+        loop {
+            match self.0.recv_timeout(LOOK) {
+                Ok(collections) => return Some(collections),
+                Err(RecvTimeoutError::Timeout) if store.lost().is_none() && asked.elapsed() < ANSWER_MAX => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// What each collector did since `before` was asked; nothing where one of the two answers is missing.
+pub fn since<S: Store>(before: Option<Asked>, store: &Arc<S>) -> Vec<Collections> {
+    let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
+    let now = Asked::of(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
+    difference(now, &before)
+}
+
+fn difference(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
+    for own in &mut now {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == own.collector) {
+            own.count = own.count.saturating_sub(earlier.count);
+            own.time_ms = own.time_ms.saturating_sub(earlier.time_ms);
+        }
+    }
+    now
+}

@@ -1,0 +1,147 @@
+//! The front ends `teragen`, `terasort` and `teravalidate`: drop-in for Hadoop's examples of these names, without Hadoop.
+
+mod args;
+mod report;
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use args::Args;
+pub use args::Command;
+use loadstone_load::Segment;
+use loadstone_storage::sort::job::Stage;
+use loadstone_storage::sort::progress::Progress;
+use loadstone_storage::sort::validate::Verdict;
+use report::{Report, Terminal};
+
+use crate::control::{Control, End};
+use crate::error::EngineError;
+use crate::output::{err, out};
+use crate::sort::{self, Places};
+use crate::spec::VERSION;
+
+/// How often progress is shown.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// Runs a front end. Returns the exit code.
+pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if words.is_empty() || words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) {
+        out(&command.usage());
+        return Ok(if words.is_empty() { 2 } else { 0 });
+    }
+    let args = Args::parse(command, words)?;
+    for warning in &args.warnings {
+        err(&format!("warning: {warning}\n"));
+    }
+    let places = Places::of(&args.job)?;
+    let stages = stages(&args, &places)?;
+    if args.print_spec {
+        for stage in stages {
+            out(&format!("{}\n", spec(stage, &args)));
+        }
+        return Ok(0);
+    }
+    let mut report = Report::new(&args);
+    let ended = run(&args, &places, &stages, controls, &mut report);
+    // What failed leaves nothing behind; a failure of that is said by the next run, which tries again.
+    if ended.is_err() && args.job.output.is_some() && report.prepared() {
+        let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
+    }
+    match ended? {
+        Some(end) => {
+            err(&format!("{} was interrupted: nothing is left of it\n", command.name()));
+            Ok(end.code())
+        }
+        None => {
+            out(&report.text());
+            report.verdict().map_or(Ok(0), judged)
+        }
+    }
+}
+
+/// The stages of a command.
+fn stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
+    Ok(match args.command {
+        Command::Gen => vec![Stage::Prepare, Stage::Generate, Stage::Commit],
+        Command::Sort => {
+            let progress = Progress::default();
+            if places.task(&args.job, Segment::default(), &progress).fits()? {
+                vec![Stage::Prepare, Stage::Sample, Stage::SortInMemory, Stage::Commit]
+            } else {
+                vec![Stage::Prepare, Stage::Sample, Stage::Sort, Stage::Merge, Stage::Commit]
+            }
+        }
+        Command::Validate if args.job.output.is_none() => vec![Stage::Validate],
+        Command::Validate => vec![Stage::Prepare, Stage::Validate, Stage::Commit],
+    })
+}
+
+/// The TrialSpec of a stage, for one segment.
+fn spec(stage: Stage, args: &Args) -> serde_json::Value {
+    serde_json::json!({
+        "spec": VERSION,
+        "store": {"name": "file"},
+        "phase": "run",
+        "work": {"type": "sort", "stage": stage, "job": args.job},
+        "clients": 1,
+        "pace": {"mode": "closed"},
+        "until": {},
+        "segment": {"k": 0, "n": 1},
+        "seed": 0,
+        "sinks": [],
+        "interval_ms": 1_000,
+    })
+}
+
+/// Runs the stages, one after the other. Returns how it was ended from outside, if it was.
+fn run(
+    args: &Args,
+    places: &Places,
+    stages: &[Stage],
+    controls: &Receiver<Control>,
+    report: &mut Report,
+) -> Result<Option<End>, EngineError> {
+    for &stage in stages {
+        // The scratch directory is there from the first stage on, and is gone with the last.
+        if args.disk && stage == Stage::Commit {
+            report.disk(places.disk(&args.job, "disk-after")?);
+        }
+        let mut terminal = Terminal::new(stage);
+        let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
+            terminal.show(done);
+            controls.try_iter().find_map(sort::end_of)
+        });
+        terminal.clear();
+        if let Some(end) = early
+            && ended.outcome.is_err()
+        {
+            let _ = sort::run((places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
+            return Ok(Some(end));
+        }
+        report.add(stage, &ended);
+        ended.outcome.map_err(|error| {
+            let stage_name = stage.name();
+            let message = format!("{} failed in the stage \"{stage_name}\": {}", args.command.name(), error.message);
+            // What was refused before anything was done needs no stage.
+            if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
+        })?;
+        if args.disk && stage == Stage::Prepare {
+            report.disk(places.disk(&args.job, "disk-before")?);
+        }
+    }
+    Ok(None)
+}
+
+/// The exit code of a validation.
+fn judged(verdict: &Verdict) -> Result<u8, EngineError> {
+    let faults = &verdict.faults;
+    let Some(first) = faults.first.first() else { return Ok(0) };
+    for fault in &faults.first {
+        err(&format!("{fault}\n"));
+    }
+    Err(EngineError::failed(format!(
+        "{} of {} rows are wrong, the first in {} at offset {}",
+        faults.count, verdict.rows, first.file, first.offset
+    ))
+    .hint("sort again; if only single rows are not TeraGen's, the disk or the network changed them"))
+}

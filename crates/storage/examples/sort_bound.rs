@@ -1,0 +1,149 @@
+//! `make bench`: the sort in memory against what no sort of rows can be faster than: sorting one entry of 16 bytes for each row,
+//! and copying each row once, by as many threads. Memory is touched before, and both sides alternate.
+//!
+//! Prints a line of JSON for each repeat: seconds of the bound's two parts and of ours.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use loadstone_storage::sort::SortError;
+use loadstone_storage::sort::arena::Arena;
+use loadstone_storage::sort::chunk::{Chunk, entry};
+use loadstone_storage::sort::files::{Append, Entry, Files, ReadAt};
+use loadstone_storage::sort::input::{ALIGNED_ROWS, Input};
+use loadstone_storage::sort::progress::Progress;
+use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
+use loadstone_storage::sort::splitters::{Key, Splitters};
+
+/// A file of TeraGen's rows that are made when they are read first, and are where they are to be afterwards.
+#[derive(Default)]
+struct Made {
+    rows: u64,
+    there: AtomicBool,
+}
+
+struct Maker<'a>(&'a AtomicBool);
+
+impl ReadAt for Maker<'_> {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
+        if !self.0.load(Relaxed) {
+            let whole = buffer.len() / ROW_BYTES * ROW_BYTES;
+            Rows::from(offset / ROW_BYTES as u64).fill(&mut buffer[..whole]);
+        }
+        Ok(buffer.len())
+    }
+}
+
+impl Files for &'static Made {
+    fn list(&self, _: &str) -> Result<Option<Vec<Entry>>, SortError> {
+        Ok(Some(vec![Entry { name: "rows".to_owned(), bytes: self.rows * ROW_BYTES as u64, directory: false }]))
+    }
+
+    fn open(&self, _: &str) -> Result<Box<dyn ReadAt>, SortError> {
+        Ok(Box::new(Maker(&self.there)))
+    }
+
+    fn exists(&self, _: &str) -> Result<bool, SortError> {
+        Ok(true)
+    }
+
+    fn create(&self, path: &str, _: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+        Err(SortError::new(format!("{path} cannot be written")))
+    }
+
+    fn make_directory(&self, _: &str) -> Result<(), SortError> {
+        Ok(())
+    }
+
+    fn rename(&self, _: &str, _: &str) -> Result<(), SortError> {
+        Ok(())
+    }
+
+    fn remove(&self, _: &str) -> Result<(), SortError> {
+        Ok(())
+    }
+
+    fn sync_directory(&self, _: &str) -> Result<(), SortError> {
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), SortError> {
+    let mut words = std::env::args().skip(1).map(|word| word.parse::<usize>().unwrap_or(1));
+    let (rows, repeats) = (words.next().unwrap_or(10_000_000), words.next().unwrap_or(5));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let files: &'static Made = Box::leak(Box::new(Made { rows: rows as u64, there: AtomicBool::new(false) }));
+    let input = Input::list(&files, "made")?;
+    let pieces = input.pieces(40 * ALIGNED_ROWS);
+    let mut chunk = Chunk::new(pieces.iter().map(loadstone_storage::sort::input::Piece::room).sum())?;
+    let progress = Progress::default();
+    let mut to = Arena::new(rows * ROW_BYTES)?;
+    to.fill(1);
+    let sample: Vec<Key> = (0..1 << 16)
+        .map(|i| {
+            let mut row = [0; ROW_BYTES];
+            Rows::from((i * rows / (1 << 16)) as u64).fill(&mut row);
+            std::array::from_fn::<u8, KEY_BYTES, _>(|byte| row[byte])
+        })
+        .collect();
+    let splitters = Splitters::of_sample(sample, threads);
+    let mut ours = |to: &mut Arena| -> Result<[f64; 2], SortError> {
+        let start = Instant::now();
+        chunk.fill(&pieces, (&files, &input), 2 * threads, &progress)?;
+        let filled = start.elapsed().as_secs_f64();
+        let parts = chunk.parts(&splitters);
+        let sorted = chunk.sorted();
+        let mut rest = &mut to[..rows * ROW_BYTES];
+        std::thread::scope(|scope| {
+            let mut gathering = Vec::new();
+            for part in &parts {
+                let own;
+                let length: usize = part.iter().map(ExactSizeIterator::len).sum();
+                (own, rest) = std::mem::take(&mut rest).split_at_mut(length * ROW_BYTES);
+                gathering.push(scope.spawn(move || sorted.gather_into(part, own)));
+            }
+            gathering.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err(SortError::stopped())))
+        })?;
+        Ok([filled, start.elapsed().as_secs_f64() - filled])
+    };
+    ours(&mut to)?;
+    files.there.store(true, Relaxed);
+    let from: Vec<[u8; ROW_BYTES]> = to[..rows * ROW_BYTES].as_chunks().0.to_vec();
+    assert!(from.is_sorted_by_key(|row| entry(row, 0)), "the rows are not sorted");
+    // The bound sorts the rows in TeraGen's order, as ours does: entries that point at sorted rows would be copied in order.
+    let mut unsorted = vec![[0; ROW_BYTES]; rows];
+    Rows::from(0).fill(unsorted.as_flattened_mut());
+    drop(from);
+    let entries: Vec<u128> = unsorted.iter().enumerate().map(|(i, row)| entry(row, i as u64)).collect();
+    let mut sorting = entries.clone();
+    let share = rows.div_ceil(threads);
+    for _ in 0..repeats {
+        sorting.copy_from_slice(&entries);
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for own in sorting.chunks_mut(share) {
+                scope.spawn(|| own.sort_unstable());
+            }
+        });
+        let sorted = start.elapsed().as_secs_f64();
+        let unsorted = &unsorted;
+        std::thread::scope(|scope| {
+            for (own, to) in sorting.chunks(share).zip(to[..rows * ROW_BYTES].chunks_mut(share * ROW_BYTES)) {
+                scope.spawn(move || {
+                    for (entry, to) in own.iter().zip(to.as_chunks_mut::<ROW_BYTES>().0) {
+                        *to = unsorted[(entry & 0xFFFF_FFFF) as usize];
+                    }
+                });
+            }
+        });
+        let gathered = start.elapsed().as_secs_f64() - sorted;
+        let [filled, merged] = ours(&mut to)?;
+        let line = format!(
+            "{{\"bound\": [{sorted:.4}, {gathered:.4}], \"ours\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
+            (sorted + gathered) / (filled + merged)
+        );
+        let _ = std::io::stdout().write_all(line.as_bytes());
+    }
+    Ok(())
+}

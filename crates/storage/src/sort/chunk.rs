@@ -1,0 +1,251 @@
+//! Memory full of rows, sorted by entries of 16 bytes: a key and where its row is.
+//!
+//! An entry is one number of 128 bits, the key's 80 above 48 of the row's place, so that one comparison of numbers decides
+//! by the whole key, equal keys included, and no row is touched before it is gathered. To sort entries and to gather the rows
+//! once costs a third of sorting rows. `sort_unstable` of the standard library takes 33 ns of CPU for an entry at 5 million of
+//! them, and the radix sort of the crate `rdst` 33 ns: what is measured is memory.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use crate::sort::SortError;
+use crate::sort::arena::Arena;
+use crate::sort::checksum::Checksum;
+use crate::sort::files::Files;
+use crate::sort::input::{Input, Piece, PieceReader};
+use crate::sort::progress::Progress;
+use crate::sort::rows::{KEY_BYTES, ROW_BYTES};
+use crate::sort::splitters::Splitters;
+use crate::sort::spool::Spool;
+use crate::sort::tournament::{END, Tournament};
+
+/// The bits of an entry below its key.
+const PLACE_BITS: u32 = 128 - 8 * KEY_BYTES as u32;
+/// Rows begin at multiples of this, as pieces begin at pages.
+const PLACE_UNIT: usize = 4;
+/// How many rows are copied at once: enough that their misses of the cache overlap.
+const BATCH: usize = 256;
+
+/// An entry for a row. What it sorts after the key by is up to the caller.
+#[inline]
+pub fn entry(row: &[u8; ROW_BYTES], place: u64) -> u128 {
+    let mut head = [0; 16];
+    head.copy_from_slice(&row[..16]);
+    u128::from_be_bytes(head) >> PLACE_BITS << PLACE_BITS | u128::from(place)
+}
+
+fn place(entry: u128) -> usize {
+    (entry & ((1 << PLACE_BITS) - 1)) as usize
+}
+
+/// Rows in memory, as sorted lists of entries.
+#[derive(Debug)]
+pub struct Chunk {
+    rows: Arena,
+    entries: Arena,
+    lists: Vec<Range<usize>>,
+}
+
+/// Some pieces, and where they go.
+struct Group<'a> {
+    pieces: &'a [Piece],
+    rows: &'a mut [u8],
+    /// Where `rows` begin in the chunk.
+    at: usize,
+    entries: &'a mut [u128],
+}
+
+impl Chunk {
+    /// A chunk that has room for so many bytes of rows.
+    pub fn new(bytes: usize) -> Result<Self, SortError> {
+        let rows = Arena::new(bytes)?;
+        let entries = Arena::new(rows.len() / ROW_BYTES * size_of::<u128>())?;
+        Ok(Self { rows, entries, lists: Vec::new() })
+    }
+
+    /// How much memory a chunk takes for each byte of its rows.
+    pub const OVERHEAD: f64 = 1.0 + size_of::<u128>() as f64 / ROW_BYTES as f64;
+
+    /// How many of these pieces fit.
+    pub fn room_for(&self, pieces: &[Piece]) -> usize {
+        let mut used = 0;
+        let fits = |piece: &&Piece| {
+            used += piece.room();
+            used <= self.rows.len()
+        };
+        pieces.iter().take_while(fits).count()
+    }
+
+    /// Reads these pieces, which fit, and sorts groups of them, each into a list. Several workers for each processor: one reads
+    /// while another sorts. Returns the checksum of the rows.
+    pub fn fill(
+        &mut self,
+        pieces: &[Piece],
+        (files, input): (&dyn Files, &Input),
+        workers: usize,
+        progress: &Progress,
+    ) -> Result<Checksum, SortError> {
+        let group = pieces.len().div_ceil(4 * workers).clamp(1, 16);
+        let (mut rows, mut entries, mut at, mut first) = (&mut self.rows[..], self.entries.as_u128(), 0, 0);
+        self.lists.clear();
+        let mut groups = Vec::new();
+        for pieces in pieces.chunks(group) {
+            let bytes = pieces.iter().map(Piece::room).sum();
+            let count = pieces.iter().map(|piece| piece.rows as usize).sum();
+            let (own_rows, own_entries);
+            (own_rows, rows) = rows.split_at_mut(bytes);
+            (own_entries, entries) = entries.split_at_mut(count);
+            groups.push(Group { pieces, rows: own_rows, at, entries: own_entries });
+            self.lists.push(first..first + count);
+            at += bytes;
+            first += count;
+        }
+        // The last group is taken first; any order will do.
+        let groups = Mutex::new(groups);
+        let work = || -> Result<Checksum, SortError> {
+            let mut reader = PieceReader::new(files, input);
+            let mut sum = Checksum::default();
+            loop {
+                let next = groups.lock().map_or(None, |mut groups| groups.pop());
+                let Some(group) = next else { return Ok(sum) };
+                sort_group(group, &mut reader, &mut sum, progress)?;
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let mut all = Checksum::default();
+            let mut ended = Ok(());
+            for worker in workers {
+                match worker.join() {
+                    Ok(Ok(sum)) => all += sum,
+                    Ok(Err(error)) => ended = ended.and(Err(error)),
+                    Err(_) => ended = Err(SortError::new("internal error: a sorting thread panicked")),
+                }
+            }
+            ended.map(|()| all)
+        })
+    }
+
+    /// Of each part, which entries of each list belong to it.
+    pub fn parts(&mut self, splitters: &Splitters) -> Vec<Vec<Range<usize>>> {
+        let entries = &*self.entries.as_u128();
+        let mut from: Vec<usize> = self.lists.iter().map(|list| list.start).collect();
+        let mut parts = Vec::with_capacity(splitters.parts());
+        for bound in splitters.bounds().map(Some).chain([None]) {
+            let ranges = self.lists.iter().zip(&mut from).map(|(list, from)| {
+                let rest = &entries[*from..list.end];
+                let end = *from + bound.map_or(rest.len(), |bound| rest.partition_point(|&entry| entry < bound));
+                std::mem::replace(from, end)..end
+            });
+            parts.push(ranges.collect());
+        }
+        parts
+    }
+
+    /// The rows and the entries, to gather from by several threads.
+    pub fn sorted(&mut self) -> Sorted<'_> {
+        Sorted { entries: self.entries.as_u128(), rows: &self.rows }
+    }
+}
+
+fn sort_group(
+    group: Group<'_>,
+    reader: &mut PieceReader<'_>,
+    sum: &mut Checksum,
+    progress: &Progress,
+) -> Result<(), SortError> {
+    let Group { pieces, mut rows, mut at, entries } = group;
+    let mut rest = &mut *entries;
+    for piece in pieces {
+        let (own, others) = rows.split_at_mut(piece.room());
+        reader.read(*piece, own, progress)?;
+        let own = &own[..piece.bytes()];
+        sum.add(own);
+        let (own_entries, other_entries) = rest.split_at_mut(piece.rows as usize);
+        for (i, (to, row)) in own_entries.iter_mut().zip(own.as_chunks::<ROW_BYTES>().0).enumerate() {
+            *to = entry(row, ((at + i * ROW_BYTES) / PLACE_UNIT) as u64);
+        }
+        (rows, rest) = (others, other_entries);
+        at += piece.room();
+    }
+    entries.sort_unstable();
+    progress.rows(entries.len() as u64);
+    Ok(())
+}
+
+/// A chunk whose lists are sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct Sorted<'a> {
+    entries: &'a [u128],
+    rows: &'a [u8],
+}
+
+impl Sorted<'_> {
+    /// Hands the places of the rows of these ranges over, in order, some at a time.
+    fn order(
+        &self,
+        ranges: &[Range<usize>],
+        mut take: impl FnMut(&[usize]) -> Result<(), SortError>,
+    ) -> Result<(), SortError> {
+        let mut rest: Vec<&[u128]> = ranges.iter().map(|range| &self.entries[range.clone()]).collect();
+        rest.retain(|list| !list.is_empty());
+        let mut tournament = Tournament::new(rest.iter().map(|list| list[0]).collect());
+        let mut batch = [0; BATCH];
+        loop {
+            let mut count = 0;
+            while count < BATCH {
+                let (list, least) = tournament.least();
+                if least == END {
+                    break;
+                }
+                batch[count] = place(least) * PLACE_UNIT;
+                count += 1;
+                let own = &rest[list][1..];
+                rest[list] = own;
+                tournament.replace(own.first().copied().unwrap_or(END));
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            take(&batch[..count])?;
+        }
+    }
+
+    /// Appends the rows of these ranges to a file, in order.
+    pub fn gather(
+        &self,
+        ranges: &[Range<usize>],
+        to: &mut Spool<'_>,
+        sum: Option<&mut Checksum>,
+    ) -> Result<(), SortError> {
+        let mut sum = sum;
+        self.order(ranges, |mut places| {
+            while !places.is_empty() {
+                let room = to.rows(places.len())?;
+                let (now, later) = places.split_at(room.len() / ROW_BYTES);
+                self.copy(now, room);
+                if let Some(sum) = sum.as_deref_mut() {
+                    sum.add(room);
+                }
+                places = later;
+            }
+            Ok(())
+        })
+    }
+
+    /// Fills a buffer with the rows of these ranges, in order. It has room for just these.
+    pub fn gather_into(&self, ranges: &[Range<usize>], mut to: &mut [u8]) -> Result<(), SortError> {
+        self.order(ranges, |places| {
+            let (now, later) = std::mem::take(&mut to).split_at_mut(places.len() * ROW_BYTES);
+            self.copy(places, now);
+            to = later;
+            Ok(())
+        })
+    }
+
+    fn copy(&self, places: &[usize], to: &mut [u8]) {
+        for (&place, to) in places.iter().zip(to.as_chunks_mut::<ROW_BYTES>().0) {
+            to.copy_from_slice(&self.rows[place..place + ROW_BYTES]);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Merges the runs of a part into its file.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use crate::sort::SortError;
+use crate::sort::arena::Arena;
+use crate::sort::checksum::Checksum;
+use crate::sort::chunk::entry;
+use crate::sort::files::Files;
+use crate::sort::progress::Progress;
+use crate::sort::read_ahead::{self, Cursor, Request, Source};
+use crate::sort::runs::Run;
+use crate::sort::spool::{Buffers, Keep, Spool};
+use crate::sort::tournament::{END, Tournament};
+
+/// Threads that read for one merge: the disk has something to do while one of them hands over.
+const READERS: usize = 2;
+
+/// The memory of one merge, for one part after another.
+#[derive(Debug)]
+pub struct Memory {
+    /// Two for each run.
+    pub read: Vec<Arena>,
+    /// Of the output.
+    pub write: Buffers,
+}
+
+/// Merges the slices that runs have of a part into a file. Returns the checksum of the rows, and the memory.
+pub fn merge(
+    files: &dyn Files,
+    runs: &[Run],
+    part: usize,
+    (path, keep): (&str, Keep),
+    memory: Memory,
+    progress: &Progress,
+) -> Result<(Checksum, Memory), SortError> {
+    let (requests, asked) = channel::<Request>();
+    let asked = Mutex::new(asked);
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| read_ahead::serve(&asked, progress));
+        }
+        let Memory { mut read, write } = memory;
+        let mut cursors = Vec::new();
+        for (run, slice) in runs.iter().flat_map(|run| run.slices.iter().map(move |slice| (run, slice))) {
+            if slice.part != part {
+                continue;
+            }
+            let source = Source {
+                file: Arc::new(Mutex::new(files.open(&run.path)?)),
+                path: Arc::from(run.path.as_str()),
+                offset: slice.offset,
+                rows: slice.rows,
+            };
+            let (Some(one), Some(other)) = (read.pop(), read.pop()) else {
+                return Err(SortError::new("internal error: a merge has too few buffers"));
+            };
+            cursors.push(Cursor::open(source, requests.clone(), [one, other])?);
+        }
+        drop(requests);
+        let mut spool = Spool::create(scope, files, path, keep, write, progress)?;
+        let mut sum = Checksum::default();
+        let merged = merge_rows(&mut cursors, &mut spool, &mut sum, progress);
+        let write = spool.finish(merged)?;
+        read.extend(cursors.into_iter().flat_map(Cursor::close));
+        Ok((sum, Memory { read, write }))
+    })
+}
+
+/// How many rows are counted at once.
+const COUNTED: u64 = 10_000;
+
+fn merge_rows(
+    cursors: &mut [Cursor],
+    to: &mut Spool<'_>,
+    sum: &mut Checksum,
+    progress: &Progress,
+) -> Result<(), SortError> {
+    let head = |cursor: &Cursor, run: usize| cursor.row().map_or(END, |row| entry(row, run as u64));
+    let mut tournament = Tournament::new(cursors.iter().enumerate().map(|(run, cursor)| head(cursor, run)).collect());
+    let mut counted = 0;
+    while let (run, least) = tournament.least()
+        && least != END
+    {
+        let cursor = &mut cursors[run];
+        if let Some(row) = cursor.row() {
+            *to.row()? = *row;
+            sum.add(row);
+        }
+        cursor.advance()?;
+        tournament.replace(head(cursor, run));
+        counted += 1;
+        if counted == COUNTED {
+            progress.rows(counted);
+            counted = 0;
+        }
+    }
+    progress.rows(counted);
+    Ok(())
+}

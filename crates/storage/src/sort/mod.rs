@@ -1,0 +1,85 @@
+//! TeraGen, TeraSort and TeraValidate in stages.
+//!
+//! Each stage is one call of [`stage::run`] for each of n segments, which exchange through files alone; whoever calls is the
+//! barrier between stages. Rows become runs: memory full of rows, sorted. Runs are merged into parts. Where everything fits
+//! into memory, the parts are gathered from it.
+
+pub mod arena;
+pub mod checksum;
+pub mod chunk;
+pub mod disk;
+pub mod files;
+pub mod hdfs;
+pub mod input;
+pub mod job;
+pub mod merge;
+pub mod progress;
+pub mod read_ahead;
+pub mod rows;
+pub mod runs;
+pub mod scratch;
+pub mod splitters;
+pub mod spool;
+pub mod stage;
+pub mod tournament;
+pub mod validate;
+
+use loadstone_stores::StoreError;
+use thiserror::Error;
+
+use crate::fs::{ErrorKind, FsError};
+
+/// Why a sort cannot go on: one line, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct SortError {
+    /// One line, without a full stop.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// The command was wrong, and nothing was done.
+    pub usage: bool,
+    /// It was asked to stop.
+    pub stopped: bool,
+}
+
+impl SortError {
+    /// A failure.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, usage: false, stopped: false }
+    }
+
+    /// Bad usage.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { usage: true, ..Self::new(message) }
+    }
+
+    /// The end that was asked for.
+    pub fn stopped() -> Self {
+        Self { stopped: true, ..Self::new("stopped") }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<FsError> for SortError {
+    fn from(error: FsError) -> Self {
+        let message = error.to_string();
+        let hint = match error.kind {
+            ErrorKind::NoSpace => Some(files::SPACE.to_owned()),
+            _ => error.hint,
+        };
+        Self { hint, ..Self::new(message) }
+    }
+}
+
+impl From<StoreError> for SortError {
+    fn from(error: StoreError) -> Self {
+        Self { message: error.message, hint: error.hint, usage: error.usage, stopped: false }
+    }
+}

@@ -1,0 +1,58 @@
+//! How far a stage is, for whoever looks from another thread, and whether it is to stop.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use crate::sort::SortError;
+
+/// Counters that only grow, over all threads of a stage.
+#[derive(Debug, Default)]
+pub struct Progress {
+    rows: AtomicU64,
+    read: AtomicU64,
+    written: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// What they were at some instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows that the stage is done with.
+    pub rows: u64,
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+impl Progress {
+    /// Counts rows.
+    pub fn rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Relaxed);
+    }
+
+    /// Counts bytes read. An error when the stage is to stop.
+    pub fn read(&self, bytes: usize) -> Result<(), SortError> {
+        self.read.fetch_add(bytes as u64, Relaxed);
+        self.go_on()
+    }
+
+    /// Counts bytes written. An error when the stage is to stop.
+    pub fn written(&self, bytes: usize) -> Result<(), SortError> {
+        self.written.fetch_add(bytes as u64, Relaxed);
+        self.go_on()
+    }
+
+    /// Has the stage end soon: with an error, whatever it was about to do.
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    fn go_on(&self) -> Result<(), SortError> {
+        if self.stop.load(Relaxed) { Err(SortError::stopped()) } else { Ok(()) }
+    }
+
+    /// What is done so far.
+    pub fn done(&self) -> Done {
+        Done { rows: self.rows.load(Relaxed), read: self.read.load(Relaxed), written: self.written.load(Relaxed) }
+    }
+}

@@ -1,0 +1,145 @@
+//! Sequences of rows from files, read ahead of their use.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use crate::sort::SortError;
+use crate::sort::arena::{ALIGNMENT, Arena};
+use crate::sort::files::{ReadAt, read_exactly};
+use crate::sort::progress::Progress;
+use crate::sort::rows::ROW_BYTES;
+
+/// Buffers of a sequence: one whose rows are used, one that is read.
+pub const BUFFERS: usize = 2;
+
+/// An open file that several requests may be for.
+pub type Shared = Arc<Mutex<Box<dyn ReadAt>>>;
+
+/// A full buffer, and how many of its bytes are rows.
+type Answer = Result<(Arena, usize), SortError>;
+
+/// A read that somebody waits for.
+pub struct Request {
+    file: Shared,
+    path: Arc<str>,
+    offset: u64,
+    bytes: usize,
+    buffer: Arena,
+    answer: SyncSender<Answer>,
+}
+
+/// Reads what is asked for, until nobody asks any more. One thread or several may do so.
+pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
+    loop {
+        let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
+        let Some(Request { file, path, offset, bytes, mut buffer, answer }) = next else { return };
+        let room = bytes.next_multiple_of(ALIGNMENT);
+        let read = match file.lock() {
+            Ok(mut file) => read_exactly(&mut **file, &path, &mut buffer[..room], offset, bytes),
+            Err(_) => Err(SortError::new("internal error: a reading thread panicked")),
+        };
+        // Nobody waits where the merge has failed meanwhile.
+        let _ = answer.send(read.and_then(|()| progress.read(bytes)).map(|()| (buffer, bytes)));
+    }
+}
+
+/// Where a sequence is.
+pub struct Source {
+    /// The file.
+    pub file: Shared,
+    /// Its path.
+    pub path: Arc<str>,
+    /// Where the rows begin: at a whole block.
+    pub offset: u64,
+    /// How many they are.
+    pub rows: u64,
+}
+
+/// The rows of a source, one after the other.
+pub struct Cursor {
+    source: Source,
+    requests: Sender<Request>,
+    /// The answers that are waited for. A new channel for each, so that a reader that panicked is noticed.
+    answers: [Option<Receiver<Answer>>; BUFFERS],
+    /// Whose answer is the next.
+    turn: usize,
+    /// Rows that were asked for.
+    asked: u64,
+    current: Option<Arena>,
+    /// Within `current`: the row that is looked at, and the end of the rows.
+    at: usize,
+    end: usize,
+}
+
+impl Cursor {
+    /// Begins to read with these buffers, of equal lengths that are multiples of a row and of a block.
+    pub fn open(source: Source, requests: Sender<Request>, buffers: [Arena; BUFFERS]) -> Result<Self, SortError> {
+        let mut cursor =
+            Self { source, requests, answers: [None, None], turn: 0, asked: 0, current: None, at: 0, end: 0 };
+        for buffer in buffers {
+            cursor.ask(buffer)?;
+            cursor.turn = (cursor.turn + 1) % BUFFERS;
+        }
+        cursor.refill()?;
+        Ok(cursor)
+    }
+
+    fn ask(&mut self, buffer: Arena) -> Result<(), SortError> {
+        let rows = (self.source.rows - self.asked).min((buffer.len() / ROW_BYTES) as u64);
+        let (answer, answered) = sync_channel(1);
+        self.answers[self.turn] = Some(answered);
+        if rows == 0 {
+            // An empty answer is the end, and keeps the buffer.
+            return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stopped());
+        }
+        let request = Request {
+            file: Arc::clone(&self.source.file),
+            path: Arc::clone(&self.source.path),
+            offset: self.source.offset + self.asked * ROW_BYTES as u64,
+            bytes: rows as usize * ROW_BYTES,
+            buffer,
+            answer,
+        };
+        self.asked += rows;
+        self.requests.send(request).map_err(|_| SortError::stopped())
+    }
+
+    fn refill(&mut self) -> Result<(), SortError> {
+        if let Some(used) = self.current.take() {
+            let turn = self.turn;
+            self.turn = (turn + BUFFERS - 1) % BUFFERS;
+            self.ask(used)?;
+            self.turn = turn;
+        }
+        let answer = self.answers[self.turn].take().and_then(|answer| answer.recv().ok());
+        let (buffer, bytes) =
+            answer.unwrap_or_else(|| Err(SortError::new("internal error: a reading thread panicked")))?;
+        self.turn = (self.turn + 1) % BUFFERS;
+        (self.current, self.at, self.end) = (Some(buffer), 0, bytes);
+        Ok(())
+    }
+
+    /// The row that is looked at; `None` at the end.
+    #[inline]
+    pub fn row(&self) -> Option<&[u8; ROW_BYTES]> {
+        if self.at == self.end {
+            return None;
+        }
+        self.current.as_ref().and_then(|buffer| buffer[self.at..].first_chunk())
+    }
+
+    /// Goes to the next row.
+    #[inline]
+    pub fn advance(&mut self) -> Result<(), SortError> {
+        self.at += ROW_BYTES;
+        if self.at < self.end { Ok(()) } else { self.refill() }
+    }
+
+    /// Gives the buffers back, at the end.
+    pub fn close(mut self) -> Vec<Arena> {
+        let mut buffers: Vec<Arena> = self.current.take().into_iter().collect();
+        let waiting = self.answers.iter_mut().filter_map(Option::take);
+        buffers.extend(waiting.filter_map(|answer| answer.recv().ok()).flatten().map(|(buffer, _)| buffer));
+        buffers
+    }
+}

@@ -1,0 +1,153 @@
+//! Runs: what memory held, sorted, in files of the scratch directory, each with an index of where the parts begin.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sort::SortError;
+use crate::sort::chunk::Chunk;
+use crate::sort::files::{Files, join, read_all, write_all};
+use crate::sort::progress::Progress;
+use crate::sort::rows::ROW_BYTES;
+use crate::sort::splitters::Splitters;
+use crate::sort::spool::{Buffers, Keep, Spool};
+
+/// What the names of runs begin with.
+const PREFIX: &str = "run-";
+/// What the names of their indexes end with.
+const SUFFIX: &str = ".index";
+
+/// Rows of one part in one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// The part.
+    pub part: usize,
+    /// Where the rows begin in the file: at a whole block.
+    pub offset: u64,
+    /// How many.
+    pub rows: u64,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its file.
+    pub path: String,
+    /// Its parts that have rows.
+    pub slices: Vec<Slice>,
+}
+
+/// Writes a sorted chunk as runs, as many as there are buffers: each thread gathers some of the parts into a file of its own.
+pub fn spill(
+    chunk: &mut Chunk,
+    splitters: &Splitters,
+    (files, scratch, name): (&dyn Files, &str, &str),
+    buffers: &mut Vec<Buffers>,
+    progress: &Progress,
+) -> Result<(), SortError> {
+    let parts = chunk.parts(splitters);
+    let shares = shares(&parts, buffers.len());
+    let sorted = chunk.sorted();
+    let parts = &parts;
+    let spilled = std::thread::scope(|scope| {
+        let threads: Vec<_> = shares
+            .into_iter()
+            .zip(buffers.drain(..))
+            .enumerate()
+            .map(|(i, (share, buffers))| {
+                let path = join(scratch, &format!("{PREFIX}{name}-{i}"));
+                scope.spawn(move || {
+                    if share.is_empty() {
+                        return Ok(buffers);
+                    }
+                    std::thread::scope(|scope| {
+                        let mut spool = Spool::create(scope, files, &path, Keep::Scratch, buffers, progress)?;
+                        let mut slices = Vec::new();
+                        let gathered = share.into_iter().try_for_each(|part| {
+                            let offset = spool.align()?;
+                            sorted.gather(&parts[part], &mut spool, None)?;
+                            slices.push(Slice { part, offset, rows: rows(&parts[part]) });
+                            Ok(())
+                        });
+                        let filled = gathered.and_then(|()| spool.align().map(|_| ()));
+                        let buffers = spool.finish(filled)?;
+                        slices.retain(|slice| slice.rows > 0);
+                        let index = serde_json::to_vec(&slices).map_err(|error| {
+                            SortError::new(format!("internal error: an index has no text: {error}"))
+                        })?;
+                        write_all(files, &format!("{path}{SUFFIX}"), &index)?;
+                        Ok(buffers)
+                    })
+                })
+            })
+            .collect();
+        let joined = threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a gathering thread panicked")))
+        });
+        // All of them are waited for; the first error counts.
+        joined.collect::<Vec<Result<Buffers, SortError>>>()
+    });
+    *buffers = spilled.into_iter().collect::<Result<_, _>>()?;
+    Ok(())
+}
+
+fn rows(part: &[Range<usize>]) -> u64 {
+    part.iter().map(|range| range.len() as u64).sum()
+}
+
+/// Cuts parts into `n` shares that follow each other and have about as many rows.
+fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
+    let all: u64 = parts.iter().map(|part| rows(part)).sum();
+    let mut before = 0;
+    let middles: Vec<u64> = parts
+        .iter()
+        .map(|part| {
+            let middle = before + rows(part) / 2;
+            before += rows(part);
+            middle
+        })
+        .collect();
+    let end = |i: usize| {
+        if i == n {
+            parts.len()
+        } else {
+            middles.partition_point(|&middle| u128::from(middle) * (n as u128) < u128::from(all) * (i as u128))
+        }
+    };
+    (0..n).map(|i| end(i)..end(i + 1)).collect()
+}
+
+/// The runs in a scratch directory, of all segments.
+pub fn list(files: &dyn Files, scratch: &str) -> Result<Vec<Run>, SortError> {
+    let entries = files.list(scratch)?.unwrap_or_default();
+    let mut runs = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.name.starts_with(PREFIX)) {
+        let Some(name) = entry.name.strip_suffix(SUFFIX) else { continue };
+        let path = join(scratch, &entry.name);
+        let slices = serde_json::from_slice(&read_all(files, &path)?)
+            .map_err(|error| SortError::new(format!("{path} is not an index of a run: {error}")).hint("sort again"))?;
+        runs.push(Run { path: join(scratch, name), slices });
+    }
+    Ok(runs)
+}
+
+/// Bytes of the rows of a slice.
+pub fn bytes(slice: &Slice) -> u64 {
+    slice.rows * ROW_BYTES as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_every_part_once() {
+        for sizes in [vec![5, 5], vec![100, 1, 1, 1], vec![0, 0, 7], vec![3], vec![0; 4], (0..50).collect()] {
+            let parts: Vec<Vec<Range<usize>>> = sizes.iter().map(|&size| vec![0..size]).collect();
+            for n in 1..5 {
+                let all: Vec<usize> = shares(&parts, n).into_iter().flatten().collect();
+                assert_eq!(all, (0..parts.len()).collect::<Vec<_>>(), "{sizes:?} {n}");
+            }
+        }
+    }
+}

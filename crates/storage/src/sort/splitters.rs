@@ -1,0 +1,65 @@
+//! Where one part of the output ends and the next begins, from a sample of the keys.
+//!
+//! Equal splits of the key space, as the record sorts use, hold for uniform keys only. A sample holds for skewed ones too.
+
+use crate::sort::rows::KEY_BYTES;
+
+/// A key.
+pub type Key = [u8; KEY_BYTES];
+
+/// Ascending keys: part p holds the keys from splitter p - 1 on and below splitter p. Equal keys are in one part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Splitters(Vec<Key>);
+
+impl Splitters {
+    /// Splitters of `parts` parts that are about as large as each other, going by a sample.
+    pub fn of_sample(mut sample: Vec<Key>, parts: usize) -> Self {
+        sample.sort_unstable();
+        let at = |part: usize| sample.get(sample.len() * part / parts).copied().unwrap_or([0xFF; KEY_BYTES]);
+        Self((1..parts).map(at).collect())
+    }
+
+    /// How many parts they make.
+    pub fn parts(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    /// The bounds between parts as the least entries of the part above each.
+    pub fn bounds(&self) -> impl Iterator<Item = u128> + '_ {
+        self.0.iter().map(|key| {
+            let mut bytes = [0; 16];
+            bytes[..KEY_BYTES].copy_from_slice(key);
+            u128::from_be_bytes(bytes)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u32) -> Key {
+        let mut key = [0; KEY_BYTES];
+        key[..4].copy_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    #[test]
+    fn parts_of_a_skewed_sample_are_about_as_large() {
+        // Nine tenths of the keys are in a millionth of the space.
+        let sample: Vec<Key> = (0..9_000).chain((0..1_000).map(|i| i * 4_000_000)).map(key).collect();
+        let splitters = Splitters::of_sample(sample.clone(), 7);
+        let mut sizes = [0; 7];
+        for key in sample {
+            let part = splitters.0.partition_point(|splitter| *splitter <= key);
+            sizes[part] += 1;
+        }
+        assert!(sizes.iter().all(|&size| (1_400..1_460).contains(&size)), "{sizes:?}");
+    }
+
+    #[test]
+    fn nothing_and_equal_keys_have_splitters_too() {
+        assert_eq!(Splitters::of_sample(Vec::new(), 3).parts(), 3);
+        assert_eq!(Splitters::of_sample(vec![key(5); 100], 3), Splitters(vec![key(5); 2]));
+    }
+}

@@ -1,0 +1,441 @@
+//! The stages of a job.
+
+use std::sync::Mutex;
+use std::sync::mpsc::sync_channel;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sort::SortError;
+use crate::sort::arena::Arena;
+use crate::sort::checksum::Checksum;
+use crate::sort::chunk::Chunk;
+use crate::sort::files::{Files, join, read_all, write_all};
+use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
+use crate::sort::job::{Job, Sizes, Stage};
+use crate::sort::merge::{self, Memory};
+use crate::sort::progress::Progress;
+use crate::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
+use crate::sort::runs::{self, Run};
+use crate::sort::scratch::Scratch;
+use crate::sort::splitters::{Key, Splitters};
+use crate::sort::spool::{Buffers, Keep, Spool};
+use crate::sort::validate::{self, Span, Verdict};
+
+/// Places of the input at which a sample is taken, by all segments together. Each gives [`ALIGNED_ROWS`] keys; Hadoop samples
+/// 100,000 keys at up to 10 places.
+const SAMPLED: usize = 100;
+
+/// Memory of a chunk beyond which a larger one is worth nothing: 4 CPU-seconds for a GB of fresh memory, measured on a virtual
+/// machine, are more than a few more runs to merge.
+const CHUNK_ENOUGH: usize = 256 << 20;
+/// So many runs are still merged without a longer way up the tournament that matters.
+const RUNS: usize = 64;
+
+/// A stage of a job, for one of the segments.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// How its memory is cut: [`Job::sizes`], except in tests.
+    pub sizes: Sizes,
+    /// Where the input is.
+    pub input: &'a dyn Files,
+    /// The path of the input in there.
+    pub input_path: &'a str,
+    /// Where the output is to be.
+    pub output: &'a dyn Files,
+    /// The path of the output in there; empty for none.
+    pub output_path: &'a str,
+    /// Segment k of n.
+    pub segment: (u64, u64),
+    /// How far it is.
+    pub progress: &'a Progress,
+}
+
+/// What a stage found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The checksum of the rows that it is about.
+    pub checksum: Option<String>,
+    /// What validation found.
+    pub verdict: Option<Verdict>,
+}
+
+/// Rows and their checksum, which a stage leaves for the last one.
+#[derive(Serialize, Deserialize)]
+struct Sum {
+    rows: u64,
+    checksum: String,
+}
+
+/// Which rows a sum is of.
+#[derive(Clone, Copy)]
+enum Side {
+    Read,
+    Written,
+}
+
+impl Side {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Read => "sum-read-",
+            Self::Written => "sum-written-",
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Runs the stage.
+    pub fn run(&self, stage: Stage) -> Result<Outcome, SortError> {
+        self.job.check()?;
+        if matches!(stage, Stage::Prepare | Stage::SortInMemory | Stage::Commit | Stage::Abandon) && self.segment.1 != 1
+        {
+            return Err(SortError::usage(format!(
+                "the stage \"{}\" has one segment, got {}",
+                stage.name(),
+                self.segment.1
+            ))
+            .hint("start it once"));
+        }
+        match stage {
+            Stage::Prepare => self.prepare(),
+            Stage::Generate => self.generate(),
+            Stage::Sample => self.sample(),
+            Stage::Sort => self.sort(),
+            Stage::SortInMemory => self.sort_in_memory(),
+            Stage::Merge => self.merge(),
+            Stage::Validate => self.validate(),
+            Stage::Commit => self.commit(),
+            Stage::Abandon => self.scratch()?.remove(self.output).map(|()| Outcome::default()),
+        }
+    }
+
+    /// Whether the whole input fits into the memory of one segment.
+    pub fn fits(&self) -> Result<bool, SortError> {
+        let pieces = self.listed()?.pieces(piece_rows(self.sizes.block));
+        Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
+    }
+
+    fn scratch(&self) -> Result<Scratch, SortError> {
+        Scratch::of(self.output_path)
+    }
+
+    fn listed(&self) -> Result<Input, SortError> {
+        Input::list(self.input, self.input_path)
+    }
+
+    fn threads(&self) -> usize {
+        self.job.threads as usize
+    }
+
+    /// Threads that wait for disks half of their time.
+    fn workers(&self) -> usize {
+        2 * self.threads()
+    }
+
+    fn keep(&self) -> Keep {
+        Keep::Output(self.job.replication)
+    }
+
+    fn buffers(&self, sets: usize) -> Result<Vec<Buffers>, SortError> {
+        (0..sets).map(|_| Buffers::new(self.sizes.block)).collect()
+    }
+
+    fn prepare(&self) -> Result<Outcome, SortError> {
+        if self.job.input.is_some() {
+            self.listed()?;
+        }
+        self.scratch()?.make(self.output)?;
+        Ok(Outcome::default())
+    }
+
+    /// The parts that this segment writes.
+    fn own_parts(&self) -> Vec<usize> {
+        let (k, n) = self.segment;
+        (0..self.job.parts).filter(|part| part % n == k).map(|part| part as usize).collect()
+    }
+
+    fn generate(&self) -> Result<Outcome, SortError> {
+        let growing = self.scratch()?.growing;
+        let own = self.own_parts();
+        let threads = self.threads().min(own.len());
+        let memory = self.buffers(threads)?;
+        let sum = in_parallel(&own, memory, |part, buffers| {
+            let (first, end) = (self.first_row(part), self.first_row(part + 1));
+            let path = join(&growing, &format!("part-m-{part:05}"));
+            std::thread::scope(|scope| {
+                let mut spool = Spool::create(scope, self.output, &path, self.keep(), buffers, self.progress)?;
+                let (mut rows, mut left, mut sum) = (Rows::from(first), end - first, Checksum::default());
+                let mut fill = || {
+                    while left > 0 {
+                        // Small enough to be in a processor's cache for its checksum.
+                        let buffer = spool.rows(left.min(ALIGNED_ROWS) as usize)?;
+                        rows.fill(buffer);
+                        sum.add(buffer);
+                        let made = (buffer.len() / ROW_BYTES) as u64;
+                        left -= made;
+                        self.progress.rows(made);
+                    }
+                    Ok(())
+                };
+                let filled = fill();
+                spool.finish(filled).map(|buffers| (sum, buffers))
+            })
+        })?;
+        Ok(Outcome { checksum: Some(sum.to_string()), verdict: None })
+    }
+
+    /// Where a part of TeraGen's begins, as Hadoop's `RangeInputFormat` rounds.
+    fn first_row(&self, part: usize) -> u64 {
+        (self.job.rows as f64 * part as f64 / self.job.parts as f64).ceil() as u64
+    }
+
+    fn sample(&self) -> Result<Outcome, SortError> {
+        let (input, (k, n)) = (self.listed()?, self.segment);
+        let all = input.pieces(ALIGNED_ROWS);
+        let places = SAMPLED.min(all.len());
+        let mut keys = Vec::new();
+        let (mut buffer, mut reader) =
+            (Arena::new(ALIGNED_ROWS as usize * ROW_BYTES)?, PieceReader::new(self.input, &input));
+        for place in (0..places).filter(|&place| place as u64 % n == k) {
+            let piece = all[place * all.len() / places];
+            reader.read(piece, &mut buffer[..piece.room()], self.progress)?;
+            for row in buffer[..piece.bytes()].as_chunks::<ROW_BYTES>().0 {
+                keys.extend_from_slice(&row[..KEY_BYTES]);
+            }
+            self.progress.rows(piece.rows);
+        }
+        write_all(self.output, &join(&self.scratch()?.path, &format!("sample-{k}")), &keys)?;
+        Ok(Outcome::default())
+    }
+
+    /// From the samples of all segments, so that all of them have the same.
+    fn splitters(&self) -> Result<Splitters, SortError> {
+        let mut keys: Vec<Key> = Vec::new();
+        for (_, bytes) in self.left_by("sample-")? {
+            keys.extend_from_slice(bytes.as_chunks().0);
+        }
+        Ok(Splitters::of_sample(keys, self.job.parts as usize))
+    }
+
+    /// The files that earlier stages left in the scratch directory under names that begin so.
+    fn left_by(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
+        let scratch = self.scratch()?.path;
+        let Some(entries) = self.output.list(&scratch)? else {
+            return Err(SortError::new(format!("there is no scratch directory {scratch}"))
+                .hint("run the stage \"prepare\" first"));
+        };
+        let own = entries.iter().filter(|entry| entry.name.starts_with(prefix));
+        own.map(|entry| {
+            let path = join(&scratch, &entry.name);
+            read_all(self.output, &path).map(|bytes| (path, bytes))
+        })
+        .collect()
+    }
+
+    /// Leaves a file for later stages.
+    fn leave(&self, prefix: &str, what: &impl Serialize) -> Result<(), SortError> {
+        let text = serde_json::to_vec(what).map_err(|error| SortError::new(format!("internal error: {error}")))?;
+        write_all(self.output, &join(&self.scratch()?.path, &format!("{prefix}{}", self.segment.0)), &text)
+    }
+
+    fn leave_sum(&self, side: Side, rows: u64, checksum: Checksum) -> Result<Outcome, SortError> {
+        let checksum = checksum.to_string();
+        self.leave(side.prefix(), &Sum { rows, checksum: checksum.clone() })?;
+        Ok(Outcome { checksum: Some(checksum), verdict: None })
+    }
+
+    fn sums(&self, side: Side) -> Result<Option<(u64, Checksum)>, SortError> {
+        let mut all = None;
+        for (path, bytes) in self.left_by(side.prefix())? {
+            let wrong = |error: &dyn std::fmt::Display| SortError::new(format!("{path} is not a sum: {error}"));
+            let sum: Sum = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
+            let (rows, checksum) = all.get_or_insert((0, Checksum::default()));
+            *rows += sum.rows;
+            *checksum += sum.checksum.parse().map_err(|error| wrong(&error))?;
+        }
+        Ok(all)
+    }
+
+    fn sort(&self) -> Result<Outcome, SortError> {
+        let (input, sizes, scratch) = (self.listed()?, self.sizes, self.scratch()?.path);
+        let splitters = self.splitters()?;
+        let pieces = input.share(piece_rows(sizes.block), self.segment);
+        let bytes: usize = pieces.iter().map(Piece::room).sum();
+        let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
+        let chunk = sizes.chunk.min(enough).min(bytes.max(1));
+        // Refused now, and not after hours.
+        self.sizes.merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
+        let (fill, to_fill) = sync_channel(2);
+        let (spill, to_spill) = sync_channel(2);
+        for _ in 0..if bytes > chunk { 2 } else { 1 } {
+            let _ = fill.send(Chunk::new(chunk)?);
+        }
+        let mut buffers = self.buffers(self.threads())?;
+        let k = self.segment.0;
+        let sum = std::thread::scope(|scope| {
+            let input = &input;
+            let reading = scope.spawn(move || {
+                let (mut rest, mut sum) = (&pieces[..], Checksum::default());
+                while !rest.is_empty() {
+                    // The writer has ended with an error of its own, which counts.
+                    let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stopped()) };
+                    let (now, later) = rest.split_at(chunk.room_for(rest));
+                    if now.is_empty() {
+                        return Err(SortError::new("internal error: a chunk has no room for a block"));
+                    }
+                    sum += chunk.fill(now, (self.input, input), self.workers(), self.progress)?;
+                    rest = later;
+                    if spill.send(chunk).is_err() {
+                        return Err(SortError::stopped());
+                    }
+                }
+                Ok(sum)
+            });
+            let spilled = to_spill.iter().enumerate().try_for_each(|(number, mut chunk)| {
+                let name = format!("{k}-{number}");
+                runs::spill(&mut chunk, &splitters, (self.output, &scratch, &name), &mut buffers, self.progress)?;
+                let _ = fill.send(chunk);
+                Ok(())
+            });
+            drop((to_spill, fill));
+            let read =
+                reading.join().unwrap_or_else(|_| Err(SortError::new("internal error: the reading thread panicked")));
+            spilled.and(read)
+        })?;
+        self.leave_sum(Side::Read, self.progress.done().rows, sum)
+    }
+
+    fn sort_in_memory(&self) -> Result<Outcome, SortError> {
+        let (input, sizes, growing) = (self.listed()?, self.sizes, self.scratch()?.growing);
+        let splitters = self.splitters()?;
+        let pieces = input.pieces(piece_rows(sizes.block));
+        let mut chunk = Chunk::new(pieces.iter().map(Piece::room).sum())?;
+        if chunk.room_for(&pieces) < pieces.len() {
+            return Err(SortError::new("internal error: the input does not fit into memory"));
+        }
+        let read = chunk.fill(&pieces, (self.input, &input), self.workers(), self.progress)?;
+        self.leave_sum(Side::Read, input.rows(), read)?;
+        let parts = chunk.parts(&splitters);
+        let sorted = chunk.sorted();
+        let all: Vec<usize> = (0..parts.len()).collect();
+        let memory = self.buffers(self.threads().min(all.len()))?;
+        let sum = in_parallel(&all, memory, |part, buffers| {
+            let path = join(&growing, &format!("part-r-{part:05}"));
+            std::thread::scope(|scope| {
+                let mut spool = Spool::create(scope, self.output, &path, self.keep(), buffers, self.progress)?;
+                let mut sum = Checksum::default();
+                let gathered = sorted.gather(&parts[part], &mut spool, Some(&mut sum));
+                spool.finish(gathered).map(|buffers| (sum, buffers))
+            })
+        })?;
+        self.leave_sum(Side::Written, input.rows(), sum)
+    }
+
+    fn merge(&self) -> Result<Outcome, SortError> {
+        let scratch = self.scratch()?;
+        let runs = runs::list(self.output, &scratch.path)?;
+        let own = self.own_parts();
+        let slices = |runs: &[Run], part: usize| {
+            runs.iter().flat_map(|run| &run.slices).filter(|slice| slice.part == part).count()
+        };
+        let most = own.iter().map(|&part| slices(&runs, part)).max().unwrap_or_default();
+        let (merges, block) = self.sizes.merges(most, own.len())?;
+        let memory = self.buffers(merges)?.into_iter().map(|write| {
+            let read =
+                (0..most * crate::sort::read_ahead::BUFFERS).map(|_| Arena::new(block)).collect::<Result<_, _>>()?;
+            Ok(Memory { read, write })
+        });
+        let memory = memory.collect::<Result<Vec<_>, SortError>>()?;
+        let sum = in_parallel(&own, memory, |part, memory| {
+            let path = join(&scratch.growing, &format!("part-r-{part:05}"));
+            merge::merge(self.output, &runs, part, (&path, self.keep()), memory, self.progress)
+        })?;
+        self.leave_sum(Side::Written, self.progress.done().rows, sum)
+    }
+
+    fn validate(&self) -> Result<Outcome, SortError> {
+        let (input, sizes) = (self.listed()?, self.sizes);
+        let pieces = input.share(piece_rows(sizes.block), self.segment);
+        let spans = validate::look((self.input, &input), &pieces, self.workers(), self.progress)?;
+        if !self.output_path.is_empty() {
+            self.leave("spans-", &spans)?;
+        }
+        if self.segment.1 > 1 {
+            return Ok(Outcome::default());
+        }
+        let verdict = validate::fold(&input, spans)?;
+        Ok(Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict) })
+    }
+
+    fn commit(&self) -> Result<Outcome, SortError> {
+        let scratch = self.scratch()?;
+        let mut outcome = Outcome::default();
+        let spans = self.left_by("spans-")?;
+        if !spans.is_empty() {
+            let mut all: Vec<Span> = Vec::new();
+            for (path, bytes) in spans {
+                let own: Vec<Span> = serde_json::from_slice(&bytes)
+                    .map_err(|error| SortError::new(format!("{path} is not a list of spans: {error}")))?;
+                all.extend(own);
+            }
+            let verdict = validate::fold(&self.listed()?, all)?;
+            write_all(self.output, &join(&scratch.growing, "part-r-00000"), report(&verdict).as_bytes())?;
+            outcome = Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict) };
+        }
+        if let (Some(read), Some(written)) = (self.sums(Side::Read)?, self.sums(Side::Written)?) {
+            if read != written {
+                return Err(SortError::new(format!(
+                    "the output has other rows than the input: {} rows with checksum {}, not {} with {}",
+                    written.0, written.1, read.0, read.1
+                ))
+                .hint("a segment is missing, or memory, disk or network changed a byte: sort again"));
+            }
+            outcome.checksum = Some(written.1.to_string());
+        }
+        scratch.commit(self.output)?;
+        Ok(outcome)
+    }
+}
+
+/// A report as TeraValidate writes it.
+fn report(verdict: &Verdict) -> String {
+    let errors: String = verdict.faults.first.iter().map(|fault| format!("error\t{fault}\n")).collect();
+    format!("{errors}checksum\t{}\n", verdict.checksum)
+}
+
+fn piece_rows(block: usize) -> u64 {
+    (block / ROW_BYTES) as u64
+}
+
+/// Does something with each item, by as many threads as there are memories. Returns the sum of the checksums.
+fn in_parallel<M: Send>(
+    items: &[usize],
+    memories: Vec<M>,
+    work: impl Fn(usize, M) -> Result<(Checksum, M), SortError> + Sync,
+) -> Result<Checksum, SortError> {
+    let next = Mutex::new(items.iter());
+    let each = |mut memory: M| {
+        let mut all = Checksum::default();
+        loop {
+            let item = next.lock().map_or(None, |mut next| next.next().copied());
+            let Some(item) = item else { return Ok(all) };
+            let (sum, back) = work(item, memory)?;
+            all += sum;
+            memory = back;
+        }
+    };
+    let each = &each;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = memories.into_iter().map(|memory| scope.spawn(move || each(memory))).collect();
+        let mut all = Ok(Checksum::default());
+        for thread in threads {
+            let own = thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a thread panicked")));
+            all = all.and_then(|mut all| {
+                all += own?;
+                Ok(all)
+            });
+        }
+        all
+    })
+}

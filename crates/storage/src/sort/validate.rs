@@ -1,0 +1,206 @@
+//! What TeraValidate looks at: the order within each part and across parts, the checksum; and what valsort counts besides, equal
+//! keys. Where the rows are TeraGen's, each is also compared with what TeraGen makes of its number: the checksum tells that a bit
+//! has flipped, this tells where.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sort::SortError;
+use crate::sort::arena::Arena;
+use crate::sort::checksum::Checksum;
+use crate::sort::files::Files;
+use crate::sort::input::{Input, Piece, PieceReader};
+use crate::sort::progress::Progress;
+use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck};
+use crate::sort::splitters::Key;
+
+/// How many faults are described; all are counted.
+const DESCRIBED: usize = 10;
+/// How many rows decide whether rows are TeraGen's.
+const LOOKED_AT: u64 = 100;
+
+/// Something wrong, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The file.
+    pub file: String,
+    /// The number of the row in it.
+    pub row: u64,
+    /// The byte in the file.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: row {} (offset {}): {}", self.file, self.row, self.offset, self.what)
+    }
+}
+
+/// Faults: how many, and the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Faults {
+    /// How many.
+    pub count: u64,
+    /// The first.
+    pub first: Vec<Fault>,
+}
+
+impl Faults {
+    fn add(&mut self, fault: impl FnOnce() -> Fault) {
+        self.count += 1;
+        if self.first.len() < DESCRIBED {
+            self.first.push(fault());
+        }
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.count += other.count;
+        let room = DESCRIBED.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+    }
+}
+
+/// What was found in some rows that follow each other in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    file: usize,
+    row: u64,
+    rows: u64,
+    first: Key,
+    last: Key,
+    checksum: String,
+    duplicates: u64,
+    faults: Faults,
+}
+
+/// What was found in all rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// How many rows there are.
+    pub rows: u64,
+    /// Files.
+    pub parts: u64,
+    /// As TeraValidate prints it.
+    pub checksum: String,
+    /// Rows whose key is that of the row before.
+    pub duplicates: u64,
+    /// Rows that are less than the row before, or are not TeraGen's.
+    pub faults: Faults,
+}
+
+/// Looks at pieces of an input, by several threads.
+pub fn look(
+    (files, input): (&dyn Files, &Input),
+    pieces: &[Piece],
+    workers: usize,
+    progress: &Progress,
+) -> Result<Vec<Span>, SortError> {
+    let check = teragens(files, input, progress)?.then(RowCheck::default);
+    let next = Mutex::new(pieces.iter());
+    let room = pieces.iter().map(Piece::room).max().unwrap_or_default();
+    let work = || -> Result<Vec<Span>, SortError> {
+        let (mut buffer, mut reader, mut spans) = (Arena::new(room)?, PieceReader::new(files, input), Vec::new());
+        loop {
+            let piece = next.lock().map_or(None, |mut next| next.next().copied());
+            let Some(piece) = piece else { return Ok(spans) };
+            reader.read(piece, &mut buffer[..piece.room()], progress)?;
+            let path = &input.files[piece.file].path;
+            spans.extend(span(piece, &buffer[..piece.bytes()], path, check.as_ref()));
+            progress.rows(piece.rows);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let mut all = Ok(Vec::new());
+        for worker in workers {
+            let found =
+                worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: a validating thread panicked")));
+            all = all.and_then(|mut all: Vec<Span>| {
+                all.extend(found?);
+                Ok(all)
+            });
+        }
+        all
+    })
+}
+
+/// Whether the first rows are TeraGen's. One is enough: the others may be damaged.
+fn teragens(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
+    let Some(file) = input.files.iter().position(|file| file.rows > 0) else { return Ok(false) };
+    let piece = Piece { file, row: 0, rows: input.files[file].rows.min(LOOKED_AT) };
+    let mut buffer = Arena::new(piece.room())?;
+    let room = piece.room();
+    PieceReader::new(files, input).read(piece, &mut buffer[..room], progress)?;
+    let check = RowCheck::default();
+    Ok(buffer[..piece.bytes()].as_chunks::<ROW_BYTES>().0.iter().any(|row| check.difference(row).is_none()))
+}
+
+fn key(row: &[u8; ROW_BYTES]) -> Key {
+    let mut key = [0; KEY_BYTES];
+    key.copy_from_slice(&row[..KEY_BYTES]);
+    key
+}
+
+fn misorder(file: &str, row: u64, key: &Key, before: &Key) -> Fault {
+    let hex = |key: &Key| key.map(|byte| format!("{byte:02x}")).concat();
+    let what = format!("its key {} is less than {}, the key before it", hex(key), hex(before));
+    Fault { file: file.to_owned(), row, offset: row * ROW_BYTES as u64, what }
+}
+
+fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Option<Span> {
+    let rows = bytes.as_chunks::<ROW_BYTES>().0;
+    let first = key(rows.first()?);
+    let mut sum = Checksum::default();
+    sum.add(bytes);
+    let (mut duplicates, mut faults, mut last) = (0, Faults::default(), first);
+    for (number, row) in (piece.row..).zip(rows) {
+        let key = key(row);
+        if number > piece.row {
+            duplicates += u64::from(key == last);
+            if key < last {
+                faults.add(|| misorder(path, number, &key, &last));
+            }
+        }
+        if let Some(place) = check.and_then(|check| check.difference(row)) {
+            let offset = number * ROW_BYTES as u64 + place as u64;
+            let what = "it is not as TeraGen made it".to_owned();
+            faults.add(|| Fault { file: path.to_owned(), row: number, offset, what });
+        }
+        last = key;
+    }
+    let checksum = sum.to_string();
+    Some(Span { file: piece.file, row: piece.row, rows: piece.rows, first, last, checksum, duplicates, faults })
+}
+
+/// What all the spans of an input come to.
+pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
+    spans.sort_unstable_by_key(|span| (span.file, span.row));
+    let mut verdict = Verdict { parts: input.files.len() as u64, ..Verdict::default() };
+    let (mut sum, mut last) = (Checksum::default(), None::<Key>);
+    for span in spans {
+        if let Some(last) = last {
+            verdict.duplicates += u64::from(span.first == last);
+            if span.first < last {
+                verdict.faults.add(|| misorder(&input.files[span.file].path, span.row, &span.first, &last));
+            }
+        }
+        sum += span
+            .checksum
+            .parse()
+            .map_err(|error| SortError::new(format!("\"{}\" is not a checksum: {error}", span.checksum)))?;
+        verdict.rows += span.rows;
+        verdict.duplicates += span.duplicates;
+        verdict.faults.extend(span.faults);
+        last = Some(span.last);
+    }
+    if verdict.rows != input.rows() {
+        return Err(SortError::new(format!("{} of {} rows were looked at", verdict.rows, input.rows()))
+            .hint("a segment is missing: run all of them"));
+    }
+    verdict.checksum = sum.to_string();
+    Ok(verdict)
+}

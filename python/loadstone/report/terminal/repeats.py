@@ -1,0 +1,69 @@
+"""Each repeat beside its average, as reports by hand have them; the evidence stands in the last columns."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from loadstone.format import units
+from loadstone.judge.finding import verdict
+from loadstone.judge.judgement import Cell, Judgement, VariantKey
+from loadstone.report.terminal.tables import change
+from loadstone.results.result_set import natural
+
+
+def repeats(judgement: Judgement, metric: str) -> Table | None:
+    """A row a variant: every repeat, their average, how far they lie from it, and the difference to the baseline.
+
+    None where nothing of the metric was measured.
+    """
+    cells = {variant: cell for (variant, each), cell in judgement.cells.items() if each == metric and not cell.withheld}
+    if not cells:
+        return None
+    compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
+    numbers = sorted({number for cell in cells.values() for number, _ in cell.samples})
+    names = list(dict.fromkeys(name for variant in cells for name, _ in variant))
+    order = [name for name in judgement.results.dimensions if name in names]
+    table = Table(title=f"{metric}: each repeat", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for name in order:
+        table.add_column(name, style="cyan", no_wrap=True)
+    for title in (*map(str, numbers), "average", "variation", "difference"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("evidence", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for variant, cell in sorted(
+        cells.items(), key=lambda each: natural(tuple(dict(each[0]).get(n, "") for n in order))
+    ):
+        comparison = compared.get(variant)
+        baseline = cells.get(comparison.baseline.variant) if comparison else None
+        table.add_row(
+            *(str(dict(variant).get(name, "")) for name in order),
+            *figures(cell, numbers),
+            f"{fmean_of(cell) / fmean_of(baseline) - 1:+.2%}" if baseline and fmean_of(baseline) else "",
+            change(comparison) if comparison else Text(""),
+            str(worst(judgement, variant)),
+        )
+    return table
+
+
+def figures(cell: Cell, numbers: list[int]) -> list[str]:
+    """The repeats of a cell, their average, and the largest distance from it."""
+    samples, mean = dict(cell.samples), fmean_of(cell)
+    texts = dict(zip([*samples, 0], units.in_one_unit([*samples.values(), mean], cell.unit), strict=True))
+    variation = max(abs(value / mean - 1) for value in samples.values()) if mean else 0.0
+    return [*(texts.get(number, "") for number in numbers), texts[0], f"± {variation:.1%}"]
+
+
+def fmean_of(cell: Cell) -> float:
+    """The arithmetic mean of the repeats."""
+    return fmean(value for _, value in cell.samples)
+
+
+def worst(judgement: Judgement, variant: VariantKey) -> object:
+    """The verdict on a variant: the worst of its trials and of what they show together."""
+    trials = judgement.results.variants[variant]
+    found = [finding for trial in trials for finding in judgement.trials.get(trial.trial, ())]
+    return verdict([*found, *judgement.variants.get(variant, ())])

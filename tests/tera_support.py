@@ -1,0 +1,71 @@
+"""TeraGen, TeraSort and TeraValidate as their users run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROW_BYTES = 100
+MIB = 1 << 20
+# Far longer than anything here takes on a machine that is busy with other things.
+HANGS_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+    # The peak of the process as the kernel counts it, bytes.
+    memory_bytes_max: int
+
+    @property
+    def checksum(self) -> str:
+        """As TeraValidate prints it."""
+        return self.found(r"^checksum\t([0-9a-f]+)$")
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the stages, in order."""
+        lines = self.out.splitlines()[1:]
+        return [
+            line[:16].strip() for line in lines[: next(i for i, each in enumerate(lines) if each.startswith("total"))]
+        ]
+
+    def found(self, pattern: str) -> str:
+        """The group of a pattern that must be in the output once."""
+        (text,) = re.findall(pattern, self.out, re.MULTILINE)
+        return str(text)
+
+
+def tera(program: Path, *words: str | Path, code: int = 0) -> Ran:
+    """Runs a command to its end, which must have this code."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([program, *map(str, words)], stdout=pipe, stderr=pipe, text=True)
+    try:
+        # All that is printed fits into a pipe, and wait4 tells of this child alone.
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.stdout
+        assert process.stderr
+        ran = Ran(process.returncode, process.stdout.read(), process.stderr.read(), used.ru_maxrss * 1024)
+    finally:
+        process.kill()
+    assert "panicked" not in ran.err, ran.err
+    assert ran.code == code, f"{words}\n{ran.out}\n{ran.err}"
+    return ran
+
+
+def parts(directory: Path) -> list[Path]:
+    """The files of an output, in order."""
+    return sorted(directory.glob("part-*"))
+
+
+def whole(directory: Path) -> bytes:
+    """All of its rows."""
+    return b"".join(path.read_bytes() for path in parts(directory))

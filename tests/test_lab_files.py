@@ -1,0 +1,120 @@
+"""Files and sorts as experiments: on local disks here, on a real HDFS in `test_lab_hdfs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab_support import ROOT, experiment, loadstone, only_folder
+from loadstone.importers import testdfsio
+from loadstone.importers.source import Source
+from loadstone.judge.finding import Severity
+from loadstone.judge.judge import judge
+from loadstone.observe.device import IN_MEMORY, file_system_of
+from loadstone.results.trial_result import TrialResult
+
+DFSIO = """
+systems: {local: {store: file}}
+workload: {dfsio: {operation: "{what}", files: 3, file_size: 2MB, buffer: 64KB, sync: close}}
+clients: 2
+vary: {what: [write, read]}
+repeats: 2
+"""
+
+
+def trials(home: Path, text: str, *settings: str) -> list[TrialResult]:
+    """What an experiment came to."""
+    more = [word for setting in settings for word in ("--set", setting)]
+    loadstone(home, "run", experiment(home, text), "--no-report", *more)
+    return sorted(only_folder(home).load().trials, key=lambda trial: (str(trial.config), trial.repeat))
+
+
+def test_files_are_written_and_read(tmp_path: Path) -> None:
+    found = trials(tmp_path, DFSIO)
+    assert [trial.end for trial in found] == ["done"] * 4
+    for trial in found:
+        reads = trial.config["what"] == "read"
+        assert trial.value("operations") == 3 * 32
+        assert trial.value("errors") == 0
+        assert trial.value("returned" if reads else "stored") == 6 << 20
+        assert trial.values["throughput"].unit == "B/s"
+        assert trial.values["dfsio.task_throughput"].unit == "B/s"
+        assert trial.value("read.p50" if reads else "write.p50")
+        assert ("load.throughput" in trial.values) == reads
+        assert ("dfsio.durable.throughput" in trial.values) == (not reads)
+        assert trial.facts["files"] == 3
+        assert trial.clients == 2
+
+
+def test_what_is_read_is_verified_if_that_is_asked(tmp_path: Path) -> None:
+    read = DFSIO.replace("[write, read]", "[read, random]")
+    for trial in trials(tmp_path, read, "measure.verify=true"):
+        assert trial.value("verified")
+        assert trial.value("wrong") == 0
+
+
+TRAP = """
+systems: {local: {store: file}}
+workload: {dfsio: {operation: read, files: 2, file_size: 8MB, buffer: 1MB, cold: "{cold}"}}
+clients: 2
+vary: {cold: [true, false]}
+repeats: 2
+claims: device
+"""
+
+
+def test_reading_back_what_was_just_written_is_no_reading_of_the_device(tmp_path: Path) -> None:
+    if file_system_of(tmp_path) in IN_MEMORY:
+        pytest.skip("there is no device here")
+    trials(tmp_path, TRAP)
+    judgement = judge(only_folder(tmp_path).load())
+    for trial in judgement.results.trials:
+        severities = [each.severity for each in judgement.trials[trial.trial] if each.check == "page-cache"]
+        assert severities == ([] if trial.config["cold"] else [Severity.INVALID]), trial.config
+
+
+SORT = """
+systems: {local: {store: file}}
+workload: {sort: {rows: 50000, parts: 2, memory: "{memory}"}}
+vary: {memory: [64MB, 128MB]}
+repeats: 2
+"""
+
+
+def test_rows_are_generated_sorted_and_checked(tmp_path: Path) -> None:
+    found = trials(tmp_path, SORT)
+    assert [trial.end for trial in found] == ["done"] * 4
+    assert len({trial.facts["checksum"] for trial in found}) == 1
+    for trial in found:
+        assert trial.values["throughput"].unit == "B/s"
+        assert trial.value("validate.faults") == 0
+        assert trial.value("generate.runtime")
+        stages = [name for name in trial.values if name.startswith("sort.") and name.endswith(".runtime")]
+        assert len(stages) >= 3
+        assert trial.value("runtime") == pytest.approx(sum(trial.value(name) or 0 for name in stages), rel=0.01)
+
+
+def test_a_load_is_used_again_by_reads_and_not_by_writes(tmp_path: Path) -> None:
+    read = DFSIO.replace("[write, read]", "[read, random]") + "load: {reuse: copy}\n"
+    found = trials(tmp_path, read)
+    assert [trial.end for trial in found] == ["done"] * 4
+    assert not [metric for trial in found for metric in trial.values if metric.startswith("load.")]
+
+
+def test_the_result_files_of_ours_and_of_hadoop_are_read_by_one_parser(tmp_path: Path) -> None:
+    ours = tmp_path / "TestDFSIO_results.log"
+    words = ("-write", "-nrFiles", "2", "-fileSize", "1MB", "-resFile", str(ours))
+    told = loadstone(tmp_path, "dfsio", *words, f"file://{tmp_path}/bench").stdout
+    hadoops = (ROOT / "tests/fixtures/imports/TestDFSIO_results.log").read_text()
+    both = tmp_path / "both.log"
+    both.write_text(hadoops + ours.read_text())
+    found = testdfsio.runs(Source(both, both.read_text(), {}))
+    kept = testdfsio.runs(Source(ours, ours.read_text(), {}))
+    assert len(kept) == 1
+    assert found[:-1] == testdfsio.runs(Source(both, hadoops, {}))
+    assert found[-1] == kept[0]
+    assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
+    assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
+    # What is printed is the same block.
+    assert testdfsio.runs(Source(ours, told, {}))[0].values == kept[0].values

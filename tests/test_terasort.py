@@ -1,0 +1,335 @@
+"""TeraGen, TeraSort and TeraValidate on local files: the golden rows, bounded memory, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tera_support import HANGS_SECONDS, MIB, ROW_BYTES, parts, tera, whole
+
+MILLION = 1_000_000
+# Of the first million rows; Hadoop 3.4.2 prints the same.
+CHECKSUM = "7a27e2d0d55de"
+# What makes a sort of a million rows an external one.
+LITTLE = "64MiB"
+EXTERNAL = ["prepare", "sample", "sort", "merge", "commit"]
+
+
+@pytest.fixture(scope="module")
+def rows(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A million rows in two files."""
+    directory = tmp_path_factory.mktemp("rows") / "in"
+    tera(program, "teragen", "--parts", "2", "1m", directory)
+    return directory
+
+
+def test_rows_are_the_same_whatever_the_parts(program: Path, tmp_path: Path, rows: Path) -> None:
+    for count in (1, 7):
+        ran = tera(program, "teragen", f"-Dmapreduce.job.maps={count}", "1000k", tmp_path / str(count))
+        assert ran.checksum == CHECKSUM
+        assert [path.name for path in parts(tmp_path / str(count))] == [f"part-m-{i:05}" for i in range(count)]
+        assert whole(tmp_path / str(count)) == whole(rows)
+    assert (tmp_path / "7/_SUCCESS").read_bytes() == b""
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_memory_stays_below_its_limit_and_the_rows_are_sorted(
+    program: Path, tmp_path: Path, rows: Path, count: int
+) -> None:
+    ran = tera(program, "terasort", "--memory", LITTLE, f"-Dmapreduce.job.reduces={count}", rows, tmp_path / "out")
+    assert (ran.checksum, ran.stages) == (CHECKSUM, EXTERNAL)
+    assert ran.memory_bytes_max < 64 * MIB
+    assert len(parts(tmp_path / "out")) == count
+    unsorted = whole(rows)
+    keys = sorted(unsorted[at : at + ROW_BYTES] for at in range(0, len(unsorted), ROW_BYTES))
+    assert whole(tmp_path / "out") == b"".join(keys)
+    assert [*tmp_path.iterdir()] == [tmp_path / "out"]
+
+
+def test_in_memory_and_external_are_the_same(program: Path, tmp_path: Path, rows: Path) -> None:
+    ran = tera(program, "terasort", "--memory", "1GiB", "--parts", "3", rows, tmp_path / "memory")
+    assert ran.stages == ["prepare", "sample", "sort in memory", "commit"]
+    assert ran.memory_bytes_max < 1024 * MIB
+    tera(program, "terasort", "--memory", LITTLE, "--direct", "--parts", "3", rows, tmp_path / "external")
+    for one, other in zip(parts(tmp_path / "memory"), parts(tmp_path / "external"), strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    validated = tera(program, "teravalidate", "--memory", LITTLE, tmp_path / "external", tmp_path / "report")
+    assert (validated.checksum, validated.found(r"duplicate keys +(\d+)")) == (CHECKSUM, "0")
+    assert validated.memory_bytes_max < 64 * MIB
+    assert (tmp_path / "report/part-r-00000").read_text() == f"checksum\t{CHECKSUM}\n"
+
+
+def test_an_output_that_is_there_is_left_alone(program: Path, tmp_path: Path, rows: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for words in (["terasort", rows, tmp_path / "out"], ["teragen", "1", tmp_path / "out"]):
+        ran = tera(program, *words, code=2)
+        assert ran.err.startswith(f"error: output directory {tmp_path}/out already exists\nhint: ")
+    assert [*tmp_path.rglob("*")] == [tmp_path / "out"]
+
+
+def test_a_bad_command_line_is_refused(program: Path, tmp_path: Path) -> None:
+    assert "there is no directory" in tera(program, "terasort", tmp_path / "none", tmp_path / "out", code=2).err
+    ran = tera(program, "teragen", "-Dmy.own=1", "-Dmapreduce.map.memory.mb=1", "1", tmp_path / "one")
+    assert ran.err == "warning: -Dmy.own is not known here and has no effect\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+def test_no_rows_and_one_row(program: Path, tmp_path: Path) -> None:
+    for count, checksum in ((0, "0"), (1, None)):
+        place = tmp_path / str(count)
+        made = tera(program, "teragen", str(count), place / "in").checksum
+        tera(program, "terasort", "--parts", "3", place / "in", place / "out")
+        assert tera(program, "teravalidate", place / "out").checksum == made == (checksum or made)
+        assert whole(place / "out") == whole(place / "in")
+
+
+def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: Path, rows: Path) -> None:
+    out = tmp_path / "out"
+    tera(program, "terasort", "--parts", "2", rows, out)
+    second = out / "part-r-00001"
+    good = second.read_bytes()
+    bits = random.Random(7)
+    for _ in range(5):
+        at = bits.randrange(len(good))
+        damaged = bytearray(good)
+        damaged[at] ^= 1 << bits.randrange(8)
+        second.write_bytes(damaged)
+        told = tera(program, "teravalidate", out, code=1).err
+        row = at // ROW_BYTES
+        # A flipped digit of its number makes a row another one, which differs earlier.
+        assert f"{second}: row {row} (offset " in told
+        offset = int(told.split(f"{second}: row {row} (offset ")[1].split(")")[0])
+        assert row * ROW_BYTES <= offset <= at
+    second.write_bytes(good[:-1])
+    for words in (["teravalidate", out], ["terasort", out, tmp_path / "again"]):
+        told = tera(program, *words, code=1).err
+        assert f"{second} is truncated: its last row begins at offset {len(good) - ROW_BYTES} and has 99 of 100" in told
+    # Parts in the wrong order: the fault is where the second begins.
+    second.write_bytes((out / "part-r-00000").read_bytes())
+    (out / "part-r-00000").write_bytes(good)
+    assert f"{second}: row 0 (offset 0): its key" in tera(program, "teravalidate", out, code=1).err
+    assert not (tmp_path / "again").exists()
+
+
+KILLED = {
+    "generate": (["teragen", "3m"], "output/part-m-*"),
+    "sort in memory": (["terasort", "--memory", "1GiB"], "output/part-r-*"),
+    "sort": (["terasort", "--memory", LITTLE], "run-*"),
+    "merge": (["terasort", "--memory", LITTLE], "output/part-r-*"),
+}
+
+
+def started(program: Path, rows: Path, stage: str, out: Path) -> tuple[list[str | Path], subprocess.Popen[str]]:
+    """A command that is in this stage right now, if it was slow enough."""
+    words, sign = KILLED[stage]
+    line = [*words, *([rows] if words[0] == "terasort" else []), out]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([program, *map(str, line)], stdout=pipe, stderr=pipe, text=True)
+    scratch = out.parent / f".{out.name}.loadstone"
+    until = time.monotonic() + HANGS_SECONDS
+    while process.poll() is None and not [*scratch.glob(sign)]:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    return line, process
+
+
+@pytest.mark.parametrize("stage", KILLED)
+def test_a_job_that_was_killed_leaves_no_output_and_the_next_one_is_clean(
+    program: Path, tmp_path: Path, rows: Path, stage: str
+) -> None:
+    out = tmp_path / "out"
+    for _ in range(20):
+        line, process = started(program, rows, stage, out)
+        process.kill()
+        process.communicate()
+        if process.returncode == -signal.SIGKILL and not out.exists():
+            break
+        # It was done before we saw it.
+        shutil.rmtree(out)
+    else:
+        pytest.fail("it was never killed in time")
+    assert [path.name for path in tmp_path.iterdir()] == [".out.loadstone"]
+    tera(program, *line)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    tera(program, "teravalidate", out, code=1 if stage == "generate" else 0)
+
+
+@pytest.mark.parametrize("stage", KILLED)
+def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, rows: Path, stage: str) -> None:
+    out = tmp_path / "out"
+    for _ in range(20):
+        _, process = started(program, rows, stage, out)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=HANGS_SECONDS)
+        if process.returncode == 130:
+            break
+        shutil.rmtree(out)
+    else:
+        pytest.fail("it was never interrupted in time")
+    assert "was interrupted: nothing is left of it" in told
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: Path) -> None:
+    out = tmp_path / "out"
+    _, process = started(program, rows, "sort", out)
+    try:
+        process.send_signal(signal.SIGSTOP)
+        if process.poll() is None:
+            told = tera(program, "terasort", rows, out, code=1).err
+            assert f"process {process.pid} on " in told
+            assert f"is writing {out}" in told
+        process.send_signal(signal.SIGCONT)
+        process.communicate(timeout=HANGS_SECONDS)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+    tera(program, "teravalidate", out)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Any]:
+    """Mounts a file system of a size, which takes root."""
+    if os.geteuid() != 0:
+        pytest.skip("to mount a small disk takes root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    def mounted(size: int) -> Path:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=True)
+        return disk
+
+    yield mounted
+    subprocess.run(["umount", disk], check=False)
+
+
+FULL = {
+    "generate": (50, ["teragen", "1m"]),
+    "sort in memory": (50, ["terasort", "--memory", "1GiB"]),
+    "sort": (50, ["terasort", "--memory", LITTLE]),
+    "merge": (150, ["terasort", "--memory", LITTLE]),
+}
+
+
+@pytest.mark.parametrize("stage", FULL)
+@pytest.mark.parametrize("direct", [False, True])
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    program: Path, rows: Path, small_disk: Any, stage: str, direct: bool
+) -> None:
+    size, words = FULL[stage]
+    disk = small_disk(size * MIB)
+    line = [*words, *(["--direct"] if direct else []), *([rows] if words[0] == "terasort" else []), disk / "out"]
+    error, hint = tera(program, *line, code=1).err.splitlines()
+    assert error.startswith(f'error: {words[0]} failed in the stage "{stage}": cannot write {disk}/.out.loadstone/')
+    assert "No space left on device" in error
+    assert hint.startswith("hint: free some space")
+    assert [*disk.iterdir()] == []
+
+
+def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any) -> None:
+    disk = small_disk(MIB)
+    (disk / "filler").write_bytes(bytes(MIB))
+    for words in (["teragen", "1"], ["terasort", rows], ["teravalidate", rows]):
+        told = tera(program, *words, disk / "out", code=1).err
+        assert "No space left on device" in told
+        assert [path.name for path in disk.iterdir()] == ["filler"]
+
+
+def stage_spec(stage: str, segment: tuple[int, int], job: dict[str, Any]) -> dict[str, Any]:
+    """A stage of a sort as a lab starts it."""
+    return {
+        "spec": 2,
+        "store": {"name": "files"},
+        "phase": "run",
+        "work": {"type": "sort", "stage": stage, "job": {"memory_bytes": 64 * MIB, "threads": 2, **job}},
+        "clients": 1,
+        "pace": {"mode": "closed"},
+        "until": {},
+        "segment": {"k": segment[0], "n": segment[1]},
+        "seed": 1,
+        "sinks": [],
+        "interval_ms": 50,
+        "wait_for_start": True,
+    }
+
+
+def staged(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0) -> list[list[dict[str, Any]]]:
+    """Runs a stage by n engines at once. Returns the events of each."""
+    pipe = subprocess.PIPE
+    engines = [subprocess.Popen([program, "trial"], stdin=pipe, stdout=pipe, text=True) for _ in range(n)]
+    try:
+        for k, engine in enumerate(engines):
+            assert engine.stdin
+            engine.stdin.write(json.dumps(stage_spec(stage, (k, n), job)) + "\n")
+            engine.stdin.flush()
+        told = []
+        for engine in engines:
+            assert engine.stdout
+            told.append([json.loads(engine.stdout.readline())])
+            assert told[-1][0]["event"] == "ready"
+        start = time.time_ns() + 500_000_000
+        for engine in engines:
+            assert engine.stdin
+            engine.stdin.write(json.dumps({"start_at": start}) + "\n")
+            engine.stdin.flush()
+        for engine, events in zip(engines, told, strict=True):
+            assert engine.stdout
+            events += [json.loads(line) for line in engine.stdout]
+            assert engine.wait(HANGS_SECONDS) == code
+            assert events[-1]["event"] == "summary"
+        return told
+    finally:
+        for engine in engines:
+            engine.kill()
+            engine.communicate()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_path: Path, n: int) -> None:
+    unsorted = {"output": str(tmp_path / "in"), "rows": 300_000, "parts": 3}
+    job = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out"), "parts": 4}
+    report = {"input": str(tmp_path / "out"), "output": str(tmp_path / "report")}
+    plan = [(unsorted, ["generate"]), (job, ["sample", "sort", "merge"]), (report, ["validate"])]
+    sums = {}
+    for each, stages in plan:
+        staged(program, "prepare", 1, each)
+        for stage in stages:
+            told = staged(program, stage, n, each)
+            done = [events[-1]["sort"] for events in told]
+            for events in told:
+                assert (events[-1]["end"], events[-1]["sort"]["stage"]) == ("done", stage)
+                assert events[-2]["sorted"]["rows"] == events[-1]["sort"]["rows"]
+                assert events[-1]["memory_bytes_max"] < 64 * MIB
+            if stage != "sample":
+                assert sum(one["rows"] for one in done) == 300_000
+        sums[stages[-1]] = staged(program, "commit", 1, each)[0][-1]["sort"]
+    assert sums["merge"]["checksum"] == sums["validate"]["checksum"]
+    verdict = sums["validate"]["validation"]
+    assert (verdict["rows"], verdict["parts"], verdict["faults"]) == (300_000, 4, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "report"]
+
+
+def test_a_printed_spec_is_what_a_trial_runs(program: Path, tmp_path: Path) -> None:
+    printed = tera(program, "teragen", "--print-spec", "--parts", "2", "100", tmp_path / "out").out.splitlines()
+    assert not (tmp_path / "out").exists()
+    for line in printed:
+        done = subprocess.run([program, "trial"], input=line, capture_output=True, text=True, timeout=HANGS_SECONDS)
+        assert done.returncode == 0, done.stderr
+    assert len(whole(tmp_path / "out")) == 100 * ROW_BYTES
+
+
+def test_a_stage_that_fails_says_why_in_its_summary(program: Path, tmp_path: Path) -> None:
+    job = {"input": str(tmp_path), "output": str(tmp_path / "out"), "parts": 4}
+    ((_, *_, summary),) = staged(program, "sort", 1, job, code=1)
+    assert summary["end"] == "failed"
+    assert 'run the stage "prepare" first' in summary["reason"]

@@ -1,0 +1,146 @@
+"""The figures of files and sorts: Hadoop's by its formulas, those of the whole by the clock, and segments as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean, pstdev
+
+import pytest
+
+from event_support import parsed, ready, summary
+from loadstone.engine.events import Files, Reached, Ready, Result, Sorted, Summary, Validation
+from loadstone.experiment.kind import EngineLaunch, Launched
+from loadstone.fleet import merge
+from loadstone.results.trial_result import values
+from loadstone.results.value import Value
+from loadstone.workloads import dfsio, sort
+
+MB, S = 1 << 20, 1_000_000_000
+NONE = Reached()
+
+
+def result(**more: object) -> Result:
+    """A trial whose summary has these."""
+    first, last = parsed(ready(), summary([]))
+    assert isinstance(first, Ready)
+    assert isinstance(last, Summary)
+    return Result(first, (), replace(last, **more))  # type: ignore[arg-type]
+
+
+def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: object) -> Files:
+    """What an engine sums up of files that were written from and until these instants."""
+    times = [end - start for start, end in spans_s]
+    rates = [size / time for size, time in zip(sizes_mb, times, strict=True)]
+    last = round(max(end for _, end in spans_s) * S)
+    moved = sum(sizes_mb) * MB
+    reached = Reached(len(sizes_mb), moved, round(sum(times) * S), last)
+    made = Files(
+        len(sizes_mb),
+        0,
+        0,
+        0,
+        moved,
+        0,
+        round(sum(times) * S),
+        sum(rates),
+        sum(rate * rate for rate in rates),
+        reached,
+        NONE,
+        NONE,
+        reached,
+        min(rates),
+        max(rates),
+        round(min(start for start, _ in spans_s) * S),
+        round(min(end for _, end in spans_s) * S),
+        last,
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def of_files(found: Files, operation: str = "write") -> dict[str, Value]:
+    phase = EngineLaunch(operation, "measure", lambda *_: {})
+    return values(*dfsio.figures(phase, [Launched(operation, {"work": {}}, result(files=found))]))
+
+
+SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
+
+
+def test_hadoops_figures_are_hadoops_and_the_clusters_are_by_the_clock() -> None:
+    told = of_files(files(SIZES, SPANS))
+    rates = [50.0, 25.0, 50.0]
+    assert told["throughput"].value == pytest.approx(250 * MB / 4)
+    # TestDFSIO.analyzeResult: size * 1000.0 / (time * MEGA), rate / 1000 / tasks, sqrt(|sqrate / 1000 / tasks - med²|)
+    assert told["dfsio.task_throughput"].value == pytest.approx(250 * MB / 7)
+    assert told["dfsio.average_io_rate"].value == pytest.approx(fmean(rates) * MB)
+    assert told["dfsio.io_rate_stddev"].value == pytest.approx(pstdev(rates) * MB)
+    assert (told["dfsio.io_rate_min"].value, told["dfsio.io_rate_max"].value) == (25 * MB, 50 * MB)
+    assert (told["dfsio.first_done"].value, told["dfsio.last_done"].value) == (2 * S, 4 * S)
+    assert told["stored"].value == 250 * MB
+    assert "returned" not in told
+    assert "returned" in of_files(files(SIZES, SPANS), "read")
+
+
+def test_what_a_write_guarantees_are_different_numbers() -> None:
+    durable = Reached(3, 250 * MB, 9 * S, 6 * S)
+    told = of_files(files(SIZES, SPANS, durable=durable))
+    assert told["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
+    assert told["dfsio.durable.mean"].value == 3 * S
+    assert told["dfsio.closed.throughput"].value > told["dfsio.durable.throughput"].value
+    assert "dfsio.flushed.throughput" not in told
+
+
+def test_without_a_file_that_is_done_there_is_no_speed() -> None:
+    lost = files([1], [(1.0, 2.0)], done=0, failed=1, unfinished=2, bytes=0, lost_bytes=7)
+    told = of_files(lost)
+    assert told["dfsio.files_failed"].value == 3
+    # Nothing moved in a second; what the engine counts are buffers.
+    assert (told["throughput"].value, told["throughput"].unit) == (0.0, "B/s")
+    assert not [metric for metric in told if "task_throughput" in metric or "rate" in metric]
+
+
+def test_segments_of_files_add_up_to_the_whole() -> None:
+    whole = of_files(files(SIZES, SPANS))
+    halves = [result(files=files(SIZES[:1], SPANS[:1])), result(files=files(SIZES[1:], SPANS[1:]))]
+    merged = merge.summary([half.summary for half in halves]).files
+    assert merged is not None
+    together = of_files(merged)
+    assert together.keys() == whole.keys()
+    for metric, value in whole.items():
+        assert together[metric].value == pytest.approx(value.value), metric
+        assert together[metric].n == value.n
+
+
+STAGES = [
+    Sorted("prepare", 0, 0, 0, 0.25),
+    Sorted("sort", 1_000, 100_000, 100_000, 1.0),
+    Sorted("merge", 1_000, 100_000, 100_000, 0.75),
+    Sorted("commit", 0, 0, 0, 0.0, checksum="1f4"),
+]
+
+
+def launched(stages: list[Sorted]) -> list[Launched]:
+    return [Launched(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
+
+
+def test_a_sort_takes_as_long_as_its_stages() -> None:
+    phase = EngineLaunch("sort", "measure", lambda *_: {})
+    told = values(*sort.figures(phase, launched(STAGES)))
+    assert told["runtime"].value == 2 * S
+    assert told["throughput"].value == 1_000 * 100 / 2
+    assert (told["returned"].value, told["stored"].value) == (200_000, 200_000)
+    assert sort.facts(launched(STAGES)) == {"rows": 1_000, "row_bytes": 100, "checksum": "1f4"}
+    assert sort.failure(launched(STAGES)) is None
+
+
+def test_a_sort_whose_rows_are_wrong_has_failed() -> None:
+    wrong = Validation(1_000, 2, 0, 3, ("part-r-00000: row 7 (offset 700): less than the row before",))
+    note = sort.failure(launched([Sorted("validate", 1_000, 100_000, 0, 1.0, validation=wrong)]))
+    assert note is not None
+    assert note.message.startswith("3 of 1,000 rows are wrong: part-r-00000: row 7 (offset 700)")
+
+
+def test_stages_of_several_engines_are_one_stage() -> None:
+    parts = [result(sort=Sorted("sort", 10, 1_000, 900, seconds, checksum="a")) for seconds in (1.0, 3.0)]
+    found = merge.summary([part.summary for part in parts]).sort
+    # The checksum of a share of the rows is not that of all.
+    assert found == Sorted("sort", 20, 2_000, 1_800, 3.0, None)
