@@ -198,7 +198,7 @@ impl Grid {
 /// A reading of one or many grids, added together exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// By the number of the block; one that holds nothing is not there.
+    /// By the number of the block; empty blocks are left out.
     blocks: BTreeMap<usize, [u64; BLOCK]>,
     sum: u128,
     saturated: u64,

@@ -75,7 +75,7 @@ impl Store for Memcached {
 }
 
 impl Connection {
-    /// The connection; one that broke is made anew.
+    /// The connection; a broken one is replaced.
     async fn stream(&mut self) -> Result<&mut BufStream<TcpStream>, Error> {
         if self.stream.is_none() {
             let stream = TcpStream::connect(self.address).await?;
@@ -174,7 +174,7 @@ impl loadstone_stores::Connection for Connection {
         })
     }
 
-    /// A server that is gone is not asked a million times a second; what is awaited here is in no latency.
+    /// Keeps from querying a dead server a million times a second; this wait is not part of any latency.
     async fn rest(&mut self) {
         if std::mem::take(&mut self.rests) {
             sleep(NAP).await;

@@ -68,7 +68,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     let mut place = LMDB.place();
     place.options.clients = 300;
     let store = open::<LmdbEngine>(&place.options);
-    // A thread keeps its slot to its end, so all of them are there at once.
+    // A thread keeps its slot until it ends, so all slots are taken at the same time.
     let together = std::sync::Barrier::new(place.options.clients);
     std::thread::scope(|threads| {
         for _ in 0..place.options.clients {
