@@ -59,11 +59,11 @@ def moved(summary: dict[str, Any]) -> Moved:
 def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
     """The same by fio on a file of its own: io_uring with registered buffers, O_DIRECT, new content for each write."""
     words = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
-    how = "--direct=1 --refill_buffers=1 --randrepeat=1 --output-format=json --filename=fio"
+    how = "--direct=1 --refill_buffers=1 --randrepeat=1 --output-format=json"
     if rw == "write":
         # As ours: a new file, and not one that has its blocks already. Both preallocate.
         (directory / "fio").unlink(missing_ok=True)
-    told = run(["fio", *words.split(), *how.split(), f"--directory={directory}"])
+    told = run(["fio", *words.split(), *how.split(), f"--filename={directory / 'fio'}"])
     job = json.loads(told.stdout[told.stdout.index("{") :])["jobs"][0]
     side = job["write" if "write" in rw else "read"]
     seconds = side["runtime"] / 1e3
