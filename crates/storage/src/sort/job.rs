@@ -183,6 +183,7 @@ impl Job {
             whole: rows(rest) as usize,
             merge: budget,
             threads: self.threads,
+            on_hdfs: self.on_hdfs(),
         }
     }
 }
