@@ -102,7 +102,7 @@ def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop:
         ]
     checksum = ran.checksum
     # Ours, of their rows, in both ways, for their validation.
-    for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "64MiB"])):
+    for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "128MiB"])):
         out = f"/sorted-{name}"
         assert tera(program, "terasort", *options, "--parts", "3", f"{uri}/theirs", f"{uri}{out}").checksum == checksum
         assert b"".join(whole(hdfs, out, "r", 3)) == sorted_rows(theirs)
@@ -117,9 +117,9 @@ def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop:
 def test_an_external_sort_between_disk_and_hdfs(program: Path, hdfs: Running, hadoop: Hadoop, tmp_path: Path) -> None:
     """A million rows of a local disk, sorted on HDFS with little memory."""
     tera(program, "teragen", "1m", tmp_path / "in")
-    ran = tera(program, "terasort", "--memory", "96MiB", "--parts", "2", tmp_path / "in", f"{hadoop.uri}/from-disk")
+    ran = tera(program, "terasort", "--memory", "128MiB", "--parts", "2", tmp_path / "in", f"{hadoop.uri}/from-disk")
     assert (ran.checksum, ran.stages) == ("7a27e2d0d55de", ["prepare", "sample", "sort", "merge", "commit"])
-    assert ran.memory_bytes_max < 96 << 20
+    assert ran.memory_bytes_max < 128 << 20
     tera(program, "terasort", f"{hadoop.uri}/from-disk", tmp_path / "back")
     assert tera(program, "teravalidate", tmp_path / "back").checksum == "7a27e2d0d55de"
 

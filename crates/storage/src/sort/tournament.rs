@@ -44,7 +44,7 @@ impl Tournament {
         let mut winner = self.losers[0];
         let mut best = entry;
         self.entries[winner as usize] = entry;
-        let mut node = (self.entries.len() + winner as usize) / 2;
+        let mut node = (self.entries.len() + winner as usize) >> 1;
         while node > 0 {
             let loser = self.losers[node];
             let other = self.entries[loser as usize];
