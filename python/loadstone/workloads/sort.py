@@ -113,7 +113,7 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     rows = max((each.rows for each in found if each), default=0)
     checksum = next((each.checksum for each in reversed(found) if each and each.checksum), None)
     # Nothing is on the other side of a network: the engine is what sorts, and may use all processors.
-    own = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
+    own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
     return {**own, **({"checksum": checksum} if checksum else {})}
 
 
