@@ -59,7 +59,10 @@ def moved(summary: dict[str, Any]) -> Moved:
 def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
     """The same by fio on a file of its own: io_uring with registered buffers, O_DIRECT, new content for each write."""
     words = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
-    how = "--direct=1 --refill_buffers=1 --fallocate=none --randrepeat=1 --output-format=json --filename=fio"
+    how = "--direct=1 --refill_buffers=1 --randrepeat=1 --output-format=json --filename=fio"
+    if rw == "write":
+        # As ours: a new file, and not one that has its blocks already. Both preallocate.
+        (directory / "fio").unlink(missing_ok=True)
     told = run(["fio", *words.split(), *how.split(), f"--directory={directory}"])
     job = json.loads(told.stdout[told.stdout.index("{") :])["jobs"][0]
     side = job["write" if "write" in rw else "read"]
@@ -73,7 +76,7 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
     if shutil.which("fio") is None:
         raise SystemExit("error: fio is not installed\nhint: apt-get install fio")
     directory = work / "files"
-    how = f"-nrFiles 1 --direct --io uring --depth {DEPTH}"
+    how = f"-nrFiles 1 --seed 1 --direct --io uring --depth {DEPTH}"
 
     def ours(line: str, block: int, size: int, *more: str) -> Moved:
         made = spec_of(f"{line} {how} -bufferSize {block} -fileSize {size}B", *more, str(directory))

@@ -125,14 +125,15 @@ def against_disk(work: Path, rows: int, memory: str, repeats: int) -> None:
 
 def sorting(work: Path, quick: bool) -> None:
     """All of it."""
-    small, repeats = (100_000, 2) if quick else (10_000_000, 6)
-    for part, run in (
-        ("hadoop", lambda at: against_hadoop(at, small, repeats)),
-        ("bound", lambda _: against_bound(small, repeats)),
-        ("gnu", lambda at: against_gnu_sort(at, small, repeats)),
-        ("disk", lambda at: against_disk(at, 10 * small, "64MiB" if quick else "2GB", repeats if quick else 3)),
-    ):
-        place = work / f"sort-{part}"
+    rows, repeats = (100_000, 2) if quick else (10_000_000, 6)
+    against_bound(rows, repeats)
+    for name in ("hadoop", "gnu", "disk"):
+        place = work / f"sort-{name}"
         place.mkdir()
-        run(place)
+        if name == "hadoop":
+            against_hadoop(place, rows, repeats)
+        elif name == "gnu":
+            against_gnu_sort(place, rows, repeats)
+        else:
+            against_disk(place, 10 * rows, "64MiB" if quick else "2GB", 2 if quick else 3)
         shutil.rmtree(place)

@@ -129,7 +129,8 @@ def course(
     jitter = typical(seconds, 0.01, ("series", of.trial))
     throughput = [of.values["throughput"].value * rates(at) * jitter[at] for at in range(seconds)]
     p50, p99 = (
-        tuple((of.value(f"read.{name}") or 1.0) / jitter[at] for at in range(seconds)) for name in ("p50", "p99")
+        tuple((of.value(f"read.{name}") or 1.0) * latencies(at) / jitter[at] for at in range(seconds))
+        for name in ("p50", "p99")
     )
     due = of.value("due")
     return Series(

@@ -127,7 +127,7 @@ def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.Captur
     assert judge(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
 
 
-def test_an_answer_of_one_figure_says_when_it_is_not_to_be_trusted() -> None:
+def test_an_answer_of_one_figure_warns_when_it_cannot_be_trusted() -> None:
     results = experiment(facts(file_system="tmpfs"))
     one = replace(results, trials=[each for each in results.trials if each.config["system"] == "lmdb"])
     assert judge(one).answer.endswith(", n=6)")
@@ -177,10 +177,10 @@ def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("a,1,4,throughput,GB/s,1e305,", "throughput is beyond all numbers in B/s (bad.csv:2)"),
-        (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients is a whole number from 1 up, got"),
-        (f"a,1,4,read.p99,ms,1,{'9' * 30}", "n is a whole number from 0 up, got"),
-        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "a row that is not CSV: field larger than field limit"),
+        ("a,1,4,throughput,GB/s,1e305,", "throughput is too large in B/s (bad.csv:2)"),
+        (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients must be a whole number of at least 1, got"),
+        (f"a,1,4,read.p99,ms,1,{'9' * 30}", "n must be a whole number of at least 0, got"),
+        (f"{'a' * 200_000},1,4,read.p99,ms,1,", "the row is not CSV: field larger than field limit"),
     ],
     ids=["value", "clients", "n", "cell"],
 )

@@ -289,7 +289,7 @@ def test_the_numbers_are_the_engines() -> None:
     assert int(constants["MAPPINGS_PER_THREAD"]) == MAPPINGS_PER_THREAD
 
 
-def test_the_text_is_aligned_and_tells_failures_first() -> None:
+def test_the_text_is_aligned_with_failures_first() -> None:
     lines = report(examine(replace(FIT, huge_pages="always", programs=without("mvn")))).splitlines()
     checks = lines[: len(CHECKS)]
     column = len("warn") + 2 + max(len(check.name) for check in CHECKS) + 2
@@ -344,7 +344,7 @@ def test_more_clients_than_any_machine_holds_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clients", ["many", "0", "-1", "1.5", ""])
-def test_a_number_of_clients_that_is_none_is_bad_usage(tmp_path: Path, clients: str) -> None:
+def test_an_invalid_number_of_clients_is_bad_usage(tmp_path: Path, clients: str) -> None:
     said = loadstone(tmp_path, "doctor", f"--clients={clients}", code=2).stderr
     assert said.startswith(f'error: --clients must be a whole number from 1 on, got "{clients}"\nhint: ')
 

@@ -87,14 +87,14 @@ def test_the_java_home_is_known_as_it_is_asked_before_the_path(tmp_path: Path, h
 
 
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.2", 11), ("21", 21), ("", None)])
-def test_a_jdk_tells_its_version(tmp_path: Path, version: str, major: int | None) -> None:
+def test_the_version_of_a_jdk_is_read(tmp_path: Path, version: str, major: int | None) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "release").write_text(f'JAVA_VERSION="{version}"\n')
     assert java_major(str(tmp_path / "bin/java")) == major
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_whoever_listens_is_named(family: socket.AddressFamily, host: str) -> None:
+def test_the_process_that_listens_is_named(family: socket.AddressFamily, host: str) -> None:
     with socket.socket(family) as server:
         try:
             server.bind((host, 0))

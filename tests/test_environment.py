@@ -42,7 +42,9 @@ def test_this_host_is_described_without_its_name(tmp_path: Path, monkeypatch: py
     assert environment(name="node-1")["hosts"][0]["name"] == "node-1"
 
 
-def test_the_commit_is_told_and_whether_tracked_files_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_is_recorded_and_whether_tracked_files_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def git(*words: str) -> str:
         identity = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
         return subprocess.run(["git", *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
@@ -77,7 +79,7 @@ def test_the_commit_is_told_and_whether_tracked_files_differ(tmp_path: Path, mon
         ("/home/alice/db rocksdb.dir=/home/alice/db,/Users/bob", "~/db rocksdb.dir=~/db,~"),
     ],
 )
-def test_a_command_line_is_told_without_secrets_and_names(given: str, told: str) -> None:
+def test_a_command_line_is_recorded_without_secrets_and_names(given: str, told: str) -> None:
     assert shareable(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *told.split(" ")]
 
 
@@ -106,7 +108,7 @@ def crafted(host: Host) -> None:
     host.write("proc/self/cgroup", "0::/\n")
 
 
-def test_a_crafted_host_is_told_in_full(host: Host) -> None:
+def test_a_crafted_host_is_described_in_full(host: Host) -> None:
     crafted(host)
     told = hardware(Path("/data"), proc=host.proc, sys=host.sys)
     usable = told["cpu"].pop("usable")

@@ -79,7 +79,7 @@ def test_a_field_that_is_missing_is_named(event: dict[str, Any], lacking: str) -
         parse(json.dumps({name: value for name, value in event.items() if name != lacking}))
 
 
-def test_a_part_that_is_none_is_refused() -> None:
+def test_an_invalid_part_is_refused() -> None:
     for event in (summary([], clock="tsc"), interval(0, [], earlier=[7])):
         with pytest.raises(ValueError, match="is not "):
             parse(json.dumps(event))

@@ -19,12 +19,12 @@ def busy(imported: Imported) -> float:
     return (result.value("throughput") or 0) * (result.value("read.mean") or 0) / 1e9 / result.clients
 
 
-def test_a_bound_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_bound_is_kept_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,n,bound\nread.p50,ms,3,100,\nread.p99,ms,30,100,at_least\nread.max,ms,40,100,failed\n"
     result = one(written(tmp_path, table)).result
     assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
     said = refusal(written(tmp_path, table.replace("failed", "at_most")))
-    assert 'bound is at_least or failed, got "at_most"' in said
+    assert 'bound must be at_least or failed, got "at_most"' in said
 
 
 # The hand-written tables.
@@ -103,7 +103,7 @@ def test_units_become_base_units(tmp_path: Path, given: str, value: float, unit:
 @pytest.mark.parametrize("given", ["mb/s", "parsec", "", "MS/s"])
 def test_an_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: str) -> None:
     assert refusal(written(tmp_path, f"metric,unit,value\nx,op/s,1\nx.max,{given},2\n", "a.csv")) == (
-        f'error: no known unit "{given}" (a.csv:3)\n'
+        f'error: unknown unit "{given}" (a.csv:3)\n'
         "hint: known are ns, us, ms, s, op/s, kop/s, B, kB, MB, GB, KiB, MiB, GiB, B/s, MB/s, MiB/s, Mbit/s, Gbit/s, "
         "operations, %, share"
     )
@@ -143,7 +143,7 @@ def test_a_table_in_markdown_is_found(tmp_path: Path) -> None:
     assert one(written(tmp_path, text, "report.md")).result.value("throughput") == 10
 
 
-def test_a_cell_without_a_number_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_cell_without_a_number_is_left_out_with_a_note(tmp_path: Path) -> None:
     found = one(written(tmp_path, f"{HEADER}a,1,4,throughput,op/s,10\na,1,4,read.p99,ms,NaN\n", "a.csv"))
     assert set(found.result.values) == {"throughput"}
     assert [(note.name, note.message) for note in found.result.notes] == [("not-a-number", "read.p99 has no value")]
@@ -154,14 +154,14 @@ def test_a_cell_without_a_number_is_left_out_and_told(tmp_path: Path) -> None:
     [
         ('a,1,4,throughput,op/s,"1,770.70"\n', 'throughput is not a number: "1,770.70" (a.csv:2)'),
         ("a,1,4,throughput,op/s,1_000\n", 'throughput is not a number: "1_000" (a.csv:2)'),
-        ("a,1,four,throughput,op/s,1\n", 'clients is a whole number from 1 up, got "four" (a.csv:2)'),
-        ("a,0,4,throughput,op/s,1\n", 'repeat is a whole number from 1 up, got "0" (a.csv:2)'),
-        ("a,1,4,throughput,op/s,1,9\n", "a row of 7 cells below 6 columns (a.csv:2)"),
-        ("a,1,4,throughput\n", "a row of 4 cells below 6 columns (a.csv:2)"),
-        ("a,1,4,,op/s,1\n", "a row without a metric (a.csv:2)"),
+        ("a,1,four,throughput,op/s,1\n", 'clients must be a whole number of at least 1, got "four" (a.csv:2)'),
+        ("a,0,4,throughput,op/s,1\n", 'repeat must be a whole number of at least 1, got "0" (a.csv:2)'),
+        ("a,1,4,throughput,op/s,1,9\n", "the row has 7 cells for 6 columns (a.csv:2)"),
+        ("a,1,4,throughput\n", "the row has 4 cells for 6 columns (a.csv:2)"),
+        ("a,1,4,,op/s,1\n", "the row has no metric (a.csv:2)"),
         (
             "a,1,4,throughput,op/s,1\na,1,4,throughput,op/s,2\n",
-            "throughput of one variant and repeat is there twice (a.csv:3)",
+            "throughput of one variant and repeat occurs twice (a.csv:3)",
         ),
         ("", "the table has no rows (a.csv:1)"),
     ],
@@ -172,4 +172,4 @@ def test_a_wrong_row_is_refused_with_its_line(tmp_path: Path, rows: str, message
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,value\nx,ms,1,2\n"
-    assert 'the column "value" is there twice (a.csv:1)' in refusal(written(tmp_path, table, "a.csv"))
+    assert 'the column "value" occurs twice (a.csv:1)' in refusal(written(tmp_path, table, "a.csv"))

@@ -32,9 +32,9 @@ def refused(path: Path) -> bool:
     return True
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "gone.log") == (
-        f"error: cannot read {tmp_path / 'gone.log'}: No such file or directory\nhint: name a file that holds results"
+        f"error: cannot read {tmp_path / 'gone.log'}: No such file or directory\nhint: name a file with results"
     )
     assert "Is a directory" in refusal(tmp_path)
 
@@ -53,7 +53,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind_is_refused_with_the_formats(tmp_path: Path) -> None:
     assert refusal(written(tmp_path, "Running 10s test @ http://localhost/\n")) == (
-        "error: bench.log is of no known format\n"
+        "error: the format of bench.log is not known\n"
         "hint: known are YCSB text, YCSB JSON, go-ycsb, cassandra-stress log, TestDFSIO results, "
         "HBase PerformanceEvaluation log, fio JSON, HDR histogram log (.hlog), "
         "CSV with the columns variant,repeat,clients,metric,unit,value"

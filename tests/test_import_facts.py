@@ -39,12 +39,18 @@ def test_a_fact_is_read(text: str, fact: tuple[str, Scalar]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("clients", 'a fact is name=value, got "clients"\nhint: for example --fact clients=4'),
+        ("clients", 'a fact must be name=value, got "clients"\nhint: for example --fact clients=4'),
         ("=4", 'got ""'),
-        ("9lives=4", 'a fact\'s name starts with a letter and has letters, digits and _ . - only, got "9lives"'),
+        (
+            "9lives=4",
+            'a fact\'s name must start with a letter and contain only letters, digits and _ . -, got "9lives"',
+        ),
         ("clients=", 'the fact "clients" has no value'),
-        ("network_bps=fast", 'the fact "network_bps" is a number of B/s, got "fast"\nhint: write it in B/s, or with'),
-        ("network_bps=3 ms", 'the fact "network_bps" is a number of B/s, got "3 ms"'),
+        (
+            "network_bps=fast",
+            'the fact "network_bps" must be a number of B/s, got "fast"\nhint: write it in B/s, or with',
+        ),
+        ("network_bps=3 ms", 'the fact "network_bps" must be a number of B/s, got "3 ms"'),
     ],
 )
 def test_a_bad_fact_is_refused(text: str, message: str) -> None:
@@ -62,21 +68,21 @@ def test_clients_are_a_facts_where_no_log_has_them_and_never_guessed() -> None:
     assert "clients" not in result.facts
 
 
-def test_a_fact_wins_over_the_log_and_says_so() -> None:
+def test_a_fact_wins_over_the_log_with_a_note() -> None:
     result = one(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
-        ("facts-disagree", "the log says 4 clients, the fact 8: the fact counts")
+        ("facts-disagree", "the log has 4 clients, the fact 8: the fact is used")
     ]
 
 
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"clients": "many"}, 'the fact "clients" is a whole number from 1 up, got "many"'),
+        ({"clients": "many"}, 'the fact "clients" must be a whole number of at least 1, got "many"'),
         ({"clients": 0}, 'got "0"'),
         ({"clients": True}, 'got "True"'),
-        ({"loop": "round"}, 'the fact "loop" is closed or open, got "round"'),
+        ({"loop": "round"}, 'the fact "loop" must be closed or open, got "round"'),
     ],
 )
 def test_a_fact_that_makes_no_sense_is_refused(facts: dict[str, Scalar], message: str) -> None:
@@ -109,11 +115,14 @@ def test_a_facts_file_of_the_whole_name_is_the_nearer_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("clients: [1, 2]\n", 'the fact "clients" is a number, a word, true or false, got list (bench.facts.yaml)'),
-        ("- clients\n", "a facts file is a mapping of names to values (bench.facts.yaml)"),
-        ("variants:\n  bench: 4\n", '"bench" is a mapping of names to values (bench.facts.yaml)'),
-        ("variants: 3\n", '"variants" is a mapping of names to values (bench.facts.yaml)'),
-        ("a: {b\n", "no YAML: expected ',' or '}', but got '<stream end>' (bench.facts.yaml:2)"),
+        (
+            "clients: [1, 2]\n",
+            'the fact "clients" must be a number, a word, true or false, got list (bench.facts.yaml)',
+        ),
+        ("- clients\n", "a facts file must be a mapping of names to values (bench.facts.yaml)"),
+        ("variants:\n  bench: 4\n", '"bench" must be a mapping of names to values (bench.facts.yaml)'),
+        ("variants: 3\n", '"variants" must be a mapping of names to values (bench.facts.yaml)'),
+        ("a: {b\n", "not YAML: expected ',' or '}', but got '<stream end>' (bench.facts.yaml:2)"),
         (
             "variants:\n  banch: {clients: 4}\n",
             'there is no variant "banch" in bench.log (bench.facts.yaml)\nhint: its variants are bench',
@@ -146,7 +155,7 @@ def test_several_runs_of_a_file_are_numbered_unless_a_fact_makes_them_repeats(tm
     assert [(result.config["variant"], result.repeat) for result in named] == [("lmdb", 1), ("lmdb", 2), ("lmdb", 3)]
 
 
-def test_runs_that_differ_by_clients_are_told_apart_by_them(tmp_path: Path) -> None:
+def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
     log = "".join(f"ycsb run basic -threads {clients}\n{RUN}" for clients in (1, 2, 4))
     assert [dict(each.result.config) for each in read(written(tmp_path, log), {})] == [
         {"variant": "bench", "clients": clients} for clients in (1, 2, 4)
@@ -154,7 +163,7 @@ def test_runs_that_differ_by_clients_are_told_apart_by_them(tmp_path: Path) -> N
 
 
 def test_a_fact_does_not_make_one_variant_of_several() -> None:
-    assert 'the fact variant="x" would make one of 5 variants' in refusal(
+    assert 'the fact variant="x" would give 5 variants one name' in refusal(
         FIXTURES / "hbase-read-only.csv", {"variant": "x"}
     )
 
@@ -201,14 +210,14 @@ def test_the_format_is_found_by_content(name: str, format_: str) -> None:
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
-    assert refusal(Path(__file__).with_name("conftest.py")).startswith("error: conftest.py is of no known format")
+    assert refusal(Path(__file__).with_name("conftest.py")).startswith("error: the format of conftest.py is not known")
 
 
 def test_a_file_of_two_formats_is_read_by_the_one_that_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
     assert refusal(path) == (
-        "error: it holds results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
-        "hint: say which to read: --format ycsb"
+        "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
+        "hint: choose one: --format ycsb"
     )
     assert len(read(path, {}, format="ycsb")) == 1
     assert len(read(path, {}, format="testdfsio")) == 2

@@ -84,7 +84,7 @@ def test_a_report_within_normal_output_is_found_and_a_rate_makes_an_open_loop() 
     assert (result.loop, result.values["write.mean"].n) == ("open", 64)
 
 
-def test_a_job_that_failed_says_so(tmp_path: Path) -> None:
+def test_a_failed_job_has_a_note(tmp_path: Path) -> None:
     document = report("fio-mixed.json")
     document["jobs"][0]["error"] = 5
     result = one(written(tmp_path, json.dumps(document))).result
@@ -111,7 +111,7 @@ def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
 # HDR histogram logs.
 
 
-def test_ycsbs_histogram_log_says_what_its_report_says() -> None:
+def test_ycsbs_histogram_log_agrees_with_its_report() -> None:
     log, text = one(YCSB / "hdr_READ.hdr"), one(YCSB / "hdrfile.out")
     # Six of 600 values lie above the 99th percentile, which is for the judge to say.
     for metric in ("read.p95", "read.p99", "read.min", "read.max", "read.count"):
@@ -149,19 +149,19 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
 def test_the_unit_of_another_log_is_a_fact_and_is_not_guessed(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
     assert refusal(path) == (
-        "error: nothing says what unit the log's values have (a.hlog)\nhint: say it: --fact hlog_unit=us, or ns, or ms"
+        "error: the unit of the log's values is not known (a.hlog)\nhint: state it: --fact hlog_unit=us, or ns, or ms"
     )
     ns, us = (one(path, hlog_unit=unit).result for unit in ("ns", "us"))
     assert us.value("all.max") == (ns.value("all.max") or 0) * 1000
     assert ns.value("throughput") == ns.values["all.max"].n / 2
-    assert 'hlog_unit is ns, us or ms, got "s" (a.hlog)' in refusal(path, {"hlog_unit": "s"})
+    assert 'hlog_unit must be ns, us or ms, got "s" (a.hlog)' in refusal(path, {"hlog_unit": "s"})
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (f"0.0,1.0,1,{ENCODED[:50]}", "a line of the histogram log is damaged: not an HDR histogram"),
-        ("0.0,1.0", "a line of 2 fields instead of 4 (a.hlog:3)"),
+        ("0.0,1.0", "it has 2 fields instead of 4 (a.hlog:3)"),
         (f"0.0,1.0,1,{base64.b64encode(b'x' * 60).decode()}", "not an HDR histogram"),
         ("", "the histogram log has no values (a.hlog)"),
     ],

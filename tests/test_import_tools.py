@@ -140,7 +140,7 @@ def test_testdfsio_results_are_bandwidths_of_a_task_and_its_mb_are_mib() -> None
     assert read_.result.clients is None
 
 
-def test_its_log_says_the_same_as_its_file_of_results() -> None:
+def test_its_log_agrees_with_its_results_file() -> None:
     log = one(FIXTURES / "testdfsio-read.txt")
     assert log.result.values == read(FIXTURES / "TestDFSIO_results.log", {})[1].result.values
 

@@ -13,7 +13,7 @@ from loadstone.importers.ycsb_command import command
 # The report on accelerated writes: two logs pasted into Markdown.
 
 
-def test_two_logs_with_text_around_them_compare_as_the_report_says() -> None:
+def test_two_logs_with_text_around_them_compare_by_their_reports() -> None:
     fast, slow = one(FIXTURES / "accelerated.log"), one(FIXTURES / "regular.log")
     assert figures(fast, "throughput", "insert.p95") == {
         "throughput": (1770.7012685303887, "op/s", 1_000_000),
@@ -99,7 +99,7 @@ def test_intended_times_are_the_headline_and_actual_ones_stand_beside_them(tmp_p
     assert found.result.statuses == {"READ": {"OK": 800}, "UPDATE": {"OK": 400}}
 
 
-def test_a_rate_without_intended_times_is_told(tmp_path: Path) -> None:
+def test_a_rate_without_intended_times_has_a_note(tmp_path: Path) -> None:
     found = one(written(tmp_path, (YCSB / "maxtime.err").read_text() + (YCSB / "maxtime.out").read_text()))
     assert found.result.loop == "open"
     assert [note.name for note in found.result.notes] == ["service-time"]
@@ -122,7 +122,7 @@ def test_failures_are_kept_with_their_latencies() -> None:
     assert [note.name for note in found.result.notes] == ["counts-failures"]
 
 
-def test_a_throughput_without_failures_is_told_from_one_with_them(tmp_path: Path) -> None:
+def test_a_throughput_without_failures_is_distinguished_from_one_with_them(tmp_path: Path) -> None:
     # What Loadstone's front end prints: 600 ended well, and 50 beside them did not.
     failed = "[READ], Return=NOT_FOUND, 40\n[READ], Return=NOT_YET, 10\n[READ-FAILED], Operations, 50\n" + "".join(
         f"[READ-FAILED], {name}Latency(us), 1000\n" for name in ("Average", "Min", "Max", "95thPercentile")
@@ -185,7 +185,7 @@ def test_one_report_is_the_same_in_text_and_in_json(tmp_path: Path) -> None:
     assert json.result.values == text.result.values
 
 
-def test_the_histogram_type_has_coarse_percentiles_and_says_so() -> None:
+def test_the_histogram_type_has_coarse_percentiles_with_a_note() -> None:
     found = one(YCSB / "hist.out")
     assert figures(found, "read.p95", "update.p99") == {
         "read.p95": (8_000_000, "ns", 290),

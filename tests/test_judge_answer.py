@@ -93,7 +93,7 @@ def in_contexts(count: int) -> ResultSet:
     return replace(one, trials=trials)
 
 
-def test_a_few_contexts_are_told_one_by_one() -> None:
+def test_a_few_contexts_are_listed_one_by_one() -> None:
     relation = "lmdb holds 1.333× the throughput of rocksdb (95 % interval 1.329–1.337, n=6, valid)"
     assert answer(in_contexts(2)) == f"workload=a: {relation}; workload=b: {relation}"
 
@@ -157,7 +157,7 @@ def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
     assert judgement.answer == "95 % of the highest throughput is reached between 8 and 16 clients (9,970 op/s at most)"
 
 
-def test_throughput_that_collapses_late_is_told_with_its_knee() -> None:
+def test_throughput_that_collapses_late_is_reported_with_its_knee() -> None:
     assert judge(sweep(10, collapse=32)).answer.endswith(
         "op/s at most); throughput falls below that again between 32 and 64 clients, to 4,990 op/s at 64"
     )
@@ -204,7 +204,7 @@ def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
         ),
     ],
 )
-def test_the_answer_names_curves_by_what_tells_them_apart(systems: list[str], said: str) -> None:
+def test_the_answer_names_curves_by_their_differences(systems: list[str], said: str) -> None:
     trials = [
         replace(trial, trial=f"{system}-{trial.trial}", config={**trial.config, "system": system, "mix": "reads"})
         for system in systems

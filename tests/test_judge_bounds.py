@@ -66,7 +66,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("spoil", "why"), CASES)
-def test_a_variant_with_a_bound_is_not_ranked_by_it_and_the_reason_is_told(spoil: Spoil, why: str) -> None:
+def test_a_variant_with_a_bound_is_not_ranked_by_it_and_the_reason_is_given(spoil: Spoil, why: str) -> None:
     judgement = judged(spoil)
     found = comparison(judgement, P99)
     assert (found.claim, found.why, found.p, found.test) == ("unranked", why, None, "")
@@ -91,7 +91,7 @@ def test_an_invalid_side_refuses_before_a_bound_does() -> None:
     assert found.claim == "refused"
 
 
-def test_the_answer_says_why_nothing_is_ranked() -> None:
+def test_the_answer_gives_the_reason_why_nothing_is_ranked() -> None:
     judgement = judged(bounded("failed"), P99)
     assert judgement.answer == "cannot rank lmdb and rocksdb: p99 of rocksdb falls on failed operations"
 
@@ -147,7 +147,7 @@ def test_the_line_of_a_trial_shows_what_is_known(bound: Bound) -> None:
     assert f"p99 {'failed' if bound == 'failed' else '≥ 1.20 s'}" in line(trial)
 
 
-def test_one_figure_alone_is_told_as_a_bound() -> None:
+def test_one_figure_alone_is_shown_as_a_bound() -> None:
     made = experiment(bounded("at_least"), question=asking(metrics=(P99,)))
     alone = replace(made, trials=[each for each in made.trials if each.config["system"] == "rocksdb"])
     alone = replace(alone, trials=[replace(each, values={P99: each.values[P99]}) for each in alone.trials])
@@ -176,7 +176,7 @@ def test_an_export_and_the_json_have_the_bound() -> None:
     assert [each["why"] for each in told["comparisons"]] == ["", "p99 of rocksdb falls on failed operations"]
 
 
-def test_a_bound_is_kept_and_what_is_none_is_refused() -> None:
+def test_a_bound_is_kept_and_an_unknown_one_is_refused() -> None:
     trial = bounded("at_least")(experiment().trials[0])
     written = json.loads(json.dumps(trial.to_json()))
     assert TrialResult.from_json(written) == trial
@@ -198,7 +198,7 @@ def overloaded(side: Callable[[Spoil], Spoil]) -> Spoil:
     return both(lambda trial: replace(trial, loop="open"), side(given(due=100_000, censored=2_000)))
 
 
-def test_a_rate_that_was_not_held_says_nothing_about_latency_and_all_about_throughput() -> None:
+def test_a_rate_that_was_not_held_spoils_latency_and_not_throughput() -> None:
     judgement = judged(overloaded(rocksdb))
     assert comparison(judgement, P99).claim == "refused"
     found = comparison(judgement, "throughput")

@@ -64,7 +64,7 @@ def test_a_claim_needs_a_difference_that_matters(factor: float, noise: float, cl
     assert asked(times(factor, noise)).claim == claim
 
 
-def test_what_is_undecided_says_how_many_repeats_would_decide() -> None:
+def test_an_undecided_comparison_shows_how_many_repeats_would_decide() -> None:
     found = asked(times(1.0, 0.03))
     assert found.why.startswith("about ")
     assert found.why.endswith(" repeats would decide")
@@ -105,7 +105,7 @@ def test_our_own_time_refuses_what_it_could_turn() -> None:
     assert "anything from" in found.findings[-1].message
 
 
-def test_our_own_time_says_nothing_of_latencies() -> None:
+def test_the_engines_time_does_not_concern_latencies() -> None:
     slower = both(rocksdb(given(driver=4e6)), lmdb(given(read__p99=2e7)))
     assert asked(slower, metric="read.p99").claim == "better"
 
@@ -199,7 +199,7 @@ def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
     assert {each.why for each in others} == {"n = 6 cannot decide 32 tests, n ≥ 7 can"}
 
 
-def test_a_verdict_says_how_many_checks_could_look() -> None:
+def test_a_verdict_shows_how_many_checks_could_look() -> None:
     judgement = judge(experiment(both(facts(engine="0.2.0"), given(clock__jumps=0))))
     assert judgement.trust.startswith("valid (")
     assert {each.check for each in judgement.not_looked} == {"carried-over"}

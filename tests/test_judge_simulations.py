@@ -118,7 +118,7 @@ def claims(
 
 
 @pytest.mark.parametrize("until", [None, 0.1])
-def test_two_equal_systems_are_seldom_told_apart(until: float | None) -> None:
+def test_two_equal_systems_are_seldom_claimed_to_differ(until: float | None) -> None:
     counts = claims(1.0, 0.05, until=until, faults=FAULTS)
     assert (counts["better"] + counts["worse"]) / EXPERIMENTS <= 0.065
 
@@ -130,7 +130,7 @@ def test_a_tenth_more_is_found(until: float | None) -> None:
     assert counts["better"] / EXPERIMENTS >= 0.75
 
 
-def test_systems_that_warm_up_unlike_are_seldom_told_apart_after_a_pilot() -> None:
+def test_systems_that_warm_up_differently_are_seldom_claimed_to_differ_after_a_pilot() -> None:
     counts = claims(1.0, VARIATION_BETWEEN, faults=FAULTS, warms=True)
     assert (counts["better"] + counts["worse"]) / EXPERIMENTS <= 0.065
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from math import pi, sin
 from random import Random
 
 import pytest
 
-from judge_support import course, experiment, given
+from judge_support import asking, course, experiment, given
+from known_truth_support import course as minute
+from known_truth_support import faster, on, world
+from known_truth_support import given as observed
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import ResultSet
-from loadstone.results.trial_result import TrialResult
+from loadstone.results.trial_result import Series, TrialResult
 
 REPEATS, POINTS, NOISE = 6, 40, 0.05
 
@@ -91,3 +96,132 @@ def test_a_host_that_is_disturbed_in_few_repeats_is_noted_and_in_many_is_suspect
     assert (few.verdict, many.verdict) == (Verdict.VALID, Verdict.SUSPECT)
     assert len(said(few, Severity.NOTE, "interference")) == 2
     assert len(said(many, Severity.SUSPECT, "interference")) == 3
+
+
+def claimed(results: ResultSet) -> tuple[str, Verdict]:
+    """What is claimed of the throughput, and how far it is trusted."""
+    (found,) = [each for each in judge(results).comparisons if each.metric == "throughput"]
+    return found.claim, found.verdict
+
+
+FLAT = {"rocksdb": 1000.0, "lmdb": 1000.0}
+
+
+def fallen(one: TrialResult) -> Series:
+    """Throughput falls to a half."""
+    return minute(one, lambda at: 0.5 if at >= 30 else 1.0)
+
+
+@pytest.mark.parametrize(("repeats", "hit"), [(12, 4), (30, 10)])
+def test_two_equal_stores_are_not_told_apart_by_what_befell_a_third_of_one_sides_repeats(
+    repeats: int, hit: int
+) -> None:
+    stolen = on("rocksdb", lambda one: observed(cpu__steal=0.2)(faster(0.8)(one)), *range(1, hit + 1))
+    assert claimed(world(FLAT, repeats, spoil=stolen))[0] == "none"
+
+    def course_of(one: TrialResult) -> Series:
+        return fallen(one) if one.config["system"] == "rocksdb" and one.repeat <= hit else minute(one)
+
+    slower = on("rocksdb", faster(0.75), *range(1, hit + 1))
+    assert claimed(world(FLAT, repeats, spoil=slower, minute=course_of))[0] == "none"
+
+
+def test_what_only_the_disturbed_repeats_show_is_suspect_and_names_their_check() -> None:
+    stolen = on("rocksdb", lambda one: observed(cpu__steal=0.2)(faster(0.8)(one)), *range(1, 5))
+    judgement = judge(world(FLAT, 12, spoil=stolen, question=asking(metrics=("throughput",))))
+    assert judgement.verdict == Verdict.SUSPECT
+    (found,) = said(judgement, check="interference")
+    assert found.message.endswith("not shown without the repeats that have a note of interference")
+
+
+def test_a_claim_that_holds_without_the_disturbed_repeats_stands() -> None:
+    stolen = on("rocksdb", observed(cpu__steal=0.2), *range(1, 5))
+    assert claimed(world(repeats=12, spoil=stolen)) == ("better", Verdict.VALID)
+
+
+def test_repeats_that_are_disturbed_and_others_that_are_not_steady_are_counted_together() -> None:
+    def course_of(one: TrialResult) -> Series:
+        return fallen(one) if one.config["system"] == "lmdb" and one.repeat in (1, 2) else minute(one)
+
+    other, same = (
+        world(spoil=on("lmdb", observed(cpu__steal=0.3), *repeats), minute=course_of) for repeats in ((3, 4), (1, 2))
+    )
+    assert claimed(other) == ("better", Verdict.SUSPECT)
+    assert claimed(same) == ("better", Verdict.VALID)
+
+
+def test_repeats_that_nobody_could_look_at_excuse_nothing() -> None:
+    nobody = observed(without=("cpu.steal", "cpu.others", "io.others"))
+    stolen = on("lmdb", lambda one: (observed(cpu__steal=0.3) if one.repeat <= 2 else nobody)(one))
+    assert claimed(world(spoil=stolen)) == ("better", Verdict.SUSPECT)
+
+    def course_of(one: TrialResult) -> Series:
+        if one.config["system"] != "lmdb":
+            return minute(one)
+        return fallen(one) if one.repeat <= 2 else minute(one, seconds=4)
+
+    judgement = judge(world(minute=course_of))
+    assert judgement.verdict == Verdict.SUSPECT
+    assert "the window has fewer than 5 intervals" in {each.reason for each in judgement.not_looked}
+
+
+def test_repeats_whose_p99_has_gaps_excuse_no_latency_and_stand_for_the_throughput() -> None:
+    def course_of(one: TrialResult) -> Series:
+        if one.config["system"] != "lmdb":
+            return minute(one)
+        if one.repeat <= 2:
+            return minute(one, lambda at: 0.5 if at >= 30 else 1.0, lambda at: 2.0 if at >= 30 else 1.0)
+        made = minute(one)
+        return replace(made, p99_ns=(None, *made.p99_ns[1:]))
+
+    judgement = judge(world(minute=course_of, question=asking(metrics=("throughput", "read.p99"))))
+    verdicts = {each.metric: each.verdict for each in judgement.comparisons}
+    assert verdicts == {"throughput": Verdict.VALID, "read.p99": Verdict.SUSPECT}
+    assert "some intervals have no p99" in {each.reason for each in judgement.not_looked}
+
+
+def test_invalid_repeats_excuse_nothing() -> None:
+    def course_of(one: TrialResult) -> Series:
+        return fallen(one) if one.config["system"] == "lmdb" and one.repeat <= 3 else minute(one)
+
+    invalid = on("lmdb", observed(clock__jumps=5), 9)
+    assert not said(judge(world(repeats=9, minute=course_of)))
+    assert {each.trials for each in said(judge(world(repeats=9, minute=course_of, spoil=invalid)))} == {
+        ("lmdb-1",),
+        ("lmdb-2",),
+        ("lmdb-3",),
+    }
+
+
+SHAPES: dict[str, Callable[[float], float]] = {
+    "a fall in the middle": lambda at: 0.8 if 1 / 3 <= at < 2 / 3 else 1.0,
+    "two waves": lambda at: 1 + 0.15 * sin(4 * pi * at),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_repeats_that_all_have_the_same_shape_are_suspect_though_their_halves_are_alike(shape: str) -> None:
+    random = Random(2)
+    results = experiment()
+    courses = {}
+    for trial in results.trials:
+        level = SHAPES[shape] if trial.config["system"] == "lmdb" else lambda _: 1.0
+        rates = [1000 * level(at / POINTS) * random.lognormvariate(0, NOISE) for at in range(POINTS)]
+        courses[trial.trial] = course(tuple(rates))
+    (found,) = [each for each in said(judge(replace(results, series=courses.__getitem__))) if len(each.trials) > 1]
+    assert "quarter, throughput " in found.message
+    assert set(found.trials) == {f"lmdb-{repeat}" for repeat in range(1, REPEATS + 1)}
+
+
+def test_what_all_repeats_have_in_the_p99_alone_is_held_against_latencies_alone() -> None:
+    def course_of(one: TrialResult) -> Series:
+        return minute(one, latencies=lambda at: 1.2 if at >= 30 and one.config["system"] == "lmdb" else 1.0)
+
+    judgement = judge(world(minute=course_of, question=asking(metrics=("throughput", "read.p99"))))
+    verdicts = {each.metric: each.verdict for each in judgement.comparisons}
+    assert verdicts == {"throughput": Verdict.VALID, "read.p99": Verdict.SUSPECT}
+
+
+def test_windows_without_throughput_or_with_few_intervals_are_judged() -> None:
+    for rates in ((0.0,) * 30, (100.0,) * 15 + (0.0,) * 15, (100.0,), (100.0, 90.0), ()):
+        assert judge(experiment(rates=rates)).comparisons

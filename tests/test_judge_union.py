@@ -58,7 +58,7 @@ def test_a_threshold_that_one_set_loosens_holds_for_its_own_trials_only() -> Non
     assert invalid(judge(joined(FAILING, loose, loose))) == {"before": {False}, "after": {False}}
 
 
-def test_a_figure_is_withheld_by_the_threshold_of_its_own_set() -> None:
+def test_a_figure_is_withheld_by_the_threshold_of_its_set() -> None:
     few = given(n=1_000, read__p99__9=5e7)
     loose = asking(checks={"too-few-samples": {"beyond": 1}})
     cells = judge(joined(few, loose, asking())).cells

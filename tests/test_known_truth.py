@@ -25,13 +25,13 @@ CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_judge_says_what_is_true(case: Case) -> None:
+def test_the_judge_finds_what_is_true(case: Case) -> None:
     said = case.judged()
     missing = [each.text for each in case.expect if not each.holds(said)]
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {said.actual()}"
 
 
-def test_every_case_has_a_name_of_its_own() -> None:
+def test_every_case_has_its_own_name() -> None:
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
 

@@ -131,7 +131,7 @@ def test_a_process_that_ends_is_seen_no_more_and_harms_nothing(tmp_path: Path) -
     assert figures(observer, "measure")["engine.memory_max"] > 0
 
 
-def test_a_file_that_cannot_be_written_is_told_and_the_phase_goes_on() -> None:
+def test_a_file_that_cannot_be_written_is_reported_and_the_phase_continues() -> None:
     with Observer(path=Path("/dev/full")) as observer:
         observe(observer, 0.3)
         assert observer.problem == "cannot write /dev/full: No space left on device"

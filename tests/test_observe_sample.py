@@ -169,7 +169,7 @@ def crowd(host: Host) -> None:
     host.process(30, 1, "backup", ticks=16, io=100_000)
 
 
-def test_a_census_tells_ours_the_kernels_and_others_apart(host: Host) -> None:
+def test_a_census_separates_our_work_the_kernels_and_others(host: Host) -> None:
     crowd(host)
     found = census([11, 20], host.proc, us=10)
     assert found.kernel == {(2, 100): 0, (3, 100): 70}

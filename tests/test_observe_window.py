@@ -112,7 +112,7 @@ def test_an_account_that_is_not_kept_makes_no_figures() -> None:
     assert not [name for name in found if name.startswith(("device", "io"))]
 
 
-def test_a_counter_that_begins_anew_has_gained_what_it_shows() -> None:
+def test_a_counter_that_was_reset_has_gained_its_value() -> None:
     assert [delta(40, 100), delta(5000, 20)] == [60, 20]
 
 
@@ -136,7 +136,7 @@ def test_bytes_that_went_to_another_disk_are_not_charged() -> None:
     assert others_io(100 * MB, ours=100 * MB, others=900 * MB)["io.others"] == 0.0
 
 
-def test_a_line_of_a_log_on_an_idle_disk_disturbs_nobody() -> None:
+def test_a_log_line_on_an_idle_disk_is_no_disturbance() -> None:
     assert others_io(4096, ours=0, others=4096, busy_ms=1) == {"io.others": 0.0001, "io.others_bytes": 4096}
 
 

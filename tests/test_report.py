@@ -88,7 +88,7 @@ def test_the_page_is_well_formed_and_names_each_place_once(name: str) -> None:
     assert len(set(found.ids)) == len(found.ids)
 
 
-def test_the_page_says_what_was_asked_what_is_so_and_how_sure_it_is() -> None:
+def test_the_page_shows_the_question_the_answer_and_the_verdict() -> None:
     text = outline(page("usual")).text
     assert report_support.QUESTION in text
     assert report_support.usual().answer in text
@@ -105,7 +105,7 @@ def test_throughput_is_unscaled_and_latency_is_scaled() -> None:
     assert "4.56× n=1: no claim possible" in text
 
 
-def test_a_refused_comparison_says_why_and_gives_no_ratio() -> None:
+def test_a_refused_comparison_gives_the_reason_and_no_ratio() -> None:
     (line,) = [line for line in rows(report_support.usual(), "### throughput") if line.startswith("| fjall | 84,")]
     assert "| refused (invalid: errors) |" in line
     assert "×" not in line
@@ -127,7 +127,7 @@ def rows(judgement: Judgement, heading: str) -> list[str]:
     return markdown.text(judgement).partition(heading)[2].partition("\n#")[0].splitlines()
 
 
-def test_every_check_is_told_once_with_its_trials_and_what_to_do() -> None:
+def test_every_check_is_listed_once_with_its_trials_and_what_to_do() -> None:
     text = outline(page("usual")).text
     assert text.count("throughput still fell by 11 %") == 1
     assert "suspect not-steady 1 trial" in text
@@ -249,7 +249,7 @@ def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
     assert opened(judge(results))[0].name == "scaling"
 
 
-def test_the_first_caption_of_a_page_explains_itself_and_says_how_much_is_drawn() -> None:
+def test_the_first_caption_of_a_page_explains_itself_and_how_much_is_drawn() -> None:
     assert opened(asked("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
     caption = opened(asked("throughput", sizes=13))[0].caption
     assert "These are the first 2 of 12 panels, which are below." in caption
@@ -309,7 +309,7 @@ def test_ten_thousand_trials_make_a_page_that_can_be_read() -> None:
     assert "940 more variants not shown here" in large
 
 
-def test_what_the_judge_says_of_real_results_can_be_shown() -> None:
+def test_the_judgement_of_real_results_can_be_shown() -> None:
     judgement = judge(report_support.scaling().results)
     found = outline(html.page(judgement))
     assert judgement.answer in found.text
@@ -333,7 +333,7 @@ def test_everything_is_written_beside_each_other(tmp_path: Path) -> None:
     assert all(path.relative_to(tmp_path / "new").as_posix() in text for path in written[2:])
 
 
-def test_a_report_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_names_the_place(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(LoadstoneError, match=r"cannot write the report to .*taken.*: (File exists|Not a directory)"):
         write(report_support.nothing(), tmp_path / "taken")

@@ -136,7 +136,7 @@ def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:
         assert fault in found
 
 
-def test_the_browser_tells_of_requests_and_errors(browser: Browser, tmp_path: Path) -> None:
+def test_the_browser_reports_requests_and_errors(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "asking.html"
     page.write_text(ASKING)
     browser.open(page, 360, 800)

@@ -46,7 +46,7 @@ def words(entry: Entry) -> str:
     return f"{entry.text} {entry.note}".strip()
 
 
-def test_a_context_without_the_baseline_says_so() -> None:
+def test_a_context_without_the_baseline_is_marked() -> None:
     found = against(measured([("a", "A"), ("b", "A"), ("b", "B")], asking(), given()), "throughput")
     assert {place: words(entry) for place, entry in found.items() if place != ("workload A", "b")} == {
         ("workload A", "a"): "baseline",
@@ -55,7 +55,7 @@ def test_a_context_without_the_baseline_says_so() -> None:
     assert found["workload A", "b"].tone == "better"
 
 
-def test_a_baseline_whose_figure_is_withheld_is_none_to_compare_with() -> None:
+def test_nothing_is_compared_with_a_baseline_whose_figure_is_withheld() -> None:
     def few(trial: TrialResult) -> TrialResult:
         here = trial.config == {"system": "a", "workload": "B"}
         return given(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)

@@ -85,7 +85,7 @@ def test_a_variant_has_medians_of_all_its_servers_and_its_regions() -> None:
     assert row[0] == "system=lmdb"
 
 
-def test_each_server_has_a_row_of_its_own() -> None:
+def test_each_server_has_its_own_row() -> None:
     heads, first, second = texts(by_server(View(judged())))
     assert heads[0] == "server"
     assert heads[-1] == "regions"

@@ -32,7 +32,9 @@ def folder(tmp_path: Path) -> Folder:
     return Folder.create(tmp_path / "results/demo/now", "demo", Question(text="why?", by="system"), interleaved=True)
 
 
-def test_what_a_line_tells_of_is_on_the_device_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_a_trial_are_on_the_device_before_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[str] = []
     fsync = os.fsync
 
@@ -191,7 +193,7 @@ def test_the_plan_is_what_was_written_before_each_block(folder: Folder) -> None:
     assert folder.load().planned == {"a": {"system": "lmdb"}, "b": {"system": "redb"}, "c": {"system": "redb"}}
 
 
-def test_a_series_is_read_as_it_was_written_and_a_damaged_one_is_none(folder: Folder) -> None:
+def test_a_series_is_read_as_it_was_written_and_a_damaged_one_is_ignored(folder: Folder) -> None:
     series = Series((0.0, 1.0), (1.0, 1.0), (10.0, 20.0), (1.0, None), (2.0, None), (0, 1))
     with folder.trial("a") as files:
         (files / "series.json").write_text(json.dumps(series.to_json()))

@@ -42,7 +42,7 @@ NAMES: Names = {"system": "lmdb", "clients": 2, "letter": "a", "how": "not synce
         ("-(system:lmdb letter:a)", False),
     ],
 )
-def test_a_filter_lets_pass_what_it_says(expression: str, passes: bool) -> None:
+def test_a_filter_lets_the_right_trials_pass(expression: str, passes: bool) -> None:
     assert parse(expression)(NAMES) is passes
 
 

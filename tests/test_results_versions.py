@@ -53,7 +53,7 @@ def test_the_schema_names_what_the_code_names() -> None:
 
 
 @pytest.mark.usefixtures("chosen")
-def test_what_a_run_writes_is_as_the_schema_says(tmp_path: Path) -> None:
+def test_what_a_run_writes_matches_the_schema(tmp_path: Path) -> None:
     words = ("--no-report", "--set", "repeats=2", "--set", "measure.duration=100ms")
     loadstone(tmp_path, "run", experiment(tmp_path), *words)
     check(only_folder(tmp_path).path)

@@ -78,7 +78,7 @@ def test_a_search_is_a_function_of_its_samples_in_whatever_order_they_came() -> 
         assert look(rule, again) == look(rule, samples)
 
 
-def test_one_load_alone_that_says_no_before_one_that_cannot_be_judged_is_not_said_to_be_two() -> None:
+def test_one_load_that_fails_before_one_that_cannot_be_judged_does_not_count_as_two() -> None:
     asked = objective("p99 < 10ms")
     found, _ = searched(
         Rule(objective=asked), lambda load, _: Sample(invalid="errors: 1 %") if load > 1 else Sample(1000.0, False)
@@ -115,7 +115,7 @@ def test_a_dent_in_a_curve_that_goes_on_rising_is_no_knee() -> None:
     assert (found.load, found.low, found.high) == (64, 59, 64)
 
 
-def test_throughput_that_falls_beyond_the_knee_is_told() -> None:
+def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     found, _ = searched(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
     assert (found.load, found.low, found.high) == (8, 7, 8)
     assert sentence(found).startswith(
@@ -197,13 +197,13 @@ def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, sa
     assert sentence(found).startswith(said)
 
 
-def test_an_objective_that_holds_again_is_told() -> None:
+def test_an_objective_that_holds_again_is_reported() -> None:
     found, _ = latencies("p99 < 10ms", lambda load: 11 if load == 4 else load, most=64)
     assert found.load == 9
     assert "the objective did not hold at 4 clients and held again at 8 clients" in found.notes[0]
 
 
-def test_more_clients_that_do_less_are_told() -> None:
+def test_more_clients_with_less_throughput_are_reported() -> None:
     asked = objective("p99 < 10ms")
     found, _ = searched(
         Rule(most=64, objective=asked), lambda load, _: Sample(1000 / load, load < 20, figures={"all.p99": load * 5e5})

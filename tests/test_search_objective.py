@@ -37,7 +37,7 @@ def test_objectives_are_read(text: str, terms: list[Term]) -> None:
         ("p99 < 1ms and", 'all.p99 cannot be compared with "1ms and"'),
     ],
 )
-def test_what_is_no_objective_is_told_with_a_hint(text: str, message: str) -> None:
+def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) -> None:
     said, hint = refused(text)
     assert said == message
     assert hint

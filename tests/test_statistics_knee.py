@@ -68,7 +68,7 @@ def test_without_noise_the_bracket_is_the_gap_that_holds_the_knee() -> None:
     assert found.reached == 20
 
 
-def test_throughput_that_collapses_late_says_both() -> None:
+def test_throughput_that_collapses_late_has_both_brackets() -> None:
     found = knee(sweep(lambda n: 1000 * np.minimum(n, 8) * np.where(n > 32, 0.5, 1.0), variation=0.01))
     assert (found.lower, found.upper, found.unclaimed) == (4, 8, None)
     assert found.collapse == (32, 64)

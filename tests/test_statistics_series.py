@@ -42,7 +42,7 @@ def test_the_effective_size_is_that_of_geyers_sums_by_hand() -> None:
     assert float(effective_size([5.0] * 9)) == 9
 
 
-def test_a_runs_mean_says_by_how_many_intervals_it_is_known() -> None:
+def test_a_runs_mean_has_its_effective_number_of_intervals() -> None:
     series = autoregressive(np.random.default_rng(2), 0.5, (1, 300))[0]
     found = run_mean(series.tolist())
     assert (found.value, found.level) == pytest.approx((series.mean(), 0.95))
@@ -111,14 +111,14 @@ def test_what_is_not_steady_is_found(name: str, n: int) -> None:
     assert min(found) >= 0.9
 
 
-def test_a_trend_is_told_as_its_share_of_the_median_over_the_window() -> None:
+def test_a_trend_is_given_as_its_share_of_the_median_over_the_window() -> None:
     found = steadiness((noise(120) * (0.9 + 0.2 * np.arange(120) / 120)).tolist())
     assert "trend" in found.reasons
     assert found.trend_share == pytest.approx(0.2, abs=0.05)
     assert found.trend_p < ALPHA
 
 
-def test_a_late_change_is_told_with_its_place_and_size() -> None:
+def test_a_late_change_is_found_with_its_place_and_size() -> None:
     found = steadiness((noise(120) * np.where(np.arange(120) < 90, 1, 0.7)).tolist())
     assert "change" in found.reasons
     assert found.change_at == pytest.approx(90, abs=2)

@@ -81,7 +81,7 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
         assert share(hasty) < share(hits)
 
 
-def test_equal_variants_are_seldom_told_apart_where_the_rule_of_stopping_decides() -> None:
+def test_equal_variants_are_seldom_claimed_to_differ_under_the_stopping_rule() -> None:
     # Samples that are narrow by luck stop early, so this is above 5 %; it peaks at about this width:
     # twice the repeats' variation. Three times the experiments, for it is near its bound.
     random, at_most = np.random.default_rng([4, 20]), 20
@@ -95,7 +95,7 @@ def test_equal_variants_are_seldom_told_apart_where_the_rule_of_stopping_decides
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("name", POPULATIONS)
-def test_equal_variants_are_seldom_told_apart(name: str, n: int) -> None:
+def test_equal_variants_are_seldom_claimed_to_differ(name: str, n: int) -> None:
     random = np.random.default_rng([5, n])
     pairs = POPULATIONS[name].draw(random, (EXPERIMENTS, n, 2))
     _, steady = t_interval(np.log(pairs[..., 1] / pairs[..., 0]))
@@ -108,7 +108,7 @@ def test_equal_variants_are_seldom_told_apart(name: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [6, 10])
-def test_a_family_of_equal_variants_is_seldom_told_apart_after_holm(n: int) -> None:
+def test_a_family_of_equal_variants_is_seldom_claimed_to_differ_after_holm(n: int) -> None:
     # Four contenders share a baseline, as in an experiment with five variants.
     random = np.random.default_rng([6, n])
     values = POPULATIONS["normal"].draw(random, (EXPERIMENTS, n, 5))

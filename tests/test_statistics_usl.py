@@ -77,7 +77,7 @@ def test_a_curve_that_the_law_does_not_fit_is_not_drawn(repeats: int) -> None:
     assert fit(points) is None
 
 
-def test_without_repeats_nothing_says_whether_the_law_fits() -> None:
+def test_without_repeats_the_fit_of_the_law_is_not_known() -> None:
     assert fit(sweep(LAW, POWERS)) is None
 
 

@@ -111,7 +111,7 @@ def test_lines_that_are_not_beginnings_do_not_count(tmp_path: Path, other: bytes
     assert found == {"checkpoints": 3, "checkpoint_period_seconds": 300}
 
 
-def test_a_line_half_written_counts_once_it_says_what_it_is(tmp_path: Path) -> None:
+def test_a_half_written_line_counts_once_it_is_complete(tmp_path: Path) -> None:
     assert counted(tmp_path / "log", at(1, 6)[:-40]) == {"checkpoints": 1}
     assert counted(tmp_path / "log", at(1, 6)[:-7]) == {"checkpoints": 2}
 

@@ -109,7 +109,7 @@ def test_it_listens_on_loopback_only(one: Running) -> None:
     assert not [row for row in six if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_fresh_makes_the_table_of_the_binding_anew(one: Running) -> None:
+def test_fresh_recreates_the_table_of_the_binding(one: Running) -> None:
     one.fresh("usertable")
     with connect(one.plan, 1, PATIENT_S) as cql:
         found = {(row["column_name"], row["type"], row["kind"]) for row in cql.query(COLUMNS)}
@@ -257,7 +257,7 @@ def test_three_nodes_lose_one_and_find_it_again(tmp_path: Path) -> None:
     assert {path.name for path in running.log_paths()} >= {"cassandra-1.log", "cassandra-3.log", "cassandra-2.gc.log"}
 
 
-def test_what_cassandra_refuses_is_told_and_nothing_stays(tmp_path: Path) -> None:
+def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) -> None:
     running = Running("cassandra", tmp_path)
     with pytest.raises(LoadstoneError, match="cassandra-1 ended with exit status") as caught:
         running.up(1, free_ports(1) | {"heap": "256M", "yaml.nonsense": "1"})

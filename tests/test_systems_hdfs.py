@@ -200,7 +200,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
         plan_of(system, 3, {"df.replication": "2"})
 
 
-def test_nobody_answers() -> None:
+def test_without_a_server_there_is_no_answer() -> None:
     assert hadoop.bean("127.0.0.1", 1, "java.lang:type=Memory") is None
     assert Hdfs().ready(Place(Path("/nowhere"), Path("/nowhere")), plan_of(Hdfs(), 3, {"http.port": "1"}), []) == (
         "the name node does not answer"

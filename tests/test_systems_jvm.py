@@ -42,7 +42,7 @@ def ran(command: list[str]) -> str:
 
 
 @pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1"])
-def test_java_counts_what_the_log_tells(tmp_path: Path, collector: str) -> None:
+def test_java_agrees_with_its_log(tmp_path: Path, collector: str) -> None:
     source = tmp_path / "Probe.java"
     source.write_text(PROBE)
     # A colon ends a file's name in -Xlog unless it is quoted.
@@ -96,7 +96,7 @@ def test_half_a_line_is_left_to_the_next_look(tmp_path: Path) -> None:
     assert collections(log, first.offset) == Collections(1, 14_000_000, len("".join(LINES)))
 
 
-def test_a_log_that_began_anew_is_read_from_its_start(tmp_path: Path) -> None:
+def test_a_truncated_log_is_read_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES[:2]))
     assert collections(log, since=10_000).count == 1
@@ -150,7 +150,7 @@ def test_the_exact_release_is_read_and_not_asked_for(tmp_path: Path) -> None:
     assert release(tmp_path / "bin/java") == ""
 
 
-def test_the_release_of_a_process_is_that_of_its_own_java(tmp_path: Path) -> None:
+def test_the_release_of_a_process_is_that_of_its_java(tmp_path: Path) -> None:
     source = tmp_path / "Wait.java"
     source.write_text(
         "public class Wait { public static void main(String[] a) throws Exception { System.in.read(); } }"

@@ -32,7 +32,7 @@ def test_data_can_be_kept(tiny: Tiny) -> None:
     tiny("down")
 
 
-def test_data_whose_settings_nobody_knows_any_more_are_left_where_they_are(tiny: Tiny) -> None:
+def test_data_with_unknown_settings_are_left_alone(tiny: Tiny) -> None:
     tiny("up")
     tiny.state.write_text("{")
     told = tiny("down", "--keep-data", code=1).stderr

@@ -139,7 +139,7 @@ def test_more_clients_than_the_system_has_files_for() -> None:
         assert "error: 4000000000 connections take 4000000096 open files, but a process may have only " in told
 
 
-def test_a_setting_that_redis_refuses_is_told_in_its_words() -> None:
+def test_a_setting_that_redis_refuses_is_reported_with_its_message() -> None:
     with temporary_root() as root:
         told = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
         assert "error: redis: redis ended with exit status 1 before it was ready" in told

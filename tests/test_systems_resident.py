@@ -66,13 +66,13 @@ def test_another_program_takes_its_place(resident: Resident) -> None:
     assert not alive(first)
 
 
-def test_one_that_ends_says_why_and_the_next_question_starts_another(resident: Resident) -> None:
+def test_a_program_that_ends_leaves_its_reason_and_the_next_question_starts_another(resident: Resident) -> None:
     with pytest.raises(ResidentError, match="words of farewell"):
         asked(resident, "end")
     assert asked(resident, "one")[1] == "one"
 
 
-def test_one_that_was_killed_is_started_anew(resident: Resident) -> None:
+def test_a_killed_program_is_started_again(resident: Resident) -> None:
     first, _ = asked(resident, "one")
     os.kill(first, signal.SIGKILL)
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)

@@ -57,7 +57,7 @@ def test_up_status_down(tiny: Tiny) -> None:
     assert "is not up" in tiny("down").stderr
 
 
-def test_a_server_is_in_a_session_of_its_own_without_input(tiny: Tiny) -> None:
+def test_a_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
     tiny("up")
     pid = tiny.pids()["tiny-1"]
     found = process.stat(pid)

@@ -68,7 +68,7 @@ def test_a_search_takes_the_lines_of_systems_properties_and_makes_its_table(
     assert ask(server, f"SELECT count(*) FROM search_{store}") == "20"
 
 
-def test_elsewhere_the_store_says_how_to_make_the_table(server: Up, tmp_path: Path) -> None:
+def test_elsewhere_the_store_explains_how_to_create_the_table(server: Up, tmp_path: Path) -> None:
     for words in (["load", "postgrenosql"], ["run", "postgrenosql"]):
         more = SEARCH if words[0] == "run" else []
         done = ycsb(tmp_path, tmp_path / "none", *words, *SMALL, *server.arguments(), "-p", "table=away", *more)

@@ -71,7 +71,9 @@ def test_in_memory_and_external_are_the_same(program: Path, tmp_path: Path, rows
 
 def test_an_output_that_is_there_is_left_alone(program: Path, tmp_path: Path, rows: Path) -> None:
     (tmp_path / "out").mkdir()
-    for words in (["terasort", rows, tmp_path / "out"], ["teragen", "1", tmp_path / "out"]):
+    out = tmp_path / "out"
+    lines: list[list[str | Path]] = [["terasort", rows, out], ["teragen", "1", out]]
+    for words in lines:
         ran = tera(program, *words, code=2)
         assert ran.err.startswith(f"error: output directory {tmp_path}/out already exists\nhint: ")
     assert [*tmp_path.rglob("*")] == [tmp_path / "out"]
@@ -111,7 +113,8 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
         offset = int(told.split(f"{second}: row {row} (offset ")[1].split(")")[0])
         assert row * ROW_BYTES <= offset <= at
     second.write_bytes(good[:-1])
-    for words in (["teravalidate", out], ["terasort", out, tmp_path / "again"]):
+    lines: list[list[str | Path]] = [["teravalidate", out], ["terasort", out, tmp_path / "again"]]
+    for words in lines:
         told = tera(program, *words, code=1).err
         assert f"{second} is truncated: its last row begins at offset {len(good) - ROW_BYTES} and has 99 of 100" in told
     # Parts in the wrong order: the fault is where the second begins.
@@ -132,7 +135,7 @@ KILLED = {
 def started(program: Path, rows: Path, stage: str, out: Path) -> tuple[list[str | Path], subprocess.Popen[str]]:
     """A command that is in this stage right now, if it was slow enough."""
     words, sign = KILLED[stage]
-    line = [*words, *([rows] if words[0] == "terasort" else []), out]
+    line: list[str | Path] = [*words, *([rows] if words[0] == "terasort" else []), out]
     pipe = subprocess.PIPE
     process = subprocess.Popen([program, *map(str, line)], stdout=pipe, stderr=pipe, text=True)
     scratch = out.parent / f".{out.name}.loadstone"
@@ -239,7 +242,8 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any) -> None:
     disk = small_disk(MIB)
     (disk / "filler").write_bytes(bytes(MIB))
-    for words in (["teragen", "1"], ["terasort", rows], ["teravalidate", rows]):
+    lines: list[list[str | Path]] = [["teragen", "1"], ["terasort", rows], ["teravalidate", rows]]
+    for words in lines:
         told = tera(program, *words, disk / "out", code=1).err
         assert "No space left on device" in told
         assert [path.name for path in disk.iterdir()] == ["filler"]
@@ -296,9 +300,9 @@ def staged(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0
 
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_path: Path, n: int) -> None:
-    unsorted = {"output": str(tmp_path / "in"), "rows": 300_000, "parts": 3}
-    job = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out"), "parts": 4}
-    report = {"input": str(tmp_path / "out"), "output": str(tmp_path / "report")}
+    unsorted: dict[str, Any] = {"output": str(tmp_path / "in"), "rows": 300_000, "parts": 3}
+    job: dict[str, Any] = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out"), "parts": 4}
+    report: dict[str, Any] = {"input": str(tmp_path / "out"), "output": str(tmp_path / "report")}
     plan = [(unsorted, ["generate"]), (job, ["sample", "sort", "merge"]), (report, ["validate"])]
     sums = {}
     for each, stages in plan:

@@ -89,20 +89,23 @@ def sorted_rows(rows: Sequence[bytes]) -> bytes:
 
 def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop: Hadoop) -> None:
     uri = hadoop.uri
-    checksum = None
+    # Hadoop's local runner has one map, whatever it is told (LocalClientProtocolProvider); so has its TeraGen.
+    hadoop("TeraGen", str(ROWS), f"{uri}/theirs")
+    theirs = whole(hdfs, "/theirs", "m", 1)
     for parts in (1, 2, 7):
-        maps = f"-Dmapreduce.job.maps={parts}"
-        ran = tera(program, "teragen", maps, str(ROWS), f"{uri}/ours/{parts}")
-        checksum = checksum or ran.checksum
-        hadoop("TeraGen", maps, str(ROWS), f"{uri}/theirs/{parts}")
-        assert whole(hdfs, f"/ours/{parts}", "m", parts) == whole(hdfs, f"/theirs/{parts}", "m", parts)
+        ran = tera(program, "teragen", f"-Dmapreduce.job.maps={parts}", str(ROWS), f"{uri}/ours/{parts}")
+        ours = whole(hdfs, f"/ours/{parts}", "m", parts)
+        assert b"".join(ours) == b"".join(theirs)
+        # Parts begin at ⌈rows · part ÷ parts⌉ (TeraGen.RangeInputFormat).
+        assert [len(part) // 100 for part in ours] == [
+            -(-ROWS * (part + 1) // parts) - -(-ROWS * part // parts) for part in range(parts)
+        ]
+    checksum = ran.checksum
     # Ours, of their rows, in both ways, for their validation.
     for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "64MiB"])):
         out = f"/sorted-{name}"
-        assert (
-            tera(program, "terasort", *options, "--parts", "3", f"{uri}/theirs/7", f"{uri}{out}").checksum == checksum
-        )
-        assert b"".join(whole(hdfs, out, "r", 3)) == sorted_rows(whole(hdfs, "/ours/1", "m", 1))
+        assert tera(program, "terasort", *options, "--parts", "3", f"{uri}/theirs", f"{uri}{out}").checksum == checksum
+        assert b"".join(whole(hdfs, out, "r", 3)) == sorted_rows(theirs)
         hadoop("TeraValidate", f"{uri}{out}", f"{uri}/report{out}")
         assert read(hdfs, f"/report{out}/part-r-00000") == f"checksum\t{checksum}\n".encode()
     # Theirs, of our rows, for our validation, and the report for whoever reads theirs.

@@ -86,7 +86,7 @@ fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
-        drive_thread(task, borders, &ThreadTimer::default(), &mut N::default(), context);
+        drive_thread(task, borders, ThreadTimer::default(), &mut N::default(), context);
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, others @ ..] = recorders else { return 0 };

@@ -57,8 +57,8 @@ macro_rules! wait {
     };
 }
 
-/// The loop. A text, as it is compiled in two ways: what a future keeps from one wait to the next is in memory, and written and
-/// read again for each operation. On a thread of its own that is a sixth of what the loop costs (docs/concepts/performance.md).
+/// The loop. A macro, as it is compiled twice: what a future keeps from one wait to the next is in memory, and written and read
+/// again for each operation. On threads, with futures that are ready when they are made, that saves 65 of 417 instructions.
 macro_rules! timing_loop {
     ($wait:tt, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
@@ -170,11 +170,11 @@ pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
 pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
-    timer: &ThreadTimer,
+    timer: ThreadTimer,
     session: &mut S,
     context: ClientContext<'_>,
 ) {
-    timing_loop!(thread, task, borders, timer, session, context);
+    timing_loop!(thread, task, borders, &timer, session, context);
 }
 
 #[cfg(test)]

@@ -9,9 +9,13 @@ pub fn cpu_ns() -> [u64; 2] {
     [ns(usage.ru_utime), ns(usage.ru_stime)]
 }
 
-/// Peak resident memory of this process, bytes.
+/// Peak resident memory of this program, bytes.
+///
+/// Not `ru_maxrss`, which outlives exec(2): it is that of whatever started us, where that had more (`exec_mmap` in Linux's fs/exec.c).
 pub fn memory_max() -> u64 {
-    rusage().ru_maxrss as u64 * 1_024
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+    peak.unwrap_or_else(|| rusage().ru_maxrss as u64) * 1_024
 }
 
 fn rusage() -> libc::rusage {

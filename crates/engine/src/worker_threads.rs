@@ -268,7 +268,7 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
             let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
-            drive_thread(task, &borders, &timer, &mut session, context);
+            drive_thread(task, &borders, timer, &mut session, context);
         }
         drop(session);
         drop(job);

@@ -40,7 +40,7 @@ fn spec(versions: bool, write_all_fields: bool) -> CoreSpec {
     }
 }
 
-/// The median over some repeats of what each worker says.
+/// The median over some repeats of each worker's figure.
 fn part(name: &str, threads: u64, each: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {

@@ -305,7 +305,7 @@ impl RecordWorkload for CoreRun {
                 }
                 continue;
             }
-            // Values over 1 KiB are rare enough for a buffer of their own.
+            // Values over 1 KiB are rare enough for a separate buffer.
             let mut longer = Vec::new();
             let buffer = if value.len() <= expected.len() {
                 &mut expected[..value.len()]

@@ -1,7 +1,7 @@
 //! YCSB's hash: it scatters keys, and the ranks of its zipfian.
 
 const PRIME: u64 = 0x0000_0100_0000_01b3;
-/// What four bytes of zero come to: nothing is mixed in, so their multiplications are one.
+/// The factor for four zero bytes: nothing is mixed in, so their multiplications become one.
 const PRIME_4: u64 = PRIME.wrapping_mul(PRIME).wrapping_mul(PRIME).wrapping_mul(PRIME);
 
 /// YCSB's hash of a record number: FNV-1a over its 8 bytes, least significant first, then `Math.abs`.

@@ -150,8 +150,7 @@ impl Chooser {
     }
 
     /// A record number within `existing`. `turn` counts the choices made before this one.
-    #[expect(clippy::inline_always, reason = "once an operation, in one place")]
-    #[inline(always)]
+    #[inline]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
         // One loop for each distribution, not one with the choice inside: what is the same for all draws of one
         // distribution (two powers for `latest`) must not be computed ahead of the loop for the others as well.

@@ -48,7 +48,7 @@ pub struct Cursor {
 }
 
 impl KindSequence {
-    /// No kind occurs more rarely than once in so many operations.
+    /// Each kind occurs at least once in this many operations.
     pub const RAREST: usize = DECKS[3];
 
     /// A sequence with these `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.

@@ -23,7 +23,7 @@ pub use layout::Layout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
-/// A write that took longer has an exception of its own, ns.
+/// A write that took longer gets a separate exception, ns.
 pub const SLOW_NS: u64 = 100_000_000;
 
 /// "loadledg", and the layout's version.
@@ -109,7 +109,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// A new ledger in words that are all zero. Errors are one line for the user.
     pub fn create(memory: M, layout: Layout, seed: u64, segment: Segment) -> Result<Self, String> {
         let words = memory.as_ref();
-        let places = layout.places().ok_or("a ledger of so many writes does not fit in memory")?;
+        let places = layout.places().ok_or("a ledger for that many writes does not fit in memory")?;
         if words.len() < places[3] {
             return Err(format!("a ledger of {} writes needs {} words, got {}", layout.writes, places[3], words.len()));
         }
@@ -239,7 +239,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             self.set(place + 1, exception.sent);
             self.set(place + 2, exception.done);
             self.set(place + 3, exception.status.map_or(u64::MAX, |status| status as u64));
-            // Last, and never zero: half an exception is none.
+            // Last, and never zero: half an exception does not count.
             self.set(place, exception.index + 1);
         }
     }
@@ -286,7 +286,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         State::of(word >> (number % WRITES_PER_WORD * 2))
     }
 
-    /// The number behind the last write of which anything is known.
+    /// The number after the last write of which anything is known.
     pub fn end(&self) -> u64 {
         let bits = &self.words()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);

@@ -95,8 +95,7 @@ fn add(cell: &AtomicU64, n: u64) {
 
 impl Grid {
     /// Counts one value. Only ever called by the grid's one writer.
-    #[expect(clippy::inline_always, reason = "once an operation, and as long as a call of it")]
-    #[inline(always)]
+    #[inline]
     pub fn record(&self, value: u64) {
         if value > VALUE_MAX {
             return self.saturate(value);
@@ -199,7 +198,7 @@ impl Grid {
 /// A reading of one or many grids, added together exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// By the number of the block; one that holds nothing is not there.
+    /// By the number of the block; empty blocks are left out.
     blocks: BTreeMap<usize, [u64; BLOCK]>,
     sum: u128,
     saturated: u64,

@@ -1,6 +1,6 @@
 //! What a workload is: operations as a pure function of their index, and the steps that are timed in them.
 //!
-//! [`Operation`] is that of YCSB's records; a workload whose operations are something else has a type of its own.
+//! [`Operation`] is that of YCSB's records; a workload with other operations has a separate type.
 
 use crate::kind_sequence::Cursor;
 use crate::row::{Row, Wanted};
@@ -134,7 +134,7 @@ pub trait Workload: Send + Sync {
     /// The step under which the whole operation at `index` is counted.
     fn step_of(&self, index: u64) -> StepId;
 
-    /// How many operations there are in all; `None`: no end of their own.
+    /// The total number of operations; `None`: unlimited.
     fn operations(&self) -> Option<u64>;
 
     /// Whether operations may be begun in any order: none depends on how many of the earlier ones have begun.
@@ -153,7 +153,7 @@ pub trait Workload: Send + Sync {
     }
 }
 
-/// A workload on YCSB's records: what is needed to judge what a store answers.
+/// A workload on YCSB's records: what is needed to judge a store's answers.
 pub trait RecordWorkload: Workload<Operation = Operation> {
     /// Names of the fields, for [`Selection::One`].
     fn field_names(&self) -> &[String];

@@ -2,7 +2,7 @@
 
 use crate::random::{Draws, Purpose};
 
-/// The alphabet's period: six bytes are made of one random int.
+/// The alphabet's period: one random int gives six bytes.
 const PERIOD: usize = 6;
 /// Size of the pool, 192 KiB: it stays in an L2 cache of 512 KiB, beside what the store has there.
 const POOL_BYTES: usize = PERIOD * 32_768;
@@ -78,7 +78,7 @@ impl Pool {
     fn fill_in_parts(&self, mut out: &mut [u8], place: &mut Place) {
         while !out.is_empty() {
             if place.at >= POOL_BYTES {
-                // From here on the pool says the same once more, so it is turned differently.
+                // From here on the pool repeats itself, so it is turned differently.
                 *place = Place::new(0, place.turn.wrapping_add(0x9e37_79b9));
             }
             let len = out.len().min(POOL_BYTES - place.at);

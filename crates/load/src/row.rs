@@ -35,7 +35,7 @@ pub struct Head {
     len: usize,
 }
 
-/// Heads are copied as so many bytes, as few are longer: a copy of a known length is two instructions, any other is a call.
+/// Heads are copied as this many bytes, as few are longer: a copy of known length is two instructions, any other a call.
 const HEAD: usize = 16;
 
 impl Head {
@@ -147,7 +147,7 @@ impl Row {
         }
         let field = &mut self.buffer[start..];
         match (field.first_chunk_mut::<HEAD>(), head.bytes.first_chunk::<HEAD>()) {
-            // What is behind a short one is overwritten by the value, or is behind the row.
+            // The bytes after a short head are overwritten by the value, or lie after the row.
             (Some(to), Some(from)) if head.len <= HEAD => *to = *from,
             _ => field[..head.len].copy_from_slice(&head.bytes[..head.len]),
         }
@@ -166,7 +166,7 @@ impl Row {
             self.grow();
         }
         self.buffer[..self.len].chunks_exact_mut(field).zip(&heads.blocks).map(|(field, head)| {
-            // What is behind the head is the value's.
+            // The bytes after the head are the value's.
             if let Some(to) = field.first_chunk_mut() {
                 *to = *head;
             }

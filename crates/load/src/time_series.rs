@@ -14,7 +14,7 @@
 //! - `randomtimeseriesorder` shuffles the order of writing and leaves each tag its values; YCSB's load and run draw
 //!   different values for a tag. It goes with `dataintegrity`, which YCSB refuses. The order, like that of
 //!   `randomwritetimestamporder` and the points left out by `sparsity`, does not depend on the seed: a run has another
-//!   one than its load. YCSB shuffles anew in every process.
+//!   one than its load. YCSB shuffles again in every process.
 //! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB leaves some out.
 //! - Missing cardinalities are 1; in YCSB only the first of them, the others are 0 and end the run at its first query.
 //! - `sparsity` is the share of points that is missing, as YCSB documents it (exactly, in decks of 100 to 10,000
@@ -169,7 +169,7 @@ struct Loaded {
     points: u64,
     /// The position after the last of them.
     end: u64,
-    /// Complete time steps; 1 if there is none.
+    /// Complete time steps, at least 1.
     steps: u64,
     /// Metrics that have points at each of these steps.
     keys: u64,

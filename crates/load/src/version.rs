@@ -21,7 +21,7 @@ pub enum Phase {
 }
 
 /// The write that made a value. Load writes come before those of the run.
-#[allow(missing_docs, reason = "a field whose name says everything")]
+#[allow(missing_docs, reason = "the field's name explains it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     pub phase: Phase,
@@ -40,7 +40,7 @@ impl Version {
         Self { phase: Phase::Load, index }
     }
 
-    /// What a value claims to be, and the check that it carries, right or wrong; `None` if it does not begin as ours do.
+    /// What a value claims to be, and its check, right or wrong; `None` if it does not begin like one of ours.
     pub fn parse(value: &[u8]) -> Option<(Self, u32)> {
         let (mark, rest) = value.split_first()?;
         let phase = match mark {

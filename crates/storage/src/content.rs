@@ -201,7 +201,9 @@ mod tests {
             Content::new(seed).fill(file, 0, &mut bytes);
             for word in bytes.chunks(SECTOR).flat_map(|sector| sector[HEADER..].chunks_exact(8)) {
                 assert!(seen.insert(<[u8; 8]>::try_from(word).unwrap()), "a word stands twice");
-                word.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+                for &byte in word {
+                    counts[usize::from(byte)] += 1;
+                }
             }
         }
         // A mean of 4,080; ten standard deviations of 64.

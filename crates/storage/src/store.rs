@@ -72,7 +72,7 @@ impl FileSession for NullFiles {
         &self.0.system
     }
 
-    fn base(&self) -> &str {
+    fn base(&self) -> &'static str {
         ""
     }
 }

@@ -7,6 +7,8 @@ use loadstone_load::{StepId, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::content::mix;
+
 /// The most buffers of a trial: indices must be numbers that add up.
 const OPERATIONS_MAX: u64 = 1 << 48;
 /// The largest buffer.
@@ -164,6 +166,8 @@ pub struct Files {
     seed: u64,
     /// Operations of a file.
     parts: u64,
+    /// What a random order of whole buffers steps by.
+    stride: u64,
 }
 
 impl Files {
@@ -205,7 +209,12 @@ impl Files {
                 "use a larger -bufferSize, or fewer or smaller files",
             );
         }
-        Ok(Self { spec, seed, parts })
+        // A step that has no divisor in common with the number of buffers goes through all of them.
+        let mut stride = mix(seed) % parts;
+        while common_divisor(stride, parts) > 1 {
+            stride = (stride + 1) % parts;
+        }
+        Ok(Self { spec, seed, parts, stride })
     }
 
     /// The operation `part` of a file.
@@ -260,27 +269,18 @@ impl Files {
     }
 
     fn draw(&self, file: u64, part: u64) -> u64 {
-        crate::content::mix(
-            crate::content::mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32),
-        )
+        mix(mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
     }
 
-    /// The number of a buffer: each comes once, in an order that looks random. A step of `stride` that has no divisor in
-    /// common with the number of buffers goes through all of them.
+    /// The number of a buffer: each comes once, in an order that looks random.
+    #[inline]
     fn shuffled(&self, file: u64, part: u64) -> u64 {
-        let parts = self.parts;
-        if parts < 3 {
-            return part;
+        // Both are below 2^48.
+        let steps = u128::from(part) * u128::from(self.stride) + u128::from(self.draw(file, 0) % self.parts);
+        match u64::try_from(steps) {
+            Ok(steps) => steps % self.parts,
+            Err(_) => (steps % u128::from(self.parts)) as u64,
         }
-        let mut stride = self.draw(file, 1) % parts;
-        while stride < 2 || common_divisor(stride, parts) > 1 {
-            stride = (stride + 1) % parts;
-            if stride == 1 && parts < 5 {
-                break;
-            }
-        }
-        let start = self.draw(file, 0) % parts;
-        ((u128::from(part) * u128::from(stride) + u128::from(start)) % u128::from(parts)) as u64
     }
 }
 

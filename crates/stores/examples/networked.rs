@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::about::{About, setting};
-use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
@@ -75,7 +75,7 @@ impl Store for Memcached {
 }
 
 impl Connection {
-    /// The connection; one that broke is made anew.
+    /// The connection; a broken one is replaced.
     async fn stream(&mut self) -> Result<&mut BufStream<TcpStream>, Error> {
         if self.stream.is_none() {
             let stream = TcpStream::connect(self.address).await?;
@@ -165,7 +165,7 @@ impl Connection {
     }
 }
 
-impl Connection for Connection {
+impl loadstone_stores::Connection for Connection {
     async fn connect(&mut self) -> Result<(), StoreError> {
         let connected = timeout(TIMEOUT, self.stream()).await;
         connected.map_err(Error::from).and_then(|made| made.map(|_| ())).map_err(|error| {
@@ -174,7 +174,7 @@ impl Connection for Connection {
         })
     }
 
-    /// A server that is gone is not asked a million times a second; what is awaited here is in no latency.
+    /// Keeps from querying a dead server a million times a second; this wait is not part of any latency.
     async fn rest(&mut self) {
         if std::mem::take(&mut self.rests) {
             sleep(NAP).await;

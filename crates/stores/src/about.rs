@@ -1,4 +1,4 @@
-//! What a store tells of itself before anything is opened: the one place where its name and its properties stand.
+//! A store's description of itself before anything is opened: the only place with its name and its properties.
 
 /// A store.
 #[derive(Clone, Copy, Debug)]

@@ -79,7 +79,7 @@ impl Engine {
                 Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::of_io(&error))),
             };
         }
-        // An empty file is what is left of a load that was killed before its first write.
+        // A load that was killed before its first write leaves an empty file.
         match fs::metadata(directory.join(self.marker)) {
             Ok(marker) if marker.len() > 0 => Ok(directory),
             Ok(_) => Err(self.missing(&directory)),
@@ -113,7 +113,7 @@ impl Engine {
             _ => {}
         }
         if !directory.is_dir() {
-            return error.hint(format!("{}.dir must name a directory; one part of this path is none", self.store));
+            return error.hint(format!("{}.dir must name a directory; a part of this path is not one", self.store));
         }
         if cause == Cause::Full {
             return error.hint("make room on the device, or choose another");
@@ -183,7 +183,7 @@ impl Space {
         self.cause.load(Ordering::Relaxed)
     }
 
-    /// A failure whose error does not say why: the room that is left does.
+    /// A failure whose error does not give the cause: the free space does.
     fn looked_at(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
             Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),

@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct StoreError {
     /// One line, without a full stop.
     pub message: String,
-    /// One line, or nothing to say.
+    /// One line, or empty.
     pub hint: Option<String>,
     /// Whether the command was wrong (exit 2), and not the world (exit 1).
     pub usage: bool,

@@ -31,7 +31,7 @@ const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version"
 /// Names of keyspaces and keys, in bytes: above these fjall panics, in the middle of a write.
 const TABLE_LEN_MAX: usize = 255;
 const KEY_LEN_MAX: usize = 65_535;
-/// Compactions throttle themselves with pauses of 1 ms; none for this long means that there is none left.
+/// Compactions throttle themselves with pauses of 1 ms; without activity for this long, none is left.
 const IDLE_TIME: Duration = Duration::from_millis(100);
 /// Longest that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
@@ -51,7 +51,7 @@ impl fmt::Debug for FjallEngine {
     }
 }
 
-/// fjall shows its errors as Rust data; the innermost is the one that says what happened.
+/// fjall shows its errors as Rust data; the innermost one gives the cause.
 fn message(error: &Error) -> String {
     match error {
         Error::Locked => return "it is locked".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::options::Durability;
 
-/// What is known beside the durability.
+/// Facts beside the durability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]
@@ -34,7 +34,7 @@ impl Guarantee {
         Self { known: Known::Interval, ..Self::new(Durability::None, how) }
     }
 
-    /// The servers did not say what they guarantee.
+    /// The servers did not report what they guarantee.
     pub fn unknown(how: impl Into<String>) -> Self {
         Self { known: Known::Nothing, ..Self::new(Durability::None, how) }
     }

@@ -115,7 +115,7 @@ impl Store for HBase {
     }
 }
 
-/// HBase's durability of writes: its own word if the property has one, or what our level comes to.
+/// HBase's durability of writes: its name if the property is one, or the equivalent of our level.
 fn level(options: &Options) -> Result<&'static str, StoreError> {
     let own = options.get("durability");
     match own {
@@ -135,7 +135,7 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
     }
 }
 
-/// What a level guarantees; the table's own counts where a write says nothing.
+/// What a level guarantees; the table's level counts where a write has none.
 fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
@@ -170,7 +170,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, St
     if class_path.iter().any(is_client) {
         return Ok(Vec::new());
     }
-    // The lab keeps each exact list of jars in a directory of its own.
+    // The lab keeps each exact list of jars in a separate directory.
     let mut kept: Vec<PathBuf> = fs::read_dir(cache::directory().join("maven"))
         .into_iter()
         .flatten()

@@ -28,7 +28,7 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// See [`Store::guarantee`].
     fn guarantee(&self) -> Guarantee;
 
-    /// Hands the value of `key` to `found`; `false` if there is none.
+    /// Passes the value of `key` to `found`; `false` if the key does not exist.
     fn get(&self, client: &mut Self::Client, key: &[u8], found: impl FnMut(&[u8])) -> Result<bool, Failure>;
 
     /// Writes a value; on return it has the durability asked for. A failure of this or of `remove` is a

@@ -43,7 +43,7 @@ const MAP_SIZE_UNIT: u64 = 64 << 10;
 const KEY_LEN_MAX: usize = 511;
 /// Reader slots beside the clients': LMDB gives one to each thread that ever read, until the thread ends.
 const SPARE_READERS: usize = 126;
-/// What is allocated at once for a writable map.
+/// The step of allocations for a writable map.
 const CHUNK: u64 = 16 << 20;
 /// Pages that one put may add beside its value's: copies of a branch, of the free list and of their roots.
 const PUT_OVERHEAD: u64 = 1 << 20;

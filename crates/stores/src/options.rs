@@ -38,7 +38,7 @@ impl Durability {
 pub struct Options {
     /// The store's own properties (`rocksdb.dir` …).
     pub properties: BTreeMap<String, String>,
-    /// What writes must survive. A store that has no such level takes the next stronger one and says so.
+    /// What writes must survive. A store without this level uses the next stronger one and reports it.
     pub durability: Durability,
     /// The table (column family, database, keyspace) of all operations.
     pub table: String,

@@ -63,7 +63,7 @@ pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
     Failure::new(status, format!("cannot connect to {server}: {error}")).connecting(why)
 }
 
-/// What to do about a connection that could not be made; `start` says how to start such a server.
+/// The hint for a failed connection; `start` explains how to start the server.
 pub fn connect_hint(failure: &Failure, start: &str) -> String {
     match failure.connect {
         Some(ConnectError::FilesExhausted) => "raise the limit with ulimit -n: each client has a connection".to_owned(),

@@ -157,7 +157,7 @@ impl Rows {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Durability, Options, Rows, Session, Store};
+use loadstone_stores::{Connection, Durability, Options, Rows, Session, Store};
 
 fn row(fields: &[(&str, &str)]) -> Row {
     let mut row = Row::default();

@@ -65,7 +65,7 @@ def joined(left: str, right: str, dash: str) -> str:
 
 
 def interval(estimate: Interval, unit: str) -> str:
-    """An estimate's interval, or why there is none."""
+    """An estimate's interval, or why it has none."""
     if estimate.low is None or estimate.high is None:
         return f"n={estimate.n}: no interval"
     return span(estimate.low, estimate.high, unit, last_digit(estimate))

@@ -1,1 +1,1 @@
-"""Importers: results that other tools wrote, read into our own terms; one file a format."""
+"""Importers: other tools' results, converted to Loadstone's terms; one file per format."""

@@ -1,6 +1,6 @@
 """Logs of cassandra-stress (4.x; the summary of older versions as well), in whatever locale it ran.
 
-Its latencies are printed in ms with one decimal, its rates with none. With `throttle=` they are service times, with
+It prints latencies in ms with one decimal, and rates with none. With `throttle=` latencies are service times, with
 `fixed=` response times.
 """
 
@@ -31,17 +31,17 @@ STATISTICS = {
     "99.9th percentile": "p99.9",
     "max": "max",
 }
-# What a whole summary has at least, and its last line.
+# The fewest lines of a complete summary, and its last one.
 WANTED = ("op rate", "latency mean", "latency max", "total errors", "total operation time")
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
-# Of several operations' figures in one line; it keeps the expression from long lines of something else.
+# For figures of several operations in one line; it keeps the expression away from other long lines.
 SUMMARY_MAX = 1000
 
 
 @dataclass
 class Log:
-    """What one run printed."""
+    """The output of one run."""
 
     settings: dict[str, str] = field(default_factory=dict)
     clients: int | None = None
@@ -77,7 +77,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def take(log: Log, line: str, index: int) -> None:
-    """Takes what a line, counted from 0, says."""
+    """Takes a line, counted from 0."""
     if match := RUNNING.search(line):
         log.clients, log.begun = int(match[2]), index
     elif match := COMMAND.search(line):
@@ -102,10 +102,10 @@ def take(log: Log, line: str, index: int) -> None:
 
 
 def fields(line: str, columns: int) -> list[float | None] | None:
-    """A row's figures after its first cell; None for a row that is cut, or that a decimal comma made unreadable."""
+    """A row's figures after its first cell; None for a row that is cut, or unreadable due to decimal commas."""
     cells = line.split(",")
     if len(cells) != columns:
-        # Decimal commas: only a comma with a blank behind it parts two cells.
+        # Decimal commas: only a comma followed by a blank separates two cells.
         cells = [cell.replace(",", ".") for cell in re.split(r",\s+", line.strip())]
     if len(cells) != columns:
         return None
@@ -153,7 +153,7 @@ def figures(log: Log, found: Run) -> None:
     """The summary's figures. Raises ValueError when one is not a number."""
     rows = dict(zip(log.columns[1:], log.rows[-1], strict=True)) if log.rows else {}
     partitions, by_operation = log.summary.get("total partitions", ("nan", {}))
-    # Rows count operations; the summary counts partitions, which are as many unless an operation touches several.
+    # Rows count operations; the summary counts partitions, which differ only if an operation touches several.
     done = rows.get("total ops") or whole(partitions)
     counts = {name: whole(text) for name, text in by_operation.items()}
     names = log.summary["op rate"][1]

@@ -1,7 +1,7 @@
 """CSV with named columns: `variant,repeat,clients,metric,unit,value`.
 
-`metric`, `unit` and `value` must be there; `n`, the number of operations behind a figure, and `bound`, what it is where
-it is not exact, may be; every other column is a dimension. Lines before the header and after an empty line are skipped.
+`metric`, `unit` and `value` are required; `n`, the number of operations behind a figure, and `bound`, its kind where
+it is not exact, are optional; all others are dimensions. Lines before the header and after an empty line are skipped.
 A file with semicolons or tabs may have decimal commas.
 """
 
@@ -27,14 +27,14 @@ WANTED = frozenset({"metric", "unit", "value"})
 SPECIAL = WANTED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
-# A count of more digits is a slip: it fits into no 64 bits.
+# A count with more digits is a mistake: it does not fit into 64 bits.
 DIGITS_MAX = 18
 FENCE = "```"
 
 
 @dataclass(frozen=True)
 class Header:
-    """The columns' names, what parts them, and the index of the line."""
+    """The columns' names, their separator, and the index of the line."""
 
     columns: tuple[str, ...]
     delimiter: str
@@ -55,7 +55,7 @@ def recognises(text: str) -> bool:
 
 
 def header(lines: list[str]) -> Header | None:
-    """The first line that names the columns; None if there is none."""
+    """The first line that names the columns, or None."""
     for index, line in enumerate(lines):
         if len(line) > 1000 or "metric" not in line.lower():
             continue
@@ -72,7 +72,7 @@ def runs(source: Source) -> list[Run]:
     if top is None:
         raise source.error("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
     if twice := next((name for name in top.columns if top.columns.count(name) > 1), None):
-        raise source.error(f'the column "{twice}" is there twice', "name each column once", top.line)
+        raise source.error(f'the column "{twice}" occurs twice', "name each column once", top.line)
     found: dict[tuple[object, ...], Run] = {}
     seen: dict[tuple[object, ...], int] = {}
     for row in rows(source, top):
@@ -89,14 +89,14 @@ def runs(source: Source) -> list[Run]:
         each = found.setdefault((*key, repeat), run)
         if any(value.metric == other.metric for other in each.values):
             raise source.error(
-                f"{value.metric} of one variant and repeat is there twice", "number repeats in `repeat`", row.line
+                f"{value.metric} of one variant and repeat occurs twice", "number repeats in `repeat`", row.line
             )
         if row.cells["value"] and plain_or_none(row, top) is not None:
             each.values.append(value)
         else:
             each.note("not-a-number", f"{value.metric} has no value", "it is left out")
     if not found:
-        raise source.error("the table has no rows", "a row a figure below the columns' names", top.line)
+        raise source.error("the table has no rows", "write a row per figure below the columns' names", top.line)
     return list(found.values())
 
 
@@ -111,10 +111,10 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
         try:
             cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
         except csv.Error as error:
-            raise source.error(f"a row that is not CSV: {error}", "look at its quotes", index) from None
+            raise source.error(f"the row is not CSV: {error}", "check its quotes", index) from None
         if len(cells) != len(top.columns):
             raise source.error(
-                f"a row of {len(cells)} cells below {len(top.columns)} columns",
+                f"the row has {len(cells)} cells for {len(top.columns)} columns",
                 "put a cell with a comma into double quotes",
                 index,
             )
@@ -122,10 +122,10 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
 
 
 def figure(row: Row, top: Header, source: Source) -> Value:
-    """A row's figure in base units; 0 where it has none. Raises LoadstoneError when it is none."""
+    """A row's figure in base units; 0 where it is empty. Raises LoadstoneError when it is not a figure."""
     metric = row.cells["metric"].lower()
     if not metric:
-        raise source.error("a row without a metric", "for example throughput, read.mean or read.p99", row.line)
+        raise source.error("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
     try:
         factor, base = unit.base(row.cells["unit"])
     except ValueError as error:
@@ -139,43 +139,45 @@ def figure(row: Row, top: Header, source: Source) -> Value:
             row.line,
         ) from None
     if not math.isfinite((value or 0.0) * factor):
-        raise source.error(f"{metric} is beyond all numbers in {base}", "look at its value and its unit", row.line)
+        raise source.error(f"{metric} is too large in {base}", "check its value and its unit", row.line)
     n = whole(row, "n", source, least=0) or 0
     return Value(metric, (value or 0.0) * factor, base, n, bound(row, source), last_digit(row.cells["value"]) * factor)
 
 
 def last_digit(text: str) -> float:
-    """What the last digit of a number stands for: 0.01 for 388.46. What is written otherwise is taken as it is."""
+    """The value of a number's last digit: 0.01 for 388.46; 0 for other notations."""
     found = re.fullmatch(r"[+-]?\d+(?:[.,](\d+))?", text)
     return 10.0 ** -len(found[1] or "") if found else 0.0
 
 
 def bound(row: Row, source: Source) -> Bound | None:
-    """What a row's figure is, where it is not exact. Raises LoadstoneError when it is something else."""
+    """The bound of a row's figure, where it is not exact. Raises LoadstoneError for anything else."""
     text = row.cells.get("bound", "")
     found = next((each for each in BOUNDS if each == text), None)
     if text and found is None:
-        raise source.error(f'bound is at_least or failed, got "{text[:40]}"', "leave it empty where exact", row.line)
+        raise source.error(f'bound must be at_least or failed, got "{text[:40]}"', "leave it empty if exact", row.line)
     return found
 
 
 def plain_or_none(row: Row, top: Header) -> float | None:
-    """A row's number; None where it has none. Raises ValueError when it is something else."""
+    """A row's number; None where it is empty. Raises ValueError for anything else."""
     return (plain if top.delimiter == "," else comma)(row.cells["value"])
 
 
 def whole(row: Row, column: str, source: Source, least: int = 1) -> int | None:
-    """A whole number in a column; None where there is none. Raises LoadstoneError when it is something else."""
+    """A whole number in a column; None where it is empty. Raises LoadstoneError for anything else."""
     text = row.cells.get(column, "")
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX or int(text) < least:
-        raise source.error(f'{column} is a whole number from {least} up, got "{text[:40]}"', "for example 4", row.line)
+        raise source.error(
+            f'{column} must be a whole number of at least {least}, got "{text[:40]}"', "such as 4", row.line
+        )
     return int(text)
 
 
 def scalar(text: str) -> Scalar:
-    """A dimension's value: a number where it is written as one."""
+    """A dimension's value: a number if written as one."""
     try:
         value = plain(text) if text else None
     except ValueError:

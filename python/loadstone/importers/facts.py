@@ -1,4 +1,4 @@
-"""Facts: what no log holds, from `--fact` and from `FILE.facts.yaml` beside a file."""
+"""Facts: what logs do not contain, from `--fact` and from `FILE.facts.yaml` beside a file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from loadstone.results.trial_result import Scalar
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 QUANTITY = re.compile(rf"({PLAIN.pattern})\s*([^\d\s].*)")
-# What a fact's value may be given in, by the end of its name: `network_bps=10 Gbit/s`.
+# The units of a fact's value, by the end of its name: `network_bps=10 Gbit/s`.
 QUANTITIES = {"_bps": "B/s", "_bytes": "B", "_ns": "ns"}
 SPELLED = {"B/s": "MB/s, MiB/s, Gbit/s", "B": "MB, GiB", "ns": "us, ms"}
 EXAMPLE = "for example --fact clients=4"
+PER_LINE = "write a fact per line: `clients: 4`"
 SUFFIX = ".facts.yaml"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of one file: of all its variants, and of each."""
+    """The facts of one file: for all its variants, and for each."""
 
     common: Mapping[str, Scalar] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
@@ -34,13 +35,13 @@ class Facts:
 
 
 def parse_fact(text: str) -> tuple[str, Scalar]:
-    """Reads `name=value`. Raises LoadstoneError when it is something else."""
+    """Reads `name=value`. Raises LoadstoneError for anything else."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:
-        raise LoadstoneError(f'a fact is name=value, got "{text}"', EXAMPLE)
+        raise LoadstoneError(f'a fact must be name=value, got "{text}"', EXAMPLE)
     if not NAME.fullmatch(name):
-        rule = "a fact's name starts with a letter and has letters, digits and _ . - only"
+        rule = "a fact's name must start with a letter and contain only letters, digits and _ . -"
         raise LoadstoneError(f'{rule}, got "{name}"', EXAMPLE)
     if not value.strip():
         raise LoadstoneError(f'the fact "{name}" has no value', EXAMPLE)
@@ -48,7 +49,7 @@ def parse_fact(text: str) -> tuple[str, Scalar]:
 
 
 def scalar(name: str, text: str) -> Scalar:
-    """A fact's value: a number, true or false, a number with a unit where the name calls for one, or a word."""
+    """A fact's value: a number, true or false, a number with a unit where the name implies one, or a word."""
     if text in ("true", "false"):
         return text == "true"
     if re.fullmatch(r"[+-]?\d+", text):
@@ -65,14 +66,14 @@ def scalar(name: str, text: str) -> Scalar:
         found = ""
     if match is None or found != wanted:
         raise LoadstoneError(
-            f'the fact "{name}" is a number of {wanted}, got "{text}"',
-            f"write it in {wanted}, or with a unit of it: {SPELLED[wanted]}",
+            f'the fact "{name}" must be a number of {wanted}, got "{text}"',
+            f"write it in {wanted}, or with a unit: {SPELLED[wanted]}",
         )
     return float(match[1]) * factor
 
 
 def beside(path: Path) -> Facts:
-    """The facts of a file, `bench.log.facts.yaml` or `bench.facts.yaml`. Raises LoadstoneError when they are bad."""
+    """The facts of a file, `bench.log.facts.yaml` or `bench.facts.yaml`. Raises LoadstoneError."""
     for place in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
         if place.is_file():
             return load(place)
@@ -80,14 +81,14 @@ def beside(path: Path) -> Facts:
 
 
 def load(path: Path) -> Facts:
-    """Reads a facts file. Raises LoadstoneError when it is bad."""
+    """Reads a facts file. Raises LoadstoneError when it is not valid."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise LoadstoneError(f"no YAML: {error.problem} ({path.name}{line})", "a fact a line: `clients: 4`") from error
+        raise LoadstoneError(f"not YAML: {error.problem} ({path.name}{line})", PER_LINE) from error
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise LoadstoneError(f"cannot read {path.name}: {error}", "a fact a line: `clients: 4`") from error
+        raise LoadstoneError(f"cannot read {path.name}: {error}", PER_LINE) from error
     facts = mapping(document if document is not None else {}, "", path)
     given = facts.pop("variants", None)
     variants = {} if given is None else mapping(given, "variants", path)
@@ -99,10 +100,10 @@ def load(path: Path) -> Facts:
 
 
 def mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
-    """A mapping with text keys; keys such as 4 or true are what the file says, as text."""
+    """A mapping with text keys; keys such as 4 or true become text."""
     if not isinstance(document, dict):
-        what = f'"{name}" is' if name else "a facts file is"
-        raise LoadstoneError(f"{what} a mapping of names to values ({path.name})", "a fact a line: `clients: 4`")
+        what = f'"{name}" must be' if name else "a facts file must be"
+        raise LoadstoneError(f"{what} a mapping of names to values ({path.name})", PER_LINE)
     return {str(key): value for key, value in document.items()}
 
 
@@ -111,10 +112,11 @@ def scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
     found: dict[str, Scalar] = {}
     for name, value in facts.items():
         if not isinstance(value, str | int | float | bool):
+            kind = type(value).__name__
             raise LoadstoneError(
-                f'{of}the fact "{name}" is a number, a word, true or false, got {type(value).__name__} ({path.name})',
-                "facts of single variants go below `variants:`, by the variant's name",
+                f'{of}the fact "{name}" must be a number, a word, true or false, got {kind} ({path.name})',
+                "write facts of single variants below `variants:`, by the variant's name",
             )
-        # YAML 1.1 takes 125e6 for a word.
+        # YAML 1.1 reads 125e6 as a word.
         found[name] = scalar(name, value) if isinstance(value, str) else value
     return found

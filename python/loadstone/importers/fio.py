@@ -1,7 +1,7 @@
 """fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
 
-Jobs of one name are one run: their rates are added, and their latencies as far as they can be: means by count, and
-percentiles from the bins that `json+` has. Latency is what fio prints percentiles of: completion latency (clat), or
+Jobs of one name are one run: their rates are added, and their latencies combined where possible: means by count, and
+percentiles from the bins of `json+`. Latency is the one with percentiles: completion latency (clat), or
 total latency with `lat_percentiles=1`.
 """
 
@@ -57,7 +57,7 @@ def of_report(document: Mapping[str, Any]) -> list[Run]:
     found = [run(name if len(jobs) > 1 else None, each, options) for name, each in jobs.items()]
     for each in found:
         each.facts["version"] = str(document[SIGN.strip('"')])
-        # The devices' use is that of all jobs together.
+        # The devices' utilisation is that of all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
             each.add(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
     return found
@@ -99,7 +99,7 @@ def one_way(direction: str, jobs: Sequence[Mapping[str, Any]], found: Run) -> No
     if not jobs:
         return
     done = sum(int(job["total_ios"]) for job in jobs)
-    # fio 2 has KiB/s only.
+    # fio 2 only has KiB/s.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
     found.add(f"{direction}.bandwidth", speed, "B/s", done)
     moved = "returned" if direction == "read" else "stored" if direction == "write" else None
@@ -118,7 +118,7 @@ BINS = 64
 
 
 def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -> None:
-    """Latencies, given in units of `ns`; of several jobs what can be put together."""
+    """Latencies, given in units of `ns`; for several jobs, those that can be combined."""
     each = [lat for lat in each if int(lat.get("N", 1)) and "mean" in lat]
     if not each:
         return
@@ -140,10 +140,10 @@ def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -
         derived = {value.metric: value for value in latencies(name, found.histograms[name.upper()])}
         found.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
     elif any("percentile" in lat for lat in each):
-        message = f"each of {len(each)} jobs has percentiles of its own, and those of several do not add up"
+        message = f"each of {len(each)} jobs has its own percentiles, and those of several cannot be combined"
         found.note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")
 
 
 def pairs(bins: Iterable[Mapping[str, Any]], ns: float) -> Iterable[tuple[int, int]]:
-    """The values of bins, ns, with how often each came."""
+    """The values of bins, ns, with their counts."""
     return ((round(int(value) * ns), int(count)) for each in bins for value, count in each.items())

@@ -1,4 +1,4 @@
-"""go-ycsb's reports in its three styles: plain lines, a table, JSON.
+"""go-ycsb's reports in their three styles: plain lines, a table, JSON.
 
 It prints the same report at every interval, counted from the start, and once more after `Run finished`.
 """
@@ -33,7 +33,7 @@ Row = dict[str, float | None]
 
 @dataclass
 class Report:
-    """What a run printed: each interval's rows by operation, and the last ones."""
+    """The output of a run: each interval's rows by operation, and the final ones."""
 
     facts: dict[str, str] = field(default_factory=dict)
     intervals: list[dict[str, Row]] = field(default_factory=list)
@@ -73,7 +73,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def rows(line: str, header: list[str], source: Source, index: int) -> list[tuple[str, Row]]:
-    """The rows of a report that a line holds: one in plain and table style, all in JSON."""
+    """The rows of a report in one line: one in plain and table style, all in JSON."""
     try:
         if match := LINE.search(line):
             pairs = (part.partition(": ") for part in match[2].split(", "))
@@ -103,7 +103,7 @@ def cells(line: str) -> list[str]:
 
 
 def take(report: Report, operation: str, found: Row) -> None:
-    """Puts a row where it belongs; an operation that is there already begins the next interval."""
+    """Adds a row; an operation that is already in the interval begins the next one."""
     if report.finished is not None:
         report.final[operation] = found
     elif not report.intervals or operation in report.intervals[-1]:
@@ -158,13 +158,13 @@ def latencies(found: Run, name: str, each: Row) -> None:
     for field_name, value in each.items():
         match = PERCENTILE.fullmatch(field_name)
         statistic = f"p{match[1]}" if match else FIELDS.get(field_name)
-        # Means are cut to whole µs: 0 says nothing.
+        # Means are cut to whole µs, so 0 is meaningless.
         if statistic is not None and value is not None and (value or statistic != "mean"):
             found.add(f"{name}.{statistic}", value * 1e3, "ns", count)
 
 
 def course(intervals: list[dict[str, Row]]) -> Series | None:
-    """Throughput by interval, from counts that go up from the start; None where there are fewer than two."""
+    """Throughput by interval, from cumulative counts; None for fewer than two intervals."""
     rows = []
     at = count = 0.0
     for interval in intervals:

@@ -1,8 +1,8 @@
 """Logs of HBase's PerformanceEvaluation.
 
-Each client prints percentiles of its own; those of several clients cannot be put together, so they are left out
-where there is more than one. Means are: weighted by count, minima and maxima too. Throughput is rows ÷ the time of
-the slowest client; PerformanceEvaluation's `Avg TPS/QPS` adds the clients' own rates and is a little higher.
+Each client prints its own percentiles; those of several clients cannot be combined, so they are left out
+where there is more than one. Means (weighted by count), minima and maxima can. Throughput is rows ÷ the time of
+the slowest client; PerformanceEvaluation's `Avg TPS/QPS` adds the clients' rates and is a little higher.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ US = 1e3
 
 @dataclass
 class Log:
-    """What one test printed: by client its latencies in µs, how many were measured, its time in ms and its rows."""
+    """The output of one test: by client, latencies in µs, how many were measured, time in ms, and rows."""
 
     options: dict[str, Any]
     line: int
@@ -59,7 +59,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def take(log: Log, line: str, source: Source, index: int) -> None:
-    """Takes what a line says."""
+    """Takes a line."""
     try:
         if match := LATENCY.search(line):
             pairs = (part.partition("=") for part in match[2].split(", "))
@@ -97,7 +97,7 @@ def run(log: Log, source: Source) -> Run:
 
 
 def latencies(log: Log, test: str, found: Run) -> None:
-    """The latencies of all clients together, as far as they can be put together."""
+    """The latencies of all clients, as far as they can be combined."""
     each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
     n = sum(count for _, count in each)
@@ -106,7 +106,7 @@ def latencies(log: Log, test: str, found: Run) -> None:
     mean = sum((figures["mean"] or 0.0) * count for figures, count in each) / n
     found.add(f"{test}.count", n, OPERATIONS, n)
     found.add(f"{test}.mean", mean * US, "ns", n)
-    # One measured call may be of several rows.
+    # One measured call may cover several rows.
     if not log.options.get("multiGet") and not log.options.get("multiPut"):
         found.add(f"{ALL}.mean", mean * US, "ns", n)
     for name, choose in (("min", min), ("max", max)):
@@ -117,6 +117,6 @@ def latencies(log: Log, test: str, found: Run) -> None:
             if value is not None and name.endswith("th"):
                 found.add(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
         return
-    message = f"each of {len(each)} clients has percentiles of its own, and those of several do not add up"
+    message = f"each of {len(each)} clients has its own percentiles, and those of several cannot be combined"
     hint = "run PerformanceEvaluation with one client for its percentiles, or measure with Loadstone"
     found.note("percentiles-left-out", message, hint)

@@ -1,6 +1,6 @@
-"""Interval logs of HdrHistogram: our own, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
+"""Interval logs of HdrHistogram: Loadstone's, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
 
-The format does not say what unit its values have: ours does in a comment, YCSB's are µs, and for others it is a fact.
+The format does not define the values' unit: Loadstone writes it as a comment, YCSB's are µs, and others need a fact.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOGGING = re.compile(r"#\[Logging for: ([^\]]+)\]")
 START = re.compile(r"#\[StartTime: (\d+(?:\.\d+)?)")
 RESPONSE = "-response"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# What Java's HdrHistogram 2.1.4, and so YCSB 0.17.0, writes: words of 8 bytes, deflated or not.
+# The format of Java's HdrHistogram 2.1.4, and so of YCSB 0.17.0: words of 8 bytes, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
 HINT = "import the whole file; its last line may be cut"
 
@@ -43,7 +43,7 @@ class Log:
     tags: dict[str, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
 
     def merged(self, tag: str) -> Histogram:
-        """A tag's histograms, added."""
+        """The sum of a tag's histograms."""
         total = Histogram()
         for _, _, histogram in self.tags[tag]:
             total.add(histogram)
@@ -55,12 +55,12 @@ class Log:
 
 
 def recognises(text: str) -> bool:
-    """Whether it says that it is one."""
+    """Whether its header is that of an interval log."""
     return SIGN in text
 
 
 def runs(source: Source) -> list[Run]:
-    """The one run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
+    """The only run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
     logging = LOGGING.search(source.text)
     log = Log(unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
@@ -71,7 +71,7 @@ def runs(source: Source) -> list[Run]:
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
         try:
             if len(parts) != 4:
-                raise ValueError(f"a line of {len(parts)} fields instead of 4")
+                raise ValueError(f"it has {len(parts)} fields instead of 4")
             start, length = plain(parts[0]), plain(parts[1])
             histogram = read(parts[3])
         except ValueError as error:
@@ -83,17 +83,17 @@ def runs(source: Source) -> list[Run]:
 
 
 def unit(source: Source, of_ycsb: bool) -> int:
-    """What one unit of its values is in ns. Raises LoadstoneError when nothing says so."""
+    """The unit of its values in ns. Raises LoadstoneError when it is not known."""
     given = source.facts.get("hlog_unit")
     if given is not None:
         if str(given) not in UNITS:
-            raise source.error(f'hlog_unit is ns, us or ms, got "{given}"', "for example --fact hlog_unit=us")
+            raise source.error(f'hlog_unit must be ns, us or ms, got "{given}"', "for example --fact hlog_unit=us")
         return UNITS[str(given)]
     if UNIT in source.text:
         return UNITS["ns"]
     if of_ycsb:
         return UNITS["us"]
-    raise source.error("nothing says what unit the log's values have", "say it: --fact hlog_unit=us, or ns, or ms")
+    raise source.error("the unit of the log's values is not known", "state it: --fact hlog_unit=us, or ns, or ms")
 
 
 def read(text: str) -> Histogram:
@@ -110,12 +110,12 @@ def read(text: str) -> Histogram:
     except (binascii.Error, struct.error, zlib.error) as error:
         raise ValueError(f"not an HDR histogram: {error}") from error
     if offset or not 0 <= digits <= 5 or lowest < 1:
-        raise ValueError(f"not an HDR histogram that can be read: offset {offset}, {digits} digits")
+        raise ValueError(f"an HDR histogram that cannot be read: offset {offset}, {digits} digits")
     return Histogram(Layout(digits, lowest), Counter({index: count for index, count in enumerate(words) if count}))
 
 
 def run(log: Log, source: Source) -> Run:
-    """The log's figures: of each tag, and of all operations that ended well."""
+    """The log's figures: for each tag, and for all operations that ended well."""
     open_loop = any(tag.endswith(RESPONSE) for tag in log.tags)
     found = Run(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
     if UNIT in source.text:
@@ -124,7 +124,7 @@ def run(log: Log, source: Source) -> Run:
         found.facts["tool"] = "ycsb"
     if start := START.search(source.text):
         found.start_unix_ns = int(Decimal(start[1]) * 10**9)
-    # Connections' ends and checks of values are no operations.
+    # CLEANUP and checks of values are not operations.
     simple = [tag for tag in log.tags if tag.removesuffix(RESPONSE) not in BESIDE]
     try:
         totals = {tag: log.merged(tag) for tag in simple}
@@ -139,7 +139,7 @@ def run(log: Log, source: Source) -> Run:
         elif status != CENSORED:
             found.values.extend(latencies(name_of(tag, log), histogram, log.ns))
         found.histograms[tag] = in_ns(histogram, log.ns)
-        # Of what was never sent there is no service time.
+        # Operations that were never sent have no service time.
         if not tag.endswith(RESPONSE) or status == CENSORED:
             known = found.statuses.setdefault(operation, {})
             known[status] = max(known.get(status, 0), histogram.count)
@@ -152,7 +152,7 @@ def run(log: Log, source: Source) -> Run:
 
 
 def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, tuple[int, Histogram]]:
-    """How many failed and the bounds of what never ended, by the tag of those that ended well, and of all together."""
+    """The failures, and the bounds of operations that never ended, by the tag of those that ended well, and for all."""
     found: dict[str, tuple[int, Histogram]] = {ALL: (0, Histogram())}
     for tag, histogram in totals.items():
         operation, status = split(tag)
@@ -160,7 +160,7 @@ def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, tuple[int, Hi
             continue
         response = tag.endswith(RESPONSE)
         names = [f"{operation}{RESPONSE}" if response else operation]
-        # What was never answered has not been reported by its parts; of others the headline latency counts.
+        # Unanswered operations have not been reported by their parts; for others the headline latency counts.
         if (operation not in COMPOSED or status == CENSORED) and response == log.responds(operation):
             names.append(ALL)
         for name in names:
@@ -181,7 +181,7 @@ def split(tag: str) -> tuple[str, str]:
 
 
 def counts(tag: str, log: Log) -> bool:
-    """Whether a tag is of what ended well, once: headline latencies, without what is counted as its parts too."""
+    """Whether a tag has the headline latencies of operations that ended well, and none also counted as their parts."""
     operation, status = split(tag)
     if operation in COMPOSED or status not in WELL:
         return False
@@ -189,13 +189,13 @@ def counts(tag: str, log: Log) -> bool:
 
 
 def name_of(tag: str, log: Log) -> str:
-    """The operation's name in metrics: with response times known, service times stand beside them."""
+    """The operation's name in metrics: where response times are known, service times are a separate one."""
     operation = tag.removesuffix(RESPONSE).lower()
     return f"{operation}.service" if not tag.endswith(RESPONSE) and tag + RESPONSE in log.tags else operation
 
 
 def together(log: Log, tags: list[str]) -> tuple[Series | None, Histogram]:
-    """The course of tags added interval by interval, and all of it. Raises ValueError when they do not add up."""
+    """The course of several tags, added by interval, and the total. Raises ValueError when they do not add up."""
     intervals: dict[tuple[float, float], Histogram] = {}
     for tag in tags:
         for start, length, histogram in log.tags[tag]:

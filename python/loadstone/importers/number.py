@@ -1,44 +1,44 @@
-"""Numbers as other tools print them: Java's, Python's, and those of whatever locale the tool ran in."""
+"""Numbers as other tools print them: Java's, Python's, and those of the tool's locale."""
 
 from __future__ import annotations
 
 import re
 
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# What tools print where there is nothing to divide by; U+FFFD is what Java 8 prints for NaN, broken on its way.
+# What tools print for a division by zero; U+FFFD is Java 8's NaN with a broken encoding.
 NOT_A_NUMBER = frozenset({"nan", "∞", "-∞", "\ufffd", "inf", "-inf", "+inf", "infinity", "-infinity", "-", ""})
 # Between digits: full stop, comma, apostrophes and the blanks that locales use.
 SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
 def plain(text: str) -> float | None:
-    """A number with a decimal point, None for one that is not a number. Raises ValueError when it is something else."""
+    """A number with a decimal point, None for NaN or infinity. Raises ValueError for anything else."""
     text = text.strip()
     if PLAIN.fullmatch(text):
         number = float(text)
-        # 1e999 is beyond a float.
+        # 1e999 overflows a float.
         return None if number in (float("inf"), float("-inf")) else number
     if text.lower() in NOT_A_NUMBER:
         return None
-    raise ValueError(f"no number: {text[:40]!r}")
+    raise ValueError(f"not a number: {text[:40]!r}")
 
 
 def comma(text: str) -> float | None:
-    """As `plain`, but a decimal comma will do."""
+    """As `plain`, but a decimal comma is accepted."""
     return plain(text.replace(",", ".", 1) if text.count(",") == 1 and "." not in text else text)
 
 
 def grouped(text: str, decimals: int) -> float | None:
-    """A number with thousands separators of any locale, known to be printed with so many decimals.
+    """A number with thousands separators of any locale, known to be printed with that many decimals.
 
-    1,752 and 1.752 with none are both 1752. Raises ValueError when it is something else.
+    1,752 and 1.752 with no decimals are both 1752. Raises ValueError for anything else.
     """
     text = text.strip()
     if text.lower() in NOT_A_NUMBER:
         return None
     digits = SEPARATORS.sub("", text)
     if not re.fullmatch(r"-?\d+", digits):
-        raise ValueError(f"no number: {text[:40]!r}")
+        raise ValueError(f"not a number: {text[:40]!r}")
     fraction = re.search(r"[.,](\d+)$", text)
     if decimals and (fraction is None or len(fraction[1]) != decimals):
         # Older versions print a whole number here.

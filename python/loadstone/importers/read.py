@@ -1,4 +1,4 @@
-"""Reads other tools' results: finds out what a file is, and gives its runs their names and facts."""
+"""Reads other tools' results: detects a file's format, and gives its runs their names and facts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["FORMATS", "Format", "Imported", "parse_fact", "read", "read_all", "r
 
 
 class Format(Protocol):
-    """What the module of a format has: its name for `--format`, and the rest."""
+    """The interface of a format's module: its name for `--format`, and the rest."""
 
     NAME: str
     TITLE: str
 
     def recognises(self, text: str) -> bool:
-        """Whether a text has it."""
+        """Whether a text has this format."""
 
     def runs(self, source: Source) -> list[Run]:
         """Every run in a file. Raises LoadstoneError when it is damaged."""
@@ -39,7 +39,7 @@ class Format(Protocol):
 
 ALL: tuple[Format, ...] = (ycsb, ycsb_json, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table)
 FORMATS = {each.NAME: each for each in ALL}
-# Facts that say what a result is, and are not repeated among its facts.
+# Facts that become part of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial"})
 
 
@@ -55,7 +55,7 @@ class Imported:
 def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
     """Every run in a file, with the facts of its facts file and those given, which win.
 
-    Raises LoadstoneError when the file is damaged, of no known format, or a fact makes no sense.
+    Raises LoadstoneError when the file is damaged or its format not known, or when a fact is not valid.
     """
     text = text_of(path)
     written = beside(path)
@@ -68,12 +68,12 @@ def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> 
     except MemoryError:
         raise LoadstoneError(f"{path.name} is too large for this host's memory", "import a part of it") from None
     if not found:
-        raise LoadstoneError(f"{path.name} holds no result of {chosen.TITLE}", "import the whole output of the tool")
+        raise LoadstoneError(f"{path.name} has no result of {chosen.TITLE}", "import the whole output of the tool")
     return named(path, found, written, facts)
 
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
-    """Every run in several files, each trial with an id of its own; equal variants of several files are repeats."""
+    """Every run in several files, each trial with its own id; equal variants in several files are repeats."""
     found: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
     taken: set[str] = set()
@@ -97,20 +97,20 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
 
 
 def recognised(path: Path, text: str) -> Format:
-    """The format of a file. Raises LoadstoneError when it is none or several."""
+    """The format of a file. Raises LoadstoneError when none fits, or several do."""
     found = [each for each in FORMATS.values() if each.recognises(text)]
     if len(found) > 1:
         titles = ", ".join(each.TITLE for each in found)
-        hint = f"say which to read: --format {found[0].NAME}"
-        raise LoadstoneError(f"it holds results of several formats: {titles} ({path.name})", hint)
+        hint = f"choose one: --format {found[0].NAME}"
+        raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
     if not found:
         titles = ", ".join(each.TITLE for each in FORMATS.values())
-        raise LoadstoneError(f"{path.name} is of no known format", f"known are {titles}")
+        raise LoadstoneError(f"the format of {path.name} is not known", f"known are {titles}")
     return found[0]
 
 
 def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:
-    """Runs with their names, repeats and facts. Raises LoadstoneError when a fact makes no sense."""
+    """Runs with their names, repeats and facts. Raises LoadstoneError when a fact is not valid."""
     common = {**written.common, **given}
     configs = configured(path, runs, common)
     check_variants(path, configs, written)
@@ -156,12 +156,12 @@ def check_variants(path: Path, configs: Sequence[Mapping[str, Scalar]], written:
 
 
 def vary(clients: Sequence[int | None]) -> bool:
-    """Whether clients are a dimension: known of every run, and not all equal."""
+    """Whether clients are a dimension: known for every run, and not all equal."""
     return None not in clients and len(set(clients)) > 1
 
 
 def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """The config of each run: its variant by a fact, by its own name or by the file's, which is numbered if shared.
+    """The config of each run: its variant from a fact, its own name or the file's, which is numbered if shared.
 
     Raises LoadstoneError when one fact would name several variants.
     """
@@ -169,7 +169,7 @@ def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> 
         own = dict.fromkeys(run.variant for run in runs)
         if len(own) > 1:
             raise LoadstoneError(
-                f'the fact variant="{facts["variant"]}" would make one of {len(own)} variants ({path.name})',
+                f'the fact variant="{facts["variant"]}" would give {len(own)} variants one name ({path.name})',
                 "leave it out: the file names its variants itself",
             )
         return [{"variant": str(facts["variant"]), **run.dimensions} for run in runs]
@@ -180,7 +180,7 @@ def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> 
     for run, key in zip(runs, keys, strict=True):
         seen[key] += 1
         name = run.variant or path.stem
-        # What has a repeat's number is told apart by it already.
+        # Runs with a repeat's number are already distinct.
         if run.variant is None and run.repeat is None and counts[key] > 1:
             name = f"{name}-{seen[key]}"
         found.append({"variant": name, **run.dimensions})
@@ -188,7 +188,7 @@ def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> 
 
 
 def numbered(runs: Sequence[Run], configs: Sequence[Mapping[str, Scalar]], renamed: bool) -> list[int]:
-    """The repeat of each run: its own, else which of its variant it is."""
+    """The repeat of each run: its own, else its number within its variant."""
     seen: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
     found = []
     for run, config in zip(runs, configs, strict=True):
@@ -204,7 +204,7 @@ def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
     if given is None:
         return run.clients
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise LoadstoneError(f'the fact "clients" is a whole number from 1 up, got "{given}"', "for example clients=4")
+        raise LoadstoneError(f'the fact "clients" must be a whole number of at least 1, got "{given}"', "try clients=4")
     return given
 
 
@@ -215,7 +215,7 @@ def loop_of(run: Run, facts: Mapping[str, Scalar]) -> Loop:
         return "closed"
     if given == "open":
         return "open"
-    raise LoadstoneError(f'the fact "loop" is closed or open, got "{given}"', "open: the tool was given a rate")
+    raise LoadstoneError(f'the fact "loop" must be closed or open, got "{given}"', "open: the tool had a rate set")
 
 
 def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
@@ -225,6 +225,6 @@ def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
     if given is not None and run.clients is not None and given != run.clients:
         yield Note(
             "facts-disagree",
-            f"the log says {run.clients} clients, the fact {given}: the fact counts",
+            f"the log has {run.clients} clients, the fact {given}: the fact is used",
             "leave the fact out unless the log is wrong",
         )

@@ -1,4 +1,4 @@
-"""A run: what an importer finds in a file, before it has the name and the facts that the file does not hold."""
+"""A run: what an importer finds in a file, before it gets a name and the facts that the file does not have."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # All operations together.
 ALL = "all"
-# It is reported as its read and its update as well, so in sums over operations it would count twice.
+# Also reported as its read and its update, so in sums over operations it would count twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
-# What counts as done well, by the names of YCSB's statuses; its older versions print 0.
+# Statuses of success, by YCSB's names; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
-# Our front end's reads of records whose insert was under way are neither well nor failed; what never ended is neither.
+# Neither success nor failure: our front end's reads of records whose insert was under way, and unended operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Failures that are fewer than this share of what lies beyond a percentile do not move it by what anybody could see.
+# Failures below this share of the operations beyond a percentile do not move it visibly.
 SHIFT = 0.01
 
 
@@ -36,7 +36,7 @@ class Run:
     # None: the file has no name for it.
     variant: str | None = None
     repeat: int | None = None
-    # What else tells it from the other runs of the file, as dimensions.
+    # Further dimensions that distinguish it from the file's other runs.
     dimensions: dict[str, Scalar] = field(default_factory=dict)
     clients: int | None = None
     loop: Loop = "closed"
@@ -48,15 +48,15 @@ class Run:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None
-    # The last digit of the latencies that the tool prints, ns.
+    # The value of the last digit of printed latencies, ns.
     step_ns: float = 0.0
-    # Whether percentiles are of everything that was due, however it ended.
+    # Whether percentiles cover everything that was due, however it ended.
     of_all: bool = False
 
     def figures(self) -> list[Value]:
-        """The figures with what the tool does not say of them: the step of its latencies, and what failed.
+        """The figures with what the tool leaves out: the step of its latencies, and bounds due to failures.
 
-        A tool that prints percentiles prints those of the operations that ended well. With failed ones, which never
+        Tools print percentiles of the operations that ended well. With failed ones, which never
         gave their answer, the percentile of all is at least that, and unknown where the failures reach its rank.
         """
         return [self.figure(value) for value in self.values]
@@ -77,12 +77,12 @@ class Run:
         return replace(value, bound="failed" if failed >= (1 - share) * every else "at_least")
 
     def overall(self) -> tuple[float, float]:
-        """Failed operations and all of them, by the figures of the run."""
+        """Failed operations and all operations, by the figures of the run."""
         known = {value.metric: value.value for value in self.values}
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add(self, metric: str, value: float | None, unit: str, n: int) -> None:
-        """Keeps a figure; None, what the tool could not compute, is none."""
+        """Keeps a figure; None (the tool could not compute it) is ignored."""
         if value is not None and math.isfinite(value):
             self.values.append(Value(metric, value, unit, n))
 
@@ -94,17 +94,17 @@ class Run:
         self.add("errors", errors(self.statuses), OPERATIONS, int(done))
 
     def note(self, name: str, message: str, hint: str) -> None:
-        """Keeps what the user may want to know of it."""
+        """Keeps a note for the user."""
         self.notes.append(Note(name, message, hint))
 
 
 def series(rows: Sequence[tuple[float | None, ...]]) -> Series | None:
-    """Rows of start, length and throughput, perhaps with p50 and p99; None where there are fewer than two."""
+    """A series from rows of start, length and throughput, perhaps with p50 and p99; None for fewer than two."""
     return Series(*zip(*rows, strict=True)) if len(rows) > 1 else None
 
 
 def failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE | COMPOSED) -> tuple[int, int]:
-    """How many operations of a kind, or of all kinds, did not end well, and how many there were."""
+    """The failed and all operations of a kind, or of all kinds."""
     counts = [
         each
         for name, each in statuses.items()
@@ -115,16 +115,16 @@ def failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE
 
 
 def errors(statuses: Statuses) -> int:
-    """How many operations did not end well, composed ones as well."""
+    """The number of failed operations, composed ones included."""
     return failures(statuses, beside=BESIDE)[0]
 
 
 def latencies(
     name: str, well: Histogram, ns: int = 1, failed: int = 0, censored: Histogram | None = None
 ) -> Iterator[Value]:
-    """A histogram's figures, `ns` being its unit; the judge says which percentiles have too few values above them.
+    """A histogram's figures, with the unit `ns`; the judge decides which percentiles have too few values above them.
 
-    Percentiles are of all operations that the file knows of: those that failed or never ended are no faster for it.
+    Percentiles cover all operations in the file, including those that failed or never ended.
     """
     count = well.count
     if count:
@@ -145,7 +145,7 @@ def bucket(value: int) -> int:
 
 
 def bucketed(counts: Iterable[tuple[int, int]]) -> Histogram:
-    """A histogram of values and how often each came."""
+    """A histogram from values and their counts."""
     histogram = Histogram(Layout())
     for value, count in counts:
         histogram.counts[bucket(value)] += count

@@ -1,4 +1,4 @@
-"""A file to be imported: its text, and how to say where in it something is wrong."""
+"""A file to be imported: its text, and errors with their place in it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
-# Longer lines are nobody's log; a JSON document may be one, and is read from the whole text.
+# No log has longer lines; a JSON document may, and is read from the whole text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-# What a collector of logs puts before a line: a container's name, or a time and perhaps a level.
+# What log collectors put before a line: a container's name, or a time and perhaps a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text with its place, and the facts that are known beside it."""
+    """A text with its path, and the facts known about it."""
 
     path: Path
     text: str
@@ -40,7 +40,7 @@ class Source:
 
     @property
     def last(self) -> int:
-        """The index of the last line that says something."""
+        """The index of the last line that is not empty."""
         return max((index for index, line in enumerate(self.lines) if line.strip()), default=0)
 
     def error(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
@@ -50,7 +50,7 @@ class Source:
 
 
 def tidy(line: str) -> str:
-    """A line as it was to be read."""
+    """A line without colours and overwritten parts."""
     if len(line) > LINE_MAX:
         return ""
     if "\x1b" in line:
@@ -62,13 +62,13 @@ def tidy(line: str) -> str:
 def text_of(path: Path) -> str:
     """Reads a file as text. Raises LoadstoneError when it cannot be read, is empty or is not text."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        # A pipe may never say anything.
-        hint = "name a file that holds results; save what comes through a pipe first"
+        # Reading a pipe may block forever.
+        hint = "name a file with results; save a pipe's output to a file first"
         raise LoadstoneError(f"{path} is not a file", hint)
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise LoadstoneError(f"cannot read {path}: {error.strerror}", "name a file that holds results") from error
+        raise LoadstoneError(f"cannot read {path}: {error.strerror}", "name a file with results") from error
     encoding = next((name for mark, name in MARKS if data.startswith(mark)), "utf-8")
     if encoding != "utf-16" and b"\0" in data[:SNIFFED]:
         raise LoadstoneError(
@@ -82,6 +82,6 @@ def text_of(path: Path) -> str:
 
 
 def unwrapped(before: str) -> bool:
-    """Whether what stands before a log's line is only what a quote or a collector of logs puts there."""
+    """Whether a log line's prefix comes only from quoting or from a log collector."""
     before = before.strip(" \t>")
     return not before or COLLECTED.search(before) is not None

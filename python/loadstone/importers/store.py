@@ -1,4 +1,4 @@
-"""Writes what was imported into a result folder, where everything that works on our own trials works on it."""
+"""Writes imported runs into a result folder, where they can be used like Loadstone's own trials."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from loadstone.importers.read import Imported
 from loadstone.results.folder import IMPORTED, Folder, new_path
 from loadstone.results.result_set import Question
 
-# A log that is larger than this is not copied: its name in folder.json has to do.
+# A larger log is not copied: folder.json only has its name.
 COPIED_MAX = 100_000_000
 
 
 def store(imported: Sequence[Imported], root: Path, name: str, question: str, sources: Sequence[Path]) -> Folder:
-    """Makes `<root>/imported/<UTC time>` of trials. Raises LoadstoneError when two of them have the same name."""
+    """Creates `<root>/imported/<UTC time>` from trials. Raises LoadstoneError when two have the same name."""
     names = [each.result.trial for each in imported]
     for trial in names:
         if names.count(trial) > 1:
@@ -40,7 +40,7 @@ def store(imported: Sequence[Imported], root: Path, name: str, question: str, so
 
 
 def keep(sources: Sequence[Path], directory: Path) -> None:
-    """Copies the files that figures come from, with their facts, so that each can be traced. Raises LoadstoneError."""
+    """Copies the sources of the figures, with their facts, so that each can be traced. Raises LoadstoneError."""
     facts = [file for source in sources for file in (source.with_name(f"{source.name}.facts.yaml"),) if file.exists()]
     try:
         directory.mkdir()

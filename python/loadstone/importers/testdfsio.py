@@ -1,8 +1,8 @@
-"""Hadoop TestDFSIO: the file of results that it appends to, and its log.
+"""Hadoop TestDFSIO: its results file, and its log.
 
 Its MB is 2^20 bytes (`TestDFSIO.MEGA`). Its `Throughput` is the bytes of all files ÷ the sum of their tasks' times,
-that is the mean speed of one task while others run, not the cluster's; its `Average IO rate` is the unweighted mean of
-the tasks' speeds. Neither is operations in a second, so none is called throughput here. (`Total Throughput`, which
+which is the mean speed of one task while others run, not the cluster's; its `Average IO rate` is the unweighted mean of
+the tasks' speeds. Neither is operations per second, so neither is called throughput here. (`Total Throughput`, which
 some versions print, divides MB by ms; it is left out.)
 """
 
@@ -31,12 +31,12 @@ CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
 
 def recognises(text: str) -> bool:
-    """Whether there is a result, or a job that was to have one."""
+    """Whether there is a result, or a job that should have one."""
     return "----- TestDFSIO -----" in text or "fs.TestDFSIO: TestDFSIO." in text
 
 
 def runs(source: Source) -> list[Run]:
-    """Every result in the file. Raises LoadstoneError when one is cut or there is none."""
+    """Every result in the file. Raises LoadstoneError when one is cut or missing."""
     blocks: list[tuple[str, int, dict[str, float | None]]] = []
     for index, line in enumerate(source.lines):
         if (match := BEGIN.search(line)) and prefixed(line[: match.start()]):
@@ -52,7 +52,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def prefixed(before: str) -> bool:
-    """Whether what stands before a line is nothing or log4j's."""
+    """Whether a line's prefix is empty or log4j's."""
     return unwrapped(before) or "TestDFSIO" in before
 
 

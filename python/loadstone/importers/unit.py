@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Without regard to case: nobody means megaseconds by MS.
+# Case-insensitive: MS never means megaseconds.
 TIMES = {
     **dict.fromkeys(("ns", "nsec", "nanoseconds"), 1.0),
     **dict.fromkeys(("us", "µs", "μs", "usec", "microseconds"), 1e3),
@@ -16,7 +16,7 @@ RATES = {
 }
 COUNTS = dict.fromkeys(("operations", "op", "count"), 1.0)
 SHARES = {"share": 1.0, "ratio": 1.0, "1": 1.0, "%": 0.01, "percent": 0.01}
-# With regard to case: MB is a million bytes, Mb a million bits, MiB 2^20 bytes.
+# Case-sensitive: MB is a million bytes, Mb a million bits, MiB 2^20 bytes.
 SIZES = {
     "B": 1.0,
     **{f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGT", 1)},
@@ -34,7 +34,7 @@ KNOWN = (
 
 
 def base(unit: str) -> tuple[float, str]:
-    """What to multiply with, and the base unit that it gives. Raises ValueError for a unit that is not known."""
+    """The factor to the base unit, and the base unit. Raises ValueError for an unknown unit."""
     unit = unit.strip()
     for table, name in ((TIMES, "ns"), (RATES, "op/s"), (COUNTS, "operations"), (SHARES, "share")):
         if unit.lower() in table:
@@ -48,4 +48,4 @@ def base(unit: str) -> tuple[float, str]:
         return BITS[f"{unit[:-3]}bit"], "B/s"
     if size != unit and size in BITS:
         return BITS[size], "B/s"
-    raise ValueError(f'no known unit "{unit[:40]}"')
+    raise ValueError(f'unknown unit "{unit[:40]}"')

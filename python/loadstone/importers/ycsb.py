@@ -23,7 +23,7 @@ def recognises(text: str) -> bool:
 
 
 def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut or there is none."""
+    """Every run in the file. Raises LoadstoneError when one is cut or missing."""
     reports: list[tuple[list[Entry], Context]] = []
     around = Context()
     for index, text in logical(source):
@@ -39,7 +39,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def logical(source: Source) -> Iterator[tuple[int, str]]:
-    """Lines with their indices; a command that goes on after a backslash is one."""
+    """Lines with their indices; a command continued by backslashes is one line."""
     joined, start = "", 0
     for index, line in enumerate(source.lines):
         if line.endswith("\\") and (joined or "ycsb" in line):
@@ -50,7 +50,7 @@ def logical(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def entry_of(text: str, index: int, source: Source) -> Entry | None:
-    """An entry of a report; None if the line is none."""
+    """An entry of a report; None if the line is not one."""
     if "]," not in text:
         return None
     match = ENTRY.search(text)
@@ -66,7 +66,7 @@ def entry_of(text: str, index: int, source: Source) -> Entry | None:
 
 
 def whole(source: Source, reports: list[tuple[list[Entry], Context]], around: Context) -> None:
-    """Raises LoadstoneError when the last run has no report, or its last line is cut; gives it what follows it."""
+    """Raises LoadstoneError when the last run has no report or ends in a cut line; adds the lines after its report."""
     if torn(source, reports):
         last = source.lines[source.last].strip()
         raise source.error(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
@@ -89,8 +89,8 @@ def torn(source: Source, reports: list[tuple[list[Entry], Context]]) -> bool:
         return last.startswith("[") and TORN.fullmatch(last) is not None
     entry = reports[-1][0][-1]
     if entry.line == source.last:
-        # It is whole, or its number is cut. What follows percentiles is how often the operation ended how; that of
-        # failures and of composed operations is not printed.
+        # It is whole, or its number is cut. Percentiles are followed by the counts of statuses; those of
+        # failures and of composed operations are not printed.
         return source.torn and "Percentile" in entry.measurement and "-" not in entry.metric
     between = source.lines[(entry.line or 0) + 1 : source.last]
     return TORN.fullmatch(last.strip()) is not None and not any(line.strip() for line in between)

@@ -1,4 +1,4 @@
-"""Command lines of YCSB, go-ycsb and our front end: the clients and the rate that a report does not tell."""
+"""Command lines of YCSB, go-ycsb and our front end: the clients and the rate, which a report does not contain."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import shlex
 from dataclasses import dataclass
 from itertools import takewhile, zip_longest
 
-# The shell's words, the Java command that bin/ycsb echoes, and what the client itself prints first.
+# The shell command, the Java command that bin/ycsb echoes, and the client's first line.
 STARTS = re.compile(
     r"(?:^|[\s/`$])(?:go-)?ycsb(?:\.sh|\.bat)?\s+(?P<phase>load|run)\s+(?P<binding>[\w.-]+)(?P<shell>.*)"
     r"|\bCommand line:(?P<echo>.*)"
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
-# Where the command ends and the shell goes on.
+# Where the command ends and the shell continues.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
 
 @dataclass(frozen=True)
 class Command:
-    """What it says; None: it does not."""
+    """The settings of a command; None where it does not contain one."""
 
     clients: int | None = None
     target: int | None = None
@@ -28,7 +28,7 @@ class Command:
 
 
 def command(line: str) -> Command | None:
-    """Reads a command line out of a line of text; None if there is none."""
+    """Finds a command line in a line of text; None without one."""
     if "ycsb" not in line and "Command line:" not in line:
         return None
     match = STARTS.search(line)
@@ -37,7 +37,7 @@ def command(line: str) -> Command | None:
     words = split(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
     phase = match["phase"] or next((word for word in words[:2] if word in ("load", "run")), None)
-    # Flags and properties share one map in YCSB: the last one counts. Its property is `threadcount`; `threads` is none.
+    # Flags and properties share one map in YCSB: the last one counts. The property is `threadcount`, not `threads`.
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         name, _, value = following.partition("=")
         if word.lstrip("-") == "threads" or (word, name) == ("-p", "threadcount"):
@@ -50,7 +50,7 @@ def command(line: str) -> Command | None:
 
 
 def split(text: str) -> list[str]:
-    """A command's words, up to where the shell goes on."""
+    """A command's words, up to where the shell continues."""
     try:
         words = shlex.split(text)
     except ValueError:

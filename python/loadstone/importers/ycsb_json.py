@@ -1,4 +1,4 @@
-"""YCSB's JSON reports: JSONMeasurementsExporter's objects in a row, and JSONArrayMeasurementsExporter's array."""
+"""YCSB's JSON reports: objects (JSONMeasurementsExporter) or an array (JSONArrayMeasurementsExporter)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def runs(source: Source) -> list[Run]:
         if entry.begins or not reports:
             reports.append([])
         reports[-1].append(entry)
-    # Which of several runs a line belongs to cannot be told.
+    # With several runs, a line cannot be assigned to one.
     return [run(report, around if len(reports) == 1 else Context(), source) for report in reports]
 
 
@@ -55,13 +55,13 @@ def entries(source: Source) -> list[Entry]:
 
 
 def begin(text: str, at: int) -> int:
-    """Where the next report's first object begins; -1: there is none."""
+    """Where the next report's first object begins, or -1."""
     match = SIGN.search(text, at)
     return -1 if match is None else text.rfind("{", at, match.start())
 
 
 def entry_of(document: Any, source: Source) -> list[Entry]:
-    """An object's entry; the collectors' figures have no metric and are none."""
+    """An object's entry; those of garbage collectors have no metric and are skipped."""
     if not isinstance(document, dict) or not isinstance(metric := document.get("metric"), str):
         return []
     value = document.get("value")

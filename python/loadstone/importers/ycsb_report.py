@@ -1,4 +1,4 @@
-"""YCSB's final report, whatever it was printed as: its entries turned into figures."""
+"""YCSB's final report, in any format: its entries turned into figures."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from loadstone.results.value import Value
 OVERALL = "OVERALL"
 RUNTIME, THROUGHPUT = "RunTime(ms)", "Throughput(ops/sec)"
 INTENDED = "Intended-"
-# Series of the client's own JVM (measurement.trackjvm), printed as if they were operations.
+# Series of the client's JVM (measurement.trackjvm), printed as if they were operations.
 JVM = frozenset({"THREAD_COUNT", "USED_MEM_MB", "SYS_LOAD_AVG", "GCS", "GCS_TIME"})
 LATENCY = re.compile(r"(Average|Min|Max|([\d.]+)(?:st|nd|rd|th)?Percentile)Latency\((us|ms)\)")
-# The measurement type `raw` has names of its own, in µs.
+# The measurement type `raw` has different names, in µs.
 RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
-# Only the measurement type `histogram` prints it.
+# Only printed by the measurement type `histogram`.
 VARIANCE = "LatencyVariance(us)"
-# What a report is cut by if it has fewer operations than this share of those it says it did.
+# A report with fewer operations than this share of those it claims is cut.
 WHOLE = 0.999
 CUT = "import the whole output of the run, standard output included; run it again if that is lost"
 
@@ -49,13 +49,13 @@ class Entry:
 
 @dataclass
 class Context:
-    """What stands around a report."""
+    """The lines around a report."""
 
     command: Command | None = None
     statuses: list[Status] = field(default_factory=list)
 
     def take(self, line: str) -> None:
-        """Takes what a line says that is not of the report."""
+        """Takes a line outside the report."""
         if found := status(line):
             self.statuses.append(found)
         elif given := command(line):
@@ -79,12 +79,12 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     seen = measured_operations(operations, found.statuses)
     check(operations, found, done, seen, source, line)
     composed = any(is_composed(name) for name in operations)
-    # Throughput may leave failures out (as in loads of YCSB's, and in our front end), and its product with the run time
-    # is not always whole; a composed operation is seen twice.
+    # Throughput may leave failures out (as in YCSB's loads, and in our front end), and its product with the run time
+    # is not always whole; a composed operation counts twice.
     total = done if composed or seen < done * WHOLE else seen
     found.add_totals(throughput, None if runtime is None else runtime * 1e6, total)
     if throughput is None:
-        found.note("not-a-number", "YCSB printed no throughput: nothing was done", "check the run")
+        found.note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
     failed = errors(found.statuses)
     if failed and well_done(found.statuses) < done * WHOLE:
         message = f"YCSB's throughput counts operations that failed, {units.count(failed)} here"
@@ -106,13 +106,13 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     found.series = course(context.statuses)
     if found.loop == "open" and not responses:
         found.facts["latency"] = "service"
-        message = "a rate was set, and the log does not say whether its latencies include the wait for a free client"
+        message = "a rate was set, and it is not known whether the log's latencies include the wait for an idle client"
         found.note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
     return found
 
 
 def by_metric(entries: Iterable[Entry], source: Source) -> dict[str, dict[str, float | None]]:
-    """The entries of one report. Raises LoadstoneError when one is there twice."""
+    """The entries of one report. Raises LoadstoneError when one occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
         if entry.measurement in blocks[entry.metric]:
@@ -136,7 +136,7 @@ def taken(context: Context, found: Run) -> None:
 
 
 def chosen(blocks: Mapping[str, dict[str, float | None]]) -> dict[str, dict[str, float | None]]:
-    """The blocks under their operations' names; of two measurement types in one run (HdrREAD, RawREAD) the first."""
+    """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), those of the first."""
     two = any(name.startswith("Hdr") for name in blocks) and any(name.startswith(("Raw", "Bucket")) for name in blocks)
     if not two:
         return dict(blocks)
@@ -144,7 +144,7 @@ def chosen(blocks: Mapping[str, dict[str, float | None]]) -> dict[str, dict[str,
 
 
 def is_operation(name: str, block: Mapping[str, float | None]) -> bool:
-    """Whether a block is one of operations; connections' ends (CLEANUP) and the JVM's figures are none."""
+    """Whether a block is one of operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
     plain = name.removeprefix(INTENDED)
     return plain not in JVM | {"CLEANUP"} and (counted(block) is not None or bool(ended(block)))
 
@@ -165,7 +165,7 @@ def counted(block: Mapping[str, float | None]) -> int | None:
 
 
 def is_composed(name: str) -> bool:
-    """Whether a block's operations are reported as their parts as well; failed ones (`…-FAILED`) are, too."""
+    """Whether a block's operations are also reported as their parts; failed ones (`…-FAILED`) are, too."""
     plain = name.removeprefix(INTENDED)
     return any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED)
 
@@ -179,10 +179,10 @@ def well_done(statuses: Mapping[str, Mapping[str, int]]) -> int:
 def measured_operations(
     operations: Mapping[str, Mapping[str, float | None]], statuses: Mapping[str, Mapping[str, int]]
 ) -> int:
-    """How many operations a report has lines of, however they ended; each once."""
+    """How many operations the lines of a report cover, however they ended; each counts once."""
     total = 0
     for name, block in operations.items():
-        # READ's statuses count what READ-FAILED or READ-TIMEOUT measured.
+        # READ's statuses include what READ-FAILED or READ-TIMEOUT measured.
         part = any(name.startswith(f"{whole}-") for whole in statuses)
         if name in BESIDE or name.startswith(INTENDED) or is_composed(name) or part:
             continue
@@ -213,13 +213,13 @@ def check(
         return
     message = f"{units.count(seen)} of {units.count(done)} operations have lines in the report"
     if source.facts.get("partial") is True:
-        found.note("partial", message, "its latencies are those of a part")
+        found.note("partial", message, "its latencies cover only a part")
         return
     raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; --fact partial=true imports what there is", line)
 
 
 def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | None], found: Run) -> None:
-    """An operation's latencies; `beside` marks service times that stand beside response times, `tag` those."""
+    """An operation's latencies; `beside` marks service times beside response times, `tag` the latter."""
     count = counted(block)
     if not count or operation in BESIDE:
         return
@@ -231,7 +231,7 @@ def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | 
         if value is None or (match is None and statistic is None):
             continue
         if match is not None and match[2] and is_coarse(block):
-            # The type `histogram` prints where the bucket of 1 ms begins, which may be below the minimum.
+            # The type `histogram` prints the start of a 1 ms bucket, which may be below the minimum.
             value = max(value, block.get("MinLatency(us)") or 0.0)
         if match is not None:
             statistic = f"p{match[2]}" if match[2] else RAW[match[1]]
@@ -245,14 +245,14 @@ def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | 
 
 
 def is_coarse(block: Mapping[str, float | None]) -> bool:
-    """Whether a block is of the type `histogram`, which counts in buckets of 1 ms and prints how many lie beyond."""
+    """Whether a block has the type `histogram`, which counts in buckets of 1 ms and prints the overflow count."""
     return VARIANCE in block or any(key.startswith(">") for key in block)
 
 
 def verbose(block: Mapping[str, float | None], count: int) -> Histogram | None:
-    """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count); None where there is none.
+    """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count), or None.
 
-    The type `histogram` prints buckets of 1 ms and a variance, `timeseries` means; neither is one.
+    The type `histogram` prints buckets of 1 ms and a variance, `timeseries` prints means: neither counts.
     """
     if is_coarse(block) or not any("Percentile" in key for key in block):
         return None
@@ -261,7 +261,7 @@ def verbose(block: Mapping[str, float | None], count: int) -> Histogram | None:
 
 
 def mean(blocks: Mapping[str, Mapping[str, float | None]], metric: str, done: int, found: Run) -> None:
-    """The mean over all operations however they ended, which Little's law is about: time in them ÷ operations."""
+    """The mean over all operations, however they ended, as Little's law needs it: their total time ÷ operations."""
     total = seen = 0.0
     for name, block in blocks.items():
         plain = name.removeprefix(INTENDED)
@@ -278,7 +278,7 @@ def mean(blocks: Mapping[str, Mapping[str, float | None]], metric: str, done: in
 
 
 def verified(found: Run) -> None:
-    """How many values were compared with what they must be (dataintegrity), and how many were something else."""
+    """How many values were verified (dataintegrity), and how many were wrong."""
     if counts := found.statuses.get("VERIFY"):
         total = sum(counts.values())
         found.add("verified", total, "values", total)

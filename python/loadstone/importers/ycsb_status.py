@@ -15,7 +15,7 @@ LINE = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) (?P<seconds>\d+) sec: (?P<total>\d+) operations;(?P<rest>.*)"
 )
 BLOCK = re.compile(r"\[([\w-]+): Count=(\d+), [^\[\]]*?\b99=([^,\[\]]+)")
-# The clock and the count of seconds may differ by what rounding takes, and by no more.
+# The clock and the count of seconds may differ only by rounding.
 SECONDS_APART = 1.5
 
 
@@ -30,7 +30,7 @@ class Status:
 
 
 def status(line: str) -> Status | None:
-    """Reads a status line; None if it is none."""
+    """Reads a status line; None for other lines."""
     if " sec: " not in line:
         return None
     match = LINE.search(line)
@@ -45,7 +45,7 @@ def status(line: str) -> Status | None:
 
 
 def microseconds(text: str) -> float | None:
-    """A latency in a status line, in the client's locale; None for what is none."""
+    """A latency in a status line, in the client's locale; None if it is not a number."""
     try:
         return comma(text)
     except ValueError:
@@ -53,7 +53,7 @@ def microseconds(text: str) -> float | None:
 
 
 def course(lines: Sequence[Status]) -> Series | None:
-    """The series that status lines amount to; None where they are fewer than two.
+    """The series from status lines; None for fewer than two.
 
     Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
     """
@@ -61,12 +61,12 @@ def course(lines: Sequence[Status]) -> Series | None:
     at, total = 0.0, 0
     for index, line in enumerate(lines):
         if index == 0 and line.seconds == 0:
-            # Printed when the status thread starts, which is after the clients do.
+            # Printed when the status thread starts, after the clients.
             total = line.total
             continue
         length = elapsed(lines[index - 1] if index else None, line)
         done = line.total - total
-        # The last line comes when the clients have ended, and may find nothing done since the one before.
+        # The last line is printed when the clients have ended, and may show nothing done since the one before.
         if length <= 0 or done < 0 or (not done and line is lines[-1] and rows and length < rows[-1][1]):
             continue
         rows.append((at, length, done / length, p99(line, done)))
@@ -78,7 +78,7 @@ def course(lines: Sequence[Status]) -> Series | None:
 
 
 def elapsed(before: Status | None, line: Status) -> float:
-    """Seconds from one line to the next: the clock's, which has milliseconds, unless it was set in between."""
+    """Seconds from one line to the next: by the clock, which has milliseconds, unless it was set in between."""
     if before is None:
         return float(line.seconds)
     counted = line.seconds - before.seconds
@@ -87,7 +87,7 @@ def elapsed(before: Status | None, line: Status) -> float:
 
 
 def p99(line: Status, done: int) -> float | None:
-    """The interval's 99th percentile, ns, where there is one kind of operation: those of several do not add up."""
+    """The interval's p99, ns, where there is one kind of operation: those of several cannot be combined."""
     blocks = [each for each in line.blocks if each[0].removeprefix("Intended-") not in BESIDE and each[1]]
     if len(blocks) != 1 or not done / 2 <= blocks[0][1] <= done * 2 or blocks[0][2] is None:
         return None

@@ -14,7 +14,7 @@ from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
 from loadstone.statistics.comparison import Evidence, between, blocked
-from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
@@ -32,6 +32,8 @@ class Doubts:
     lower: tuple[Cell | None, Cell | None] = (None, None)
     # Repeats of either side whose own trials are invalid.
     tainted: tuple[Collection[int], Collection[int]] = ((), ())
+    # Repeats of either side with what was taken for chance.
+    excused: tuple[Collection[int], Collection[int]] = ((), ())
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Weighed:
 
     measured: Evidence
     robust: Evidence
-    # The same at the level of 90 %, by which two sides are found to be equivalent (Schuirmann 1987).
+    # The robust one if what was taken for chance is chance; None where that is not tested.
+    excusing: Evidence | None
+    # The robust one at the level of 90 %, by which two sides are found to be equivalent (Schuirmann 1987).
     alike: Estimate
     # Whether the robust ratio is a bound: the possible ratio that is nearest to 1.
     bound: bool
@@ -53,14 +57,22 @@ def weigh(
     sides = (dict(baseline.samples), dict(contender.samples))
     off = list(biased(sides, way, doubts))
     every = [sides, *without(sides, doubts.tainted), *off]
+    # With fewer blocks nothing can be tested, and that the order is random has to do.
+    free = [left for left in without(sides, doubts.excused) if len(left[0].keys() & left[1].keys()) >= REPEATS_MIN]
+
+    def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
+        """What all say, and whether the ratio is a bound."""
+        robust = envelope(found)
+        least = nearest(found) if off else robust.ratio.value
+        ratio = replace(opened(robust.ratio, way, doubts.factors), value=least)
+        bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
+        return replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value)), bound
+
     found = [evidence_of(each, interleaved) for each in every]
-    equal = envelope([evidence_of(each, interleaved, equal_level) for each in every])
-    robust = envelope(found)
-    least = nearest(found) if off else robust.ratio.value
-    ratio = replace(opened(robust.ratio, way, doubts.factors), value=least)
-    bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
-    robust = replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value))
-    return Weighed(found[0], robust, opened(equal.ratio, way, doubts.factors), bound)
+    excusing = bounds(found)[0] if free else None
+    robust, bound = bounds([*found, *(evidence_of(each, interleaved) for each in free)])
+    equal = envelope([evidence_of(each, interleaved, equal_level) for each in (*every, *free)])
+    return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
 
 
 def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
@@ -71,7 +83,7 @@ def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Eviden
 
 
 def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> Iterator[Sides]:
-    """The sides without the repeats whose trials are invalid."""
+    """The sides without bad repeats."""
     if any(tainted):
         kept = [
             {repeat: value for repeat, value in side.items() if repeat not in bad}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.format import units
@@ -33,6 +33,8 @@ class Tested:
     pair: Pair
     # None where nothing is to be tested.
     weighed: Weighed | None = None
+    # What was taken for chance.
+    excused: Sequence[Finding] = ()
 
 
 def compare(
@@ -134,7 +136,9 @@ def compared(
         return
     sides = [held.get(key, ()) for key in (match.baseline, match.contender)]
     against = [*match.findings, *sides[0], *sides[1]]
-    concerned = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
+    every = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
+    excused = [finding for finding in every if finding.chance and finding.severity == Severity.NOTE]
+    concerned = [finding for finding in every if finding not in excused]
     doubtful = weighable(concerned, match.pair)
     findings = tuple(
         replace(each, severity=min(each.severity, Severity.SUSPECT)) if each in doubtful else each for each in concerned
@@ -152,7 +156,12 @@ def compared(
     if why:
         yield Tested(replace(made, claim="refused" if refused else "unranked"), match.pair)
         return
-    doubts = Doubts(factors(match.pair, metric, doubtful), lower(match, metric, cells), tainted(match.pair, doubtful))
+    doubts = Doubts(
+        factors(match.pair, metric, doubtful),
+        lower(match, metric, cells),
+        repeats_of(match.pair, filter(single, doubtful)),
+        repeats_of(match.pair, excused),
+    )
     weighed = weigh(theirs, ours, way, doubts, interleaved=interleaved, equal_level=ALIKE)
     evidence = weighed.robust
     claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "told"
@@ -167,7 +176,7 @@ def compared(
         effect=evidence.effect,
         bound=weighed.bound,
     )
-    yield Tested(made, match.pair, weighed)
+    yield Tested(made, match.pair, weighed, excused)
 
 
 def overloaded(findings: Sequence[Finding]) -> bool:
@@ -182,7 +191,7 @@ def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     if all(any(math.isinf(each.understates) and side & set(each.trials) for each in biased) for side in sides):
         biased = [finding for finding in biased if math.isfinite(finding.understates)]
     alone = [finding for finding in findings if single(finding)]
-    bad = tainted(pair, alone)
+    bad = repeats_of(pair, alone)
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
         for trials, repeats in zip((pair.baselines, pair.contenders), bad, strict=True)
@@ -190,9 +199,9 @@ def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     return [*biased, *alone] if min(map(len, left)) >= REPEATS_MIN else biased
 
 
-def tainted(pair: Pair, findings: Sequence[Finding]) -> tuple[set[int], set[int]]:
-    """The repeats of either side whose trials are invalid."""
-    bad = {trial for finding in findings if single(finding) for trial in finding.trials}
+def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
+    """The repeats of either side that findings are about."""
+    bad = {trial for finding in findings for trial in finding.trials}
     theirs, ours = (
         {trial.repeat for trial in trials if trial.trial in bad} for trials in (pair.baselines, pair.contenders)
     )
@@ -263,10 +272,12 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
         return replace(comparison, claim=ranked(above(comparison), comparison.direction))
     if alike:
         return replace(comparison, claim="slight" if apart else "same")
-    measured = resolved(weighed.measured.ratio, comparison.baseline, comparison.contender)
-    p = weighed.measured.p
-    if p is not None and p * tests < ALPHA and excludes(measured) and beyond(measured, matters):
-        return turned(comparison, tested, measured)
+    for evidence, excused in ((weighed.excusing, tested.excused), (weighed.measured, ())):
+        if evidence is None or evidence.p is None or evidence.p * tests >= ALPHA:
+            continue
+        claimed = resolved(evidence.ratio, comparison.baseline, comparison.contender)
+        if excludes(claimed) and beyond(claimed, matters):
+            return turned(comparison, tested, claimed, excused)
     least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
     n = ratio.n
     if least is not None and least * tests >= ALPHA:
@@ -276,17 +287,23 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
     return replace(comparison, why=needed(ratio, matters))
 
 
-def turned(comparison: Comparison, tested: Tested, measured: Estimate) -> Comparison:
-    """A comparison that would claim something if its figures were certain, and does not."""
+def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: Sequence[Finding]) -> Comparison:
+    """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
     ratio = comparison.ratio
-    names = [
-        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
-    ] or [generator_limited.NAME]
     low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     message = (
         f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
         f" {tested.pair.baseline} as measured, but anything from {low} to {high} is possible"
     )
+    if excused:
+        check = excused[0].check
+        why = f"not shown without the repeats that have a note of {check}"
+        hint = "repeat more often, or remove the cause of the notes"
+        finding = Finding(check, Severity.SUSPECT, f"{message}; {why}", hint, tested.pair.trials, comparison.metric)
+        return replace(comparison, claim="none", why=why, findings=(*comparison.findings, finding))
+    names = [
+        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
+    ] or [generator_limited.NAME]
     hint = generator_limited.BOUNDS_HINT if names[0] == generator_limited.NAME else "see the trials' own findings"
     finding = Finding(names[0], Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
     return replace(comparison, claim="refused", findings=(*comparison.findings, finding))

@@ -64,6 +64,8 @@ class NotLooked:
     reason: str
     # Whether every trial that Loadstone ran has it, so that one without it is suspect.
     ours: bool = False
+    # What it could not look at.
+    about: About = "all"
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

@@ -41,18 +41,20 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     metrics = results.headline_metrics
     trials: dict[str, tuple[Finding, ...]] = {}
     lacking: Counter[NotLooked] = Counter()
+    unseen: dict[str, Sequence[NotLooked]] = {}
     runs: dict[str, Estimate] = {}
-    courses: dict[str, dict[str, not_steady.Halves]] = {}
+    courses: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
         # Read once, and not kept: ten thousand courses take more memory than all figures.
         series = results.series(trial.trial)
         trials[trial.trial], missing_here = look(trial, series, own.of(trial.trial))
         lacking.update(missing_here)
-        # How well one run knows its own throughput, given autocorrelation: a single run has no other interval.
+        unseen[trial.trial] = missing_here
+        # How well one run knows its own throughput, autocorrelation respected: for a single run that is all there is.
         if series is not None and (run := run_mean(series.whole_rates)).low is not None:
             runs[trial.trial] = run
         if series is not None:
-            courses[trial.trial] = not_steady.halves(series, own.of(trial.trial))
+            courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
     missing = missing_trials(results)
     wanted = results.question.metrics
     main = first_metric(results.trials, wanted)
@@ -69,7 +71,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     }
     if results.interleaved:
         for each in variants.values():
-            trials |= by_chance(each, trials)
+            trials |= by_chance(each, trials, unseen)
     found = matches(results, variants, settings)
     lacking.update(each for match in found for each in match.not_looked)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
@@ -104,21 +106,29 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     )
 
 
-def by_chance(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> dict[str, tuple[Finding, ...]]:
-    """A variant's findings by trial; those that may be chance are notes where few of its repeats have them.
+def by_chance(
+    trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
+) -> dict[str, tuple[Finding, ...]]:
+    """A variant's findings by trial; those that may be chance are notes where few of its repeats have any.
 
-    Variants are interleaved in random order, so a disturbance of some repeats widens the interval without a bias.
+    Variants take turns in random order, so what befalls some of the repeats widens the interval, and is no bias. Most
+    of the repeats must be known to be free of it: one that a check could not look at (`unseen`) is not. What is about
+    all figures is about latencies too.
     """
-    ended = [trial for trial in trials if trial.values]
-    had = Counter(
-        each for trial in ended for each in {(one.check, one.about) for one in found[trial.trial] if one.chance}
-    )
-    few = {each for each, count in had.items() if len(ended) >= REPEATS_MIN and CHANCE_SHARE * len(ended) >= count}
+    ended = [trial.trial for trial in trials if trial.values and verdict(found[trial.trial]) != Verdict.INVALID]
+    few = set()
+    for abouts in (("all",), ("all", "latencies")):
+        had = {trial: [one for one in found[trial] if one.chance and one.about in abouts] for trial in ended}
+        checks = {one.check for every in had.values() for one in every}
+        count = sum(
+            bool(had[trial]) or any(one.check in checks and one.about in abouts for one in unseen[trial])
+            for trial in ended
+        )
+        if len(ended) >= REPEATS_MIN and CHANCE_SHARE * len(ended) >= count:
+            few.add(abouts[-1])
     return {
         trial.trial: tuple(
-            replace(each, severity=Severity.NOTE, hint=CHANCE_HINT)
-            if each.chance and (each.check, each.about) in few
-            else each
+            replace(each, severity=Severity.NOTE, hint=CHANCE_HINT) if each.chance and each.about in few else each
             for each in found[trial.trial]
         )
         for trial in trials
@@ -126,8 +136,8 @@ def by_chance(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Findin
 
 
 def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
-    """The findings against a variant: those of its trials, without notes."""
-    return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE)
+    """What its trials' findings hold against a variant: notes are not, unless they were excused as chance."""
+    return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.chance)
 
 
 def valid(

@@ -15,7 +15,7 @@ from loadstone.report.view import View
 COLUMNS_MAX = 6
 # The facts that matter most come first; the others follow in the order found.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
-# What the environment tells as well, so that it is worth a row only where it differs; and what is not a promise at all.
+# Facts that the environment also has, which get a row only where they differ; and facts that are not guarantees.
 ELSEWHERE = frozenset({"hosts", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_PROMISE = frozenset({"directory", "store"})
 # What is observed while the load runs (docs/reference/observation.md); device bytes per operation have a chart.
@@ -78,7 +78,7 @@ def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:
 
 
 def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
-    """The variants by what is compared, as far as there are columns for them."""
+    """The variants by what is compared, as many as fit into columns."""
     for value in view.values[:COLUMNS_MAX]:
         yield value, [key for key in view.variants if view.value(key) == value]
 

@@ -128,7 +128,7 @@ def regrouped(
 
 
 def renumbered(trials: Sequence[TrialResult]) -> list[TrialResult]:
-    """Trials with repeats counted anew within each variant."""
+    """Trials with repeats renumbered within each variant."""
     seen: dict[object, int] = {}
     made = []
     for trial in trials:

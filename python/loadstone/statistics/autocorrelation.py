@@ -12,7 +12,7 @@ from scipy import fft, stats
 from loadstone.statistics.centre import LEVEL, Floats, Interval, finite
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# Fewer points show too little of their own autocorrelation.
+# Fewer points do not show their autocorrelation well enough.
 POINTS_MIN = 20
 
 

@@ -37,7 +37,7 @@ class Law:
 
 
 def fit(points: Sequence[tuple[float, float]]) -> Law | None:
-    """Fits (clients, throughput) points, repeats of one number of clients being points of their own.
+    """Fits (clients, throughput) points; each repeat of a number of clients is a point.
 
     None where there are too few different numbers of clients, where the law does not fit, or where no number was
     repeated, so that the fit cannot be tested. Least squares of relative errors, as noise grows with throughput.

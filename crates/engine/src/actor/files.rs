@@ -106,6 +106,7 @@ impl<'a, S: FileSession> Files<'a, S> {
             // A random write keeps what is there: it goes over it.
             overwrite: spec.access == Access::Sequential,
             buffer_bytes: spec.buffer_bytes as usize,
+            file_bytes: Some(spec.file_bytes),
         };
         let reading = if spec.access == Access::Sequential { Reading::Sequential } else { Reading::Random };
         let open = OpenOptions { access: reading, buffer_bytes: spec.buffer_bytes as usize };

@@ -104,6 +104,7 @@ pub enum Io {
 }
 
 /// The arguments.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Args {
     pub test: Test,

@@ -64,7 +64,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         align_bytes: if args.direct || writes { args.buffer_bytes } else { 1 },
         sync: args.sync,
         verify: args.verify,
-        replication: setting("dfs.replication").map(|text| replication(text)).transpose()?,
+        replication: setting("dfs.replication").map(replication).transpose()?,
         block_bytes: setting("dfs.blocksize").map(block_bytes).transpose()?,
     };
     let seed = args.seed.unwrap_or_else(crate::clock::unix_ns);
@@ -153,12 +153,12 @@ fn refuse(args: &Args, place: &Location) -> Result<(), EngineError> {
     if hdfs && matches!(args.test, Test::Work(Action::Write, Access::Random)) {
         return hint("HDFS writes files from their beginning to their end", "leave -random out");
     }
-    if args.direct && args.buffer_bytes % ALIGNMENT as u64 != 0 {
+    if args.direct && !args.buffer_bytes.is_multiple_of(ALIGNMENT as u64) {
         let message =
             format!("--direct needs a -bufferSize that is a multiple of {ALIGNMENT}, got {}", args.buffer_bytes);
         return Err(EngineError::usage(message).hint("add -bufferSize 1048576"));
     }
-    if args.direct && args.skip_bytes.is_some_and(|bytes| bytes % ALIGNMENT as u64 != 0) {
+    if args.direct && args.skip_bytes.is_some_and(|bytes| !bytes.is_multiple_of(ALIGNMENT as u64)) {
         let message = format!("--direct needs a -skipSize that is a multiple of {ALIGNMENT}");
         return Err(EngineError::usage(message).hint("add -skipSize 1048576B"));
     }
@@ -190,7 +190,7 @@ fn block_bytes(text: &str) -> Result<u64, EngineError> {
         size("dfs.blocksize", &format!("{}B", text.trim_end_matches(['b', 'B'])))?
     };
     // The checksums of HDFS are of 512 bytes each.
-    if bytes == 0 || bytes % 512 != 0 {
+    if bytes == 0 || !bytes.is_multiple_of(512) {
         return Err(EngineError::usage(format!("dfs.blocksize must be a multiple of 512, got \"{text}\""))
             .hint("-D dfs.blocksize=128m"));
     }

@@ -94,7 +94,7 @@ impl Times {
 /// When an operation of an open loop is due, ns after the start.
 type Due<'a> = &'a dyn Fn(u64) -> u64;
 
-/// What the ledgers of a trial say.
+/// The evidence in the ledgers of a trial.
 pub struct Evidence<'a, M> {
     ledgers: &'a [Ledger<M>],
     times: Vec<Times>,
@@ -174,7 +174,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         self.times.iter().all(|times| times.slowest < u64::MAX)
     }
 
-    /// The number behind the last write of which anything is known.
+    /// The number after the last write of which anything is known.
     pub fn end(&self) -> u64 {
         self.ledgers.iter().map(Ledger::end).max().unwrap_or(0)
     }

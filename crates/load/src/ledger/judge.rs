@@ -2,7 +2,7 @@
 //!
 //! One pass over the writes keeps, for each history (a record, or a field where writes are of one field), the acknowledged
 //! write that was sent last: eight bytes. A value read back names its own write. It is stale if that was over before the
-//! last one was sent, and right, as far as anybody can tell, if the two overlapped.
+//! last one was sent, and right, as far as can be known, if the two overlapped.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -38,12 +38,12 @@ pub enum Finding {
     Phantom(u64),
     /// A value that no write of this trial put there.
     Corrupt,
-    /// The ledger had no room for what would tell.
+    /// The ledger had no room for the evidence.
     Unsure,
 }
 
 /// A finding of a loss, to be looked into.
-#[allow(missing_docs, reason = "a field whose name says everything")]
+#[allow(missing_docs, reason = "the field's name explains it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub record: u64,

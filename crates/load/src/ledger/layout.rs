@@ -1,9 +1,9 @@
 //! The layout of a ledger in memory.
 
-/// Words of the header; the areas behind it begin on cache lines of their own.
+/// Words of the header; the areas after it begin on separate cache lines.
 pub(super) const HEADER: usize = 32;
 pub(super) const LINE: u64 = 16;
-/// Words of a ring: a count on a line of its own, then entries. Two KiB of a worker's first-level cache.
+/// Words of a ring: a count on a separate cache line, then entries. Two KiB of a worker's first-level cache.
 pub(super) const RING: usize = 256;
 pub(super) const ENTRIES_AT: usize = LINE as usize;
 pub(super) const ENTRIES: usize = RING - ENTRIES_AT;
@@ -16,7 +16,7 @@ pub(super) const WRITES_PER_WORD: u64 = 32;
 pub struct Layout {
     /// Writes of the whole trial, whatever its segments: numbers from here on are only counted.
     pub writes: u64,
-    /// Clients: so many writes may be under way.
+    /// Clients: this many writes may be under way.
     pub clients: u64,
     /// Threads or executors that note.
     pub workers: u64,

@@ -8,7 +8,7 @@ use crate::random::{Draws, Purpose};
 /// Operations of a block.
 const BLOCK: u64 = 1_024;
 const PATTERNS: u64 = 32;
-/// Blocks whose sums are made at once: some 5 µs of work, once in 65,536 operations, by the first client that needs them.
+/// Blocks summed at once: about 5 µs of work, once in 65,536 operations, by the first client that needs them.
 const CHUNK: u64 = 64;
 /// Levels of the table: enough for any index.
 const LEVELS: usize = 49;

@@ -48,7 +48,7 @@ impl Words {
         out
     }
 
-    /// The number of a word; `None` if it is none of these.
+    /// The number of a word; `None` for any other text.
     #[inline]
     pub(super) fn number(self, word: &[u8]) -> Option<u64> {
         if word.len() != self.length {

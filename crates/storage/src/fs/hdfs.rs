@@ -2,6 +2,8 @@
 //!
 //! What it lacks: hflush (a flush is an hsync there, which guarantees more) and truncate.
 
+#![expect(clippy::large_futures, reason = "those of the client; they stay in the one that the executor holds")]
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};

@@ -28,7 +28,7 @@ enum Engine {
     /// Calls that block, with one buffer.
     Calls(AlignedBuffer),
     /// io_uring, with several.
-    Uring(Ring),
+    Uring(Box<Ring>),
 }
 
 /// Engines of closed files, for the next ones.
@@ -75,7 +75,7 @@ impl Local {
 
     /// What moves the bytes of a file. With O_DIRECT the size of its buffers must be a multiple of what that asks for.
     fn engine(&self, path: &str, bytes: usize) -> Result<Pooled, FsError> {
-        if self.options.direct && bytes % ALIGNMENT != 0 {
+        if self.options.direct && !bytes.is_multiple_of(ALIGNMENT) {
             return Err(FsError::new(
                 ErrorKind::Invalid,
                 "open",
@@ -91,7 +91,7 @@ impl Local {
             (_, Some(depth)) => {
                 let ring =
                     Ring::new(depth, bytes).map_err(|error| FsError::io("make an io_uring for", path, &error))?;
-                Engine::Uring(ring)
+                Engine::Uring(Box::new(ring))
             }
             (_, None) => Engine::Calls(AlignedBuffer::new(bytes)),
         };
@@ -173,6 +173,15 @@ impl FileSystem for Local {
             }
             other => other,
         }?;
+        if let Some(bytes) = options.file_bytes.filter(|&bytes| self.options.direct && bytes > 0) {
+            // O_DIRECT writes that make a file longer wait for one another. A file system without fallocate goes on without.
+            // SAFETY: an open descriptor and plain numbers.
+            let failed = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0;
+            let error = io::Error::last_os_error();
+            if failed && matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) {
+                return Err(FsError::io("create", path, &error).at(0));
+            }
+        }
         Ok(LocalWriter {
             engine,
             file,
@@ -189,7 +198,7 @@ impl FileSystem for Local {
         let engine = self.engine(path, options.buffer_bytes)?;
         let file = self.opened("append to", path, fs::OpenOptions::new().write(true))?;
         let at = file.metadata().map_err(|error| FsError::io("append to", path, &error))?.len();
-        if self.options.direct && at % ALIGNMENT as u64 != 0 {
+        if self.options.direct && !at.is_multiple_of(ALIGNMENT as u64) {
             return Err(FsError::new(
                 ErrorKind::Invalid,
                 "append to",
@@ -202,7 +211,7 @@ impl FileSystem for Local {
             engine,
             file,
             path: path.to_owned(),
-            at: at,
+            at,
             filled: 0,
             held: 0,
             direct: self.options.direct,

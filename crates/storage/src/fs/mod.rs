@@ -28,11 +28,13 @@ pub struct CreateOptions {
     pub overwrite: bool,
     /// The largest buffer that is written at once.
     pub buffer_bytes: usize,
+    /// How long the file will be, if that is known: with O_DIRECT it gets its space at once.
+    pub file_bytes: Option<u64>,
 }
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        Self { replication: None, block_bytes: None, overwrite: true, buffer_bytes: 1 << 20 }
+        Self { replication: None, block_bytes: None, overwrite: true, buffer_bytes: 1 << 20, file_bytes: None }
     }
 }
 

@@ -33,7 +33,7 @@ enum Slot {
 
 /// A ring with its buffers.
 pub struct Ring {
-    ring: IoUring,
+    uring: IoUring,
     slots: Vec<Slot>,
     buffers: Vec<AlignedBuffer>,
     /// Whether the kernel has the buffers mapped.
@@ -75,7 +75,7 @@ impl Ring {
         // SAFETY: the buffers live as long as the ring, see `Drop`.
         let registered = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
         let slots = vec![Slot::Free; buffers.len()];
-        Ok(Self { ring, slots, buffers, registered, busy: 0, queued: 0, failed: None })
+        Ok(Self { uring: ring, slots, buffers, registered, busy: 0, queued: 0, failed: None })
     }
 
     /// Bytes of each buffer.
@@ -186,7 +186,7 @@ impl Ring {
             return Ok(());
         }
         loop {
-            match self.ring.submit_and_wait(wait) {
+            match self.uring.submit_and_wait(wait) {
                 Ok(_) => break,
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 Err(error) => return Err(error),
@@ -209,7 +209,7 @@ impl Ring {
         };
         // SAFETY: the buffer is the ring's own and nobody looks at it until its completion was reaped; the file outlives
         // the wait for that, which each owner does before it closes the file.
-        let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
+        let pushed = unsafe { self.uring.submission().push(&entry.user_data(slot as u64)) };
         pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
         self.queued += 1;
         Ok(())
@@ -219,7 +219,7 @@ impl Ring {
     fn reap(&mut self, file: &File) {
         loop {
             // A queue of its own each time: the ring is needed for what goes on.
-            let next = self.ring.completion().next();
+            let next = self.uring.completion().next();
             let Some(done) = next else { break };
             let slot = done.user_data() as usize;
             let Slot::Busy { write, offset, bytes, done: before } = self.slots[slot] else { continue };
@@ -256,7 +256,7 @@ impl Ring {
             if self.enter(1).is_err() {
                 return;
             }
-            while self.ring.completion().next().is_some() {
+            while self.uring.completion().next().is_some() {
                 self.busy = self.busy.saturating_sub(1);
             }
         }

@@ -78,6 +78,7 @@ impl Files for OnHdfs {
             block_bytes: self.block_bytes,
             overwrite: false,
             buffer_bytes: self.buffer_bytes,
+            file_bytes: None,
         };
         Ok(Box::new(wait(self.hdfs.create(path, &how))?))
     }

@@ -72,12 +72,12 @@ impl Refusal {
     }
 }
 
-/// An answer that is not what the protocol says.
+/// An answer that violates the protocol.
 pub fn malformed(_: Short) -> Failure {
     Failure::new(Status::UnexpectedState, "an answer that ends early")
 }
 
-/// The error in an answer, if it is one. What is neither a result nor an error is one, too.
+/// The error in an answer, if any. An answer that is neither a result nor an error is one, too.
 #[inline]
 pub fn check(code: u8, body: Body<'_>) -> Result<(), Refusal> {
     if code == opcode::RESULT { Ok(()) } else { Err(refusal(code, body)) }
@@ -103,7 +103,7 @@ pub struct Prepared {
     pub id: Vec<u8>,
     /// The columns of its rows.
     pub columns: Vec<Vec<u8>>,
-    /// It must be prepared anew: the node has forgotten it, or its rows have other columns now.
+    /// It must be prepared again: the node has forgotten it, or its rows have other columns now.
     pub stale: Cell<bool>,
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Failure, StoreError};
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
-/// A cluster, as its first node that answered tells.
+/// A cluster, as reported by the first node that answered.
 #[derive(Debug)]
 pub struct Cluster {
     /// How it is reached.
@@ -27,7 +27,7 @@ pub struct Cluster {
     pub replication: Replication,
     /// Whether writes to the keyspace go to the commit log at all.
     pub durable_writes: bool,
-    /// `periodic`, `batch` or `group`, where the server tells.
+    /// `periodic`, `batch` or `group`, if known.
     pub commitlog_sync: Option<String>,
     /// Release of the node.
     pub version: String,

@@ -1,4 +1,4 @@
-//! One connection: the requests of many clients under way at once, each on a stream of its own.
+//! One connection: the concurrent requests of many clients, each on its own stream.
 //!
 //! A client appends its frame to what is to be sent and wakes the connection's task. That task has its turn after the
 //! clients that are ready now, so their requests leave in one call of the system, and the answers that arrived together
@@ -134,7 +134,7 @@ impl Connection {
             shared.heard.set(now);
         }
         drop(streams);
-        // A node that is gone without a word: the next operation tries a new connection.
+        // The node is gone silently: the next operation tries a new connection.
         if now.wrapping_sub(shared.heard.get()) > 2 * SWEEPS {
             shared.lose(&format!("{} has been silent for too long", shared.address));
             shared.close();
@@ -176,7 +176,7 @@ impl Streams {
 }
 
 impl Shared {
-    /// Puts a request among what is to be sent. One that fails here is not.
+    /// Queues a request to be sent; one that fails here is not sent.
     #[inline]
     fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
         if let Some(message) = &*self.lost.borrow() {
@@ -254,7 +254,7 @@ impl Task {
         }
     }
 
-    /// Reads what is there.
+    /// Reads the available bytes.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<String> {
         loop {
             let mut buffer = ReadBuf::new(&mut self.inbox[self.to..]);
@@ -307,7 +307,7 @@ impl Task {
         Ok(())
     }
 
-    /// Sends what is there.
+    /// Sends the queued bytes.
     fn write(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         loop {
             if self.sent == self.sending.len() {

@@ -1,7 +1,7 @@
 //! `cassandra`: Apache Cassandra and ScyllaDB, over CQL's native protocol, with the table of YCSB's `cassandra-cql`.
 //!
 //! The client is our own, of one executor each: no lock, no channel and no allocation is in an operation's way, and what
-//! clients of an executor send at once is one call of the system.
+//! clients of an executor send together is one system call.
 
 mod answer;
 mod client;
@@ -49,12 +49,12 @@ impl Cassandra {
                 let how = "commit log, synced for a group of writes before they are acknowledged";
                 Guarantee::new(Durability::Device, how)
             }
-            // What is behind the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
+            // What follows the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
             Some(_) => Guarantee::at_intervals(
                 "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
             ),
-            None => Guarantee::unknown("commit log; the server does not tell when it is synced"),
+            None => Guarantee::unknown("commit log; when it is synced is not known"),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Store for Cassandra {
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         let settings = Settings::of(options)?;
-        // On a thread of its own, as the caller may be within a runtime.
+        // On a separate thread, as the caller may be within a runtime.
         let discovered = std::thread::scope(|threads| {
             threads
                 .spawn(|| {

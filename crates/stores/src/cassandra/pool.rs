@@ -16,7 +16,7 @@ use super::murmur3;
 use super::statements::Statements;
 use crate::error::{Failure, StoreError};
 
-/// How long after a failed attempt its error is returned at once, before the next attempt.
+/// How long a failed attempt's error is returned immediately, before the next attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A place for a connection to a node.

@@ -17,11 +17,11 @@ pub struct Node {
 /// How a keyspace is replicated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// So many copies, wherever the next nodes are.
+    /// This many copies, wherever the next nodes are.
     Simple(usize),
-    /// So many copies in each data centre.
+    /// This many copies in each data centre.
     Network(Vec<(String, usize)>),
-    /// One that is not known here.
+    /// An unknown strategy.
     Other(String),
 }
 

@@ -35,7 +35,7 @@ pub struct Settings {
     pub write: Consistency,
     /// Connections to each node, of each executor or of each client.
     pub connections: usize,
-    /// Whether each client has connections of its own.
+    /// Whether each client has separate connections.
     pub per_client: bool,
     /// How long opening a connection may take, logging in included.
     pub connect_timeout: Duration,

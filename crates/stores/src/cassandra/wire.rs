@@ -1,4 +1,4 @@
-//! The native protocol's bytes, version 4 (Apache Cassandra's `native_protocol_v4.spec`): what is sent and what comes.
+//! The native protocol's bytes, version 4 (Apache Cassandra's `native_protocol_v4.spec`): requests and answers.
 
 /// Bytes of a frame's header: version, flags, stream (2), opcode, length (4).
 pub const HEADER: usize = 9;
@@ -72,7 +72,7 @@ impl Header {
             return Err(format!("it answers in version {} of the native protocol, not 4", version & !RESPONSE));
         }
         if len > BODY_MAX {
-            return Err(format!("it answers with {len} bytes at once"));
+            return Err(format!("it answers with a frame of {len} bytes"));
         }
         Ok(Self { flags, stream: i16::from_be_bytes([high, low]), opcode, len })
     }
@@ -137,7 +137,7 @@ impl<'a> Body<'a> {
         if len < 0 { Ok(None) } else { self.take(len as usize).map(Some) }
     }
 
-    /// An `[option]`: a column's type, of which only the extent matters here.
+    /// An `[option]`: a column's type, of which only the length matters here.
     pub fn skip_type(&mut self) -> Result<(), Short> {
         match self.short()? {
             0x0000 => self.string().map(|_| ()),

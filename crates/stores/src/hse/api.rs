@@ -15,7 +15,7 @@ type Error = u64;
 /// `const char *const *paramv`.
 type Params = *const *const c_char;
 
-/// What a call that failed says.
+/// The error of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// As in errno(3).
@@ -76,7 +76,7 @@ api! {
     optional {
         kvdb_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
         kvs_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
-        // New in 3.0: tells it from 2.x, whose parameters have other names.
+        // New in 3.0: distinguishes it from 2.x, whose parameters have other names.
         kvdb_attach: fn(*const c_char, *const c_char, Params) -> Error;
     }
 }
@@ -99,7 +99,7 @@ impl Api {
         self.kvdb_attach.is_some()
     }
 
-    /// What tells this copy of the library from another one in the same process.
+    /// Distinguishes this copy of the library from another one in the same process.
     pub fn identity(&self) -> usize {
         self.init as usize
     }

@@ -13,7 +13,7 @@ use crate::options::{Durability, Options};
 /// An opening that takes longer in a virtual machine is reported. Without the trap it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
-/// What is guaranteed, in HSE's own terms and as HSE itself reports it: a `kvdb.conf` in the home wins over everything.
+/// What is guaranteed, in HSE's terms and as HSE reports it: a `kvdb.conf` in the home wins over everything.
 pub fn guarantee(
     kvdb: &Kvdb,
     kvs: Ptr,
@@ -68,20 +68,20 @@ pub fn guarantee(
     }
 }
 
-/// The version in the name of the file that meson installs, `libhse-3.so.3.0.0`; HSE's API does not tell it.
+/// The version in the name of the file that meson installs, `libhse-3.so.3.0.0`; HSE's API does not contain it.
 fn version(path: &Path) -> Option<&str> {
     let (_, version) = path.file_name()?.to_str()?.split_once(".so.")?;
     version.contains('.').then_some(version)
 }
 
-/// Whether the processor says that a hypervisor runs it.
+/// Whether the processor reports a hypervisor.
 fn in_virtual_machine() -> bool {
     fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.contains(" hypervisor"))
     })
 }
 
-/// What to tell about an opening that took so long.
+/// The note on an opening that took that long.
 fn slow_open(took: Duration, in_virtual_machine: bool) -> Option<String> {
     (took > OPEN_SLOW && in_virtual_machine).then(|| {
         format!(

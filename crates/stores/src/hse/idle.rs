@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// So many samples without activity in a row mean that it is idle; its timers are shorter.
+/// After this many consecutive samples without activity it is idle; its timers are shorter.
 const IDLE_SAMPLES: usize = 4;
 /// Of one processor. Without anything to do, its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;
@@ -46,7 +46,7 @@ fn is_idle(work: Work, seconds: f64) -> bool {
     (work.cpu_ns as f64) < CPU_SHARE_IDLE * seconds * 1e9 && work.written_bytes < WRITTEN_BYTES_IDLE
 }
 
-/// The work between two looks. Threads come and go; one that is gone takes its count with it.
+/// The work between two looks. Threads come and go, and the count of an ended one is lost.
 fn done(before: &HashMap<u32, Work>, now: &HashMap<u32, Work>) -> Work {
     now.iter().fold(Work::default(), |sum, (thread, work)| {
         let old = before.get(thread).copied().unwrap_or_default();

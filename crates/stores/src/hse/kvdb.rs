@@ -155,8 +155,8 @@ pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -
         }
         libc::ENOSPC | libc::EDQUOT => StoreError::failed(message).hint("make room on the device, or choose another"),
         libc::EPROTO => StoreError::failed(message)
-            .hint("a newer HSE made it: load it anew into an empty directory, or use that HSE"),
-        _ => StoreError::failed(message).hint("HSE's log says more: add -p hse.gparams=logging.destination=stderr"),
+            .hint("a newer HSE made it: load it again into an empty directory, or use that HSE"),
+        _ => StoreError::failed(message).hint("see HSE's log: add -p hse.gparams=logging.destination=stderr"),
     }
 }
 
@@ -167,13 +167,13 @@ pub fn refuse_format_of_2(home: &Path) -> Result<(), StoreError> {
     match format(&meta) {
         Some(version) if version < FORMAT_OF_3 => {
             Err(StoreError::failed(format!("HSE 2 made the KVDB in {}, and HSE 3 cannot read it", home.display()))
-                .hint("load it anew into an empty directory, or set hse.library to the libhse-2.so that made it"))
+                .hint("load it again into an empty directory, or set hse.library to the libhse-2.so that made it"))
         }
         _ => Ok(()),
     }
 }
 
-/// The version of the format on the media, as `kvdb.meta` tells it.
+/// The version of the format on the media, from `kvdb.meta`.
 fn format(meta: &str) -> Option<u32> {
     let (_, rest) = meta.split_once("\"omf_version\":")?;
     let rest = rest.trim_start();

@@ -1,5 +1,5 @@
 //! The options of YCSB's binding for HSE 1, which kept its data in mpools. HSE 2.0 replaced these by directories, so
-//! the options cannot work; the error says what to write instead.
+//! the options cannot work; the error names the replacement.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const RENAMED: [Renamed; 7] = [
     renamed("kvs.mclass_policy", "kvdb.kvs.default.mclass.policy", &[]),
 ];
 
-/// Refuses options of HSE 1, and says what to write instead.
+/// Refuses options of HSE 1, and names their replacements.
 pub fn refuse(options: &Options) -> Result<(), StoreError> {
     let used: Vec<&str> = ["hse.mpool_name", "hse.params", "hse.config_path"]
         .into_iter()
@@ -93,7 +93,7 @@ fn shipped(file: &str) -> Option<Vec<&'static str>> {
     };
     match workload {
         "abcdf_load" | "abcdf_run" | "e_load" => {}
-        // `csched_vb_scatter_pct` became `csched_max_vgroups`; so says the binding for HSE 3.
+        // `csched_vb_scatter_pct` became `csched_max_vgroups`, according to the binding for HSE 3.
         "e_run" => parameters.extend(["kvdb.csched_max_vgroups=1", "kvdb.kvs.default.cn_cursor_vra=0"]),
         _ => return None,
     }

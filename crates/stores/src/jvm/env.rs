@@ -85,7 +85,7 @@ impl Env {
         self.checked()
     }
 
-    /// Calls a static method that returns a number. It returns 0 when something was thrown, and then `checked` tells.
+    /// Calls a static method that returns a number. It returns 0 when something was thrown, which `checked` reports.
     ///
     /// # Safety
     /// Class, method and arguments must be right for each other.
@@ -108,7 +108,7 @@ impl Env {
         }
     }
 
-    /// A buffer over memory of ours: a local reference.
+    /// A buffer over the engine's memory: a local reference.
     ///
     /// # Safety
     /// The memory must outlive every use of the buffer.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// 0 while the JVM runs; then 2^32 and the exit status.
 static ENDED: AtomicU64 = AtomicU64::new(0);
-/// Whether somebody looks at [`ended`] again and again.
+/// Whether [`ended`] is polled.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// How long the engine may take to print what it has.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
 
-/// What helps when there is none.
+/// The hint when no JVM is found.
 pub const HINT: &str = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or newer";
 
 /// The shared object of the JVM: that of `JAVA_HOME`, or else of the `java` on the path.

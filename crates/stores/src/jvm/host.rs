@@ -105,7 +105,7 @@ impl Host {
         opened.map(|store| env.global(store)).map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// What a store tells of itself: names and values.
+    /// A store's facts: names and values.
     pub fn facts(&self, env: Env, store: jobject) -> Result<Vec<(String, String)>, String> {
         // SAFETY: it takes a store and returns bytes.
         let lines = unsafe { env.call_object(self.class, self.facts, &[object(store)]) };
@@ -136,7 +136,7 @@ impl Host {
         connected.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// Tells a client which memory it shares with us.
+    /// Passes a client the memory that it shares with the engine.
     ///
     /// # Safety
     /// The memory must stay until the client has other memory, or is not called any more.

@@ -47,7 +47,7 @@ fn unpack(target: &Path) -> io::Result<()> {
     })
 }
 
-/// FNV-1a: it tells builds apart, no more.
+/// FNV-1a: it only distinguishes builds.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -18,9 +18,9 @@ use crate::error::StoreError;
 
 /// Before the user's own arguments, which win.
 const OPTIONS: &[&str] = &[
-    // Ctrl-C is ours.
+    // The engine handles Ctrl-C.
     "-Xrs",
-    // Standard output is ours, too: warnings and logs of the JVM go to standard error.
+    // Standard output is the engine's: warnings and logs of the JVM go to standard error.
     "-XX:+DisplayVMOutputToStderr",
     "-Xlog:disable",
     "-Xlog:all=warning:stderr",
@@ -35,7 +35,7 @@ const LEAVING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Machine {
     vm: *mut JavaVM,
-    /// What is called in it.
+    /// The methods called in it.
     pub host: Host,
     class_path: String,
     arguments: Vec<String>,
@@ -50,7 +50,7 @@ static MACHINE: Mutex<Option<&'static Machine>> = Mutex::new(None);
 
 type Create = unsafe extern "system" fn(*mut *mut JavaVM, *mut *mut c_void, *mut c_void) -> jint;
 
-/// The JVM with this class path and these arguments, started if there is none yet.
+/// The JVM with this class path and these arguments, started if none runs yet.
 pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machine, StoreError> {
     let mut running = MACHINE.lock().map_err(|_| StoreError::failed("the JVM did not start"))?;
     if let Some(machine) = *running {
@@ -62,7 +62,7 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
     }
     let library = home::library()?;
     let (class_path, arguments) = (class_path.to_owned(), arguments.to_vec());
-    // On a thread of its own: the first thread's stack may be without end, which a JVM does not expect.
+    // On a separate thread: the first thread's stack may be unlimited, which a JVM does not expect.
     let started = std::thread::spawn(move || start(&library, class_path, arguments)).join();
     let machine = started.map_err(|_| StoreError::failed("the JVM did not start"))??;
     Ok(running.insert(Box::leak(Box::new(machine))))
@@ -110,7 +110,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the creating thread is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
     let host = Host::find(env);
-    // SAFETY: this thread holds no references of its own any more.
+    // SAFETY: this thread holds no more references.
     unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
     Ok(Machine { vm, host: host?, class_path, arguments })
 }

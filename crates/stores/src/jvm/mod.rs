@@ -71,7 +71,7 @@ impl Hosted {
         Ok(opened.map(|store| Self { machine, store, networked }))
     }
 
-    /// What the store tells of itself.
+    /// The store's facts.
     pub fn facts(&self) -> Result<Vec<(String, String)>, StoreError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
         facts.map_err(|words| host_error(&words))
@@ -105,7 +105,7 @@ impl Hosted {
     }
 }
 
-/// What the host says of a failure: a refusal has its hint in a second line.
+/// The host's message about a failure: a refusal has its hint in a second line.
 pub fn host_error(words: &str) -> StoreError {
     match words.split_once('\n') {
         Some((message, hint)) => StoreError::failed(message).hint(hint),

@@ -214,7 +214,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Into exactly as many bytes as `len` says.
+    /// Into exactly `len` bytes.
     #[inline]
     fn write(self, out: &mut [u8]) {
         match self {
@@ -252,7 +252,7 @@ impl Memory {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: it is ours until it is dropped, and no call is under way while we look at it.
+        // SAFETY: this session owns it until it is dropped, and no call is under way during the access.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 

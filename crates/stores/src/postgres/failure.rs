@@ -72,7 +72,7 @@ fn words(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// By SQLSTATE: its class, and the few codes that mean something of their own.
+/// By SQLSTATE: its class, and the few codes with a separate meaning.
 fn of_state(code: &str, message: &str) -> Status {
     match code {
         "42501" => Status::Forbidden,

@@ -12,7 +12,7 @@ use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::Failure;
 
-/// A connection. The client library has it driven by a task of its own, which lives as long as this.
+/// A connection. The client library drives it in a separate task, which lives as long as this.
 #[derive(Debug)]
 pub struct Link {
     /// The library's handle.
@@ -55,7 +55,7 @@ impl Link {
         self.statements.iter().find(|(own, _)| own == name).map(|(_, statement)| statement)
     }
 
-    /// Keeps one that was prepared, by its name.
+    /// Keeps a prepared statement by its name.
     pub fn keep(&mut self, name: Vec<u8>, statement: Statement) {
         self.statements.push((name, statement));
     }

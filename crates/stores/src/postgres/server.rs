@@ -1,4 +1,4 @@
-//! What a server says of itself and of the table when a store is opened.
+//! What a server reports about itself and the table when a store is opened.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl ServerInfo {
         Ok((key && value).then_some(info))
     }
 
-    /// What it says of one setting.
+    /// The value of one setting.
     pub fn setting(&self, name: &str) -> &str {
         self.settings.get(name).map_or("unknown", String::as_str)
     }

@@ -84,7 +84,7 @@ impl PostgresSession {
         Ok(statement)
     }
 
-    /// A connection is made anew when there is none, or when it was closed since.
+    /// A connection is opened when none exists, or when it was closed since.
     #[inline]
     async fn connected(&mut self) -> Result<(), Failure> {
         if self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {

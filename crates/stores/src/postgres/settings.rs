@@ -119,7 +119,7 @@ impl Settings {
 }
 
 impl Url {
-    /// A limit in seconds as the Java driver has it, in ms; 0, which is none there, is our own default.
+    /// A limit in seconds, as for the Java driver, in ms; 0, which means no limit there, means the default here.
     fn limit(&self, name: &str, default: u64) -> Result<u64, StoreError> {
         match self.parameters.get(name).map(|text| text.parse::<u32>()) {
             None | Some(Ok(0)) => Ok(default),

@@ -23,7 +23,7 @@ const IDLE: &[&str] = &[
     "tcpNoDelay",
 ];
 
-/// What a URL says.
+/// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     pub host: String,

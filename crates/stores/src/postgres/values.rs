@@ -1,4 +1,4 @@
-//! Values on their way to and from PostgreSQL, without copies of our own.
+//! Values on their way to and from PostgreSQL, without extra copies.
 
 use std::error::Error;
 

@@ -5,7 +5,7 @@ use loadstone_load::Status;
 use super::reply::{Malformed, Reply};
 use crate::error::{ConnectError, Failure};
 
-/// The failure in an error reply. Redis's first word says which it is.
+/// The failure in an error reply, by its first word.
 pub fn of_error(words: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(words).into_owned();
     let status = match text.split(' ').next().unwrap_or_default() {
@@ -41,7 +41,7 @@ pub fn of_refused_login(reply: &[u8]) -> Failure {
 /// What a server answers that has as many clients as it takes: under the code `ERR`, which most errors have.
 const CLIENTS_EXHAUSTED: &str = "max number of clients";
 
-/// Whether an error reply says that its command, one that writes, changed nothing.
+/// Whether an error reply means that its command, a write, changed nothing.
 ///
 /// `processCommand` in Redis's `server.c` answers with these, through `rejectCommand`, before it calls the command: see the
 /// commands' `rejected_calls` in INFO. The key's type is looked at by HMSET, ZADD, DEL and ZREM before they change anything.
@@ -110,7 +110,7 @@ mod tests {
             ("WRONGTYPE Operation against a key holding the wrong kind of value", true),
             ("MOVED 3999 127.0.0.1:6381", true),
             ("ERR max number of clients reached", true),
-            // A proxy's, and whatever else is not known.
+            // A proxy's, and other unknown errors.
             ("ERR Connection timed out", false),
             ("ERR scripted", false),
             ("upstream failure", false),

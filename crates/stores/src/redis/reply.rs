@@ -15,7 +15,7 @@ pub enum Reply<'a> {
     Bulk(&'a [u8]),
     /// No value.
     Nil,
-    /// So many replies follow.
+    /// This many replies follow.
     Array(usize),
 }
 

@@ -21,7 +21,7 @@ impl Request {
         self.commands = 0;
     }
 
-    /// What is sent.
+    /// The bytes to send.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

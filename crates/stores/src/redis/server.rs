@@ -1,4 +1,4 @@
-//! What a server says of itself when a store is opened: its version, and what it does to keep writes.
+//! What a server reports about itself when a store is opened: its version, and how it keeps writes.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl ServerInfo {
         }
     }
 
-    /// What it says of one thing.
+    /// The value of one field.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -105,9 +105,10 @@ impl ServerInfo {
             (Some("yes"), Some("always")) if self.get("no-appendfsync-on-rewrite") == Some("no") => {
                 Guarantee::new(Durability::Device, "append-only log, synced before each answer")
             }
-            (Some("yes"), Some("always")) => {
-                Guarantee::new(Durability::Os, "append-only log, synced before each answer except while it is rewritten")
-            }
+            (Some("yes"), Some("always")) => Guarantee::new(
+                Durability::Os,
+                "append-only log, synced before each answer except while it is rewritten",
+            ),
             (Some("yes"), Some("no")) => {
                 Guarantee::new(Durability::Os, "append-only log, written before each answer, not synced")
             }
@@ -115,7 +116,7 @@ impl ServerInfo {
             (Some("yes"), Some("everysec")) => Guarantee::at_intervals(
                 "append-only log, synced each second; during a sync, writes wait in the server's memory",
             ),
-            _ => Guarantee::unknown("the server does not tell (CONFIG GET is refused)"),
+            _ => Guarantee::unknown("not known: the server refuses CONFIG GET"),
         }
     }
 

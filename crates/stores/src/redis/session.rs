@@ -229,7 +229,7 @@ fn read_field(replies: &mut Replies<'_>, name: &[u8], row: &mut Row) -> Result<(
     Ok(())
 }
 
-/// Reads one record of a scan; one that was deleted meanwhile is left out.
+/// Reads one record of a scan; records deleted meanwhile are left out.
 fn read_into(replies: &mut Replies<'_>, key: &[u8], wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
     let row = rows.push(key);
     if !read_row(replies, wanted, row)? {
@@ -264,7 +264,7 @@ impl session::Connection for RedisSession {
     async fn connect(&mut self) -> Result<(), StoreError> {
         self.request.clear();
         self.request.command(&[b"PING"]);
-        // A server that has enough of clients accepts the connection and says so in place of the first reply.
+        // A server with too many clients accepts the connection and sends this error in place of the first reply.
         let answered = match self.ask().await {
             Ok(mut replies) => match replies.next() {
                 Ok(Some(Reply::Simple(b"PONG"))) => Ok(()),

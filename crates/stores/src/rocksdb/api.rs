@@ -125,7 +125,7 @@ impl Api {
     /// # Safety
     /// `db` and `family` must be open.
     pub unsafe fn property(&self, db: Ptr, family: Ptr, name: &CStr) -> Option<String> {
-        // SAFETY: as required of the caller; the text is ours to free.
+        // SAFETY: as required of the caller; the text must be freed here.
         unsafe {
             let text = (self.property_value_cf)(db, family, name.as_ptr());
             if text.is_null() {

@@ -214,7 +214,7 @@ impl KeyValue for RocksDbEngine {
         Guarantee::new(self.durability, how)
             .fact("version", self.version.as_str())
             .fact("directory", self.directory.display().to_string())
-            // Versions before 5.17 do not tell.
+            // Versions before 5.17 do not report it.
             .fact("cache_bytes", self.text(c"rocksdb.block-cache-capacity").unwrap_or_else(|| "unknown".into()))
             .fact("compression", settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()))
     }
@@ -297,7 +297,7 @@ impl KeyValue for RocksDbEngine {
             self.api.wait_for_compact_options_create,
             self.api.wait_for_compact_options_destroy,
         ) {
-            // SAFETY: database open, options ours.
+            // SAFETY: the database is open, the options are owned.
             return unsafe {
                 let options = create();
                 let waited = self.api.call(|error| wait(self.db, options, error));

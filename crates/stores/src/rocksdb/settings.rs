@@ -29,7 +29,7 @@ impl Settings {
             Some(file) => Self::from_file(api, Path::new(file))?,
             None => Self::ycsb(api),
         };
-        // SAFETY: setters on an options object that is ours.
+        // SAFETY: setters on an owned options object.
         unsafe {
             (api.options_set_create_if_missing)(settings.database, u8::from(options.create));
             (api.options_set_create_missing_column_families)(settings.database, 1);
@@ -145,7 +145,7 @@ impl Settings {
     }
 }
 
-/// What the newest options file of a database says of compression, per level where it differs.
+/// The compression in the newest options file of a database, per level where it differs.
 pub fn compression_on_disk(directory: &Path) -> Option<String> {
     let newest = fs::read_dir(directory)
         .ok()?

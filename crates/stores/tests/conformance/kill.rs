@@ -26,7 +26,7 @@ fn value(n: usize) -> Row {
     row
 }
 
-/// The process that is killed: inserts from START on, and says so after each.
+/// The process that is killed: inserts from START on, and prints each.
 pub fn victim<K: KeyValue>(subject: &Subject) {
     let Ok(directory) = std::env::var(DIRECTORY) else {
         return;
@@ -87,7 +87,7 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         // An unacknowledged write may be there or not.
         let (status, found) = session.list(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "what is left is whole");
-        // What it says it kept, it must have kept: LMDB keeps more than `none` asks for, and says so.
+        // It must have kept what it reports: LMDB keeps more than `none` asks for, and reports that.
         if store.guarantee().durability > Durability::None {
             assert!(found.len() >= acknowledged);
             for n in 0..acknowledged {

@@ -5,7 +5,7 @@ use loadstone_stores::fjall::FjallEngine;
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::lmdb::LmdbEngine;
 use loadstone_stores::redb::RedbEngine;
-use loadstone_stores::{Durability, Session, Store};
+use loadstone_stores::{Connection, Durability, Session, Store};
 
 use crate::subject::{Calls, Place, Subject, open, row, try_open};
 
@@ -68,7 +68,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     let mut place = LMDB.place();
     place.options.clients = 300;
     let store = open::<LmdbEngine>(&place.options);
-    // A thread keeps its slot to its end, so all of them are there at once.
+    // A thread keeps its slot until it ends, so all slots are taken at the same time.
     let together = std::sync::Barrier::new(place.options.clients);
     std::thread::scope(|threads| {
         for _ in 0..place.options.clients {

@@ -1,4 +1,4 @@
-//! What every embedded store must do, case by case, on the real engines, each in a directory of its own.
+//! What every embedded store must do, case by case, on the real engines, each in a separate directory.
 //!
 //! A new store is one line in the list at the end of this file; a new case is a function in `records.rs`, `opening.rs` or
 //! `kill.rs`, and its name in the list of cases.
@@ -37,7 +37,7 @@ macro_rules! conformance {
                         a_second_opening_is_refused, the_guarantee_is_no_weaker_than_asked;
                     kill: none_opens_after_a_kill, os_outlives_a_kill, device_outlives_a_kill;
                 }
-                /// Not a case: what the cases of `kill` start as a process of its own, and kill.
+                /// Not a case: what the cases of `kill` start as a separate process, and kill.
                 #[test]
                 #[ignore = "started by the cases that kill it"]
                 fn victim() {
@@ -65,7 +65,7 @@ conformance! {
     lmdb: loadstone_stores::lmdb::LmdbEngine, "lmdb.dir", [];
     fjall: loadstone_stores::fjall::FjallEngine, "fjall.dir", [];
     redb: loadstone_stores::redb::RedbEngine, "redb.dir", [];
-    // Over a fake of its C library: HSE comes in no package. `tests/hse.rs` tells how to run on a real one.
+    // Over a fake of its C library: no package has HSE. `tests/hse.rs` explains how to run on a real one.
     hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 

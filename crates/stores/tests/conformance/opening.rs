@@ -4,7 +4,7 @@ use std::fs;
 
 use loadstone_load::{Status, Wanted};
 use loadstone_stores::key_value::KeyValue;
-use loadstone_stores::{Durability, Session, Store};
+use loadstone_stores::{Connection, Durability, Store};
 
 use crate::subject::{Calls, Subject, open, row, try_open};
 

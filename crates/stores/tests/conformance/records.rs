@@ -2,7 +2,7 @@
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::key_value::KeyValue;
-use loadstone_stores::{Session, Store};
+use loadstone_stores::{Connection, Store};
 
 use crate::subject::{Calls, Subject, row};
 

@@ -24,7 +24,7 @@ pub struct Subject {
     pub properties: &'static [(&'static str, &'static str)],
 }
 
-/// How it is opened, in a directory of its own that is not there yet.
+/// How it is opened, in a separate directory that does not exist yet.
 pub struct Place {
     /// What a test may change before it opens the store.
     pub options: Options,

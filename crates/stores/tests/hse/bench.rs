@@ -28,7 +28,7 @@ pub fn row(fields: &[(&str, &[u8])]) -> Row {
     row
 }
 
-/// A KVDB in a directory of its own, opened as a load opens it.
+/// A KVDB in a separate directory, opened as a load opens it.
 pub struct Bench {
     pub options: Options,
     pub library: Library,

@@ -1,7 +1,7 @@
 //! What is refused, and with which messages.
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Durability, Session, Store};
+use loadstone_stores::{Connection, Durability, Session, Store};
 
 use crate::bench::{Bench, now, row};
 use crate::hse_fake::{Library, Version};
@@ -20,7 +20,7 @@ fn a_kvdb_of_hse_2_is_not_handed_to_hse_3() {
         assert_eq!(
             bench.refusal(),
             "error: HSE 2 made the KVDB in DIR/kvdb, and HSE 3 cannot read it\n\
-             hint: load it anew into an empty directory, or set hse.library to the libhse-2.so that made it"
+             hint: load it again into an empty directory, or set hse.library to the libhse-2.so that made it"
         );
     }
 }

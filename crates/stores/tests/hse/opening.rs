@@ -1,4 +1,4 @@
-//! A KVDB is made, opened and closed; what is handed to HSE on the way.
+//! Creating, opening and closing a KVDB, and what HSE is passed.
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Durability, Session, Store};
@@ -31,7 +31,7 @@ fn what_was_loaded_is_there_to_run() {
     drop(session);
     store.close().unwrap();
 
-    // A second load goes on with what is there.
+    // A second load continues with the existing data.
     bench.options.create = true;
     let store = bench.open();
     let mut session = store.session().unwrap();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::hse::{Hse, KEY_LEN_MAX, VALUE_LEN_MAX};
-use loadstone_stores::{Durability, Rows, Session, Store};
+use loadstone_stores::{Connection, Durability, Rows, Session, Store};
 
 use crate::bench::{Bench, now, row};
 use crate::hse_fake;

@@ -67,7 +67,7 @@ pub struct Library {
     path: PathBuf,
     /// Where a fake is.
     directory: Option<TempDir>,
-    /// A real library is one for all tests, which take turns.
+    /// All tests share a real library, so they run one at a time.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
@@ -84,7 +84,7 @@ impl Library {
         }
     }
 
-    /// A fake, whatever is under test.
+    /// A fake, even when a real library is under test.
     pub fn fake(version: Version) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         Self { path: fake(directory.path(), version), directory: Some(directory), _turn: None }

@@ -1,7 +1,7 @@
 //! Cases on connections that break and answers that come late. For stores that are given one address and keep to it.
 
 use loadstone_load::{Status, Wanted};
-use loadstone_stores::Store;
+use loadstone_stores::RecordStore;
 
 use crate::relay::Relay;
 use crate::subject::{Subject, Sync, row};

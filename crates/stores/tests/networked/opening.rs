@@ -1,7 +1,7 @@
 //! Cases on opening and closing.
 
 use loadstone_load::{Status, Wanted};
-use loadstone_stores::{Store, StoreError};
+use loadstone_stores::{RecordStore, StoreError};
 
 use crate::subject::{Subject, Sync, row};
 

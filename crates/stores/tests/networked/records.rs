@@ -1,7 +1,7 @@
 //! Cases on one open store.
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{RecordStore, Session, Store};
+use loadstone_stores::{Connection, RecordStore, Session};
 
 use crate::subject::{Subject, Sync, fields, row, runtime, whole};
 

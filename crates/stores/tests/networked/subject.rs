@@ -1,4 +1,4 @@
-//! A store under test, on a server that somebody else started.
+//! A store under test, on a server that is already running.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -37,7 +37,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// One that can do nothing of the kind.
+    /// A subject without this ability.
     pub const NONE: Self = Self {
         variable: "",
         ordered: false,
@@ -126,7 +126,7 @@ impl<S: RecordStore> Opened<S> {
     }
 }
 
-/// A session with an executor of its own, and calls that wait.
+/// A session with a separate executor, and blocking calls.
 pub struct Sync<S> {
     // Dropped before the runtime it lives on.
     session: S,
@@ -209,10 +209,10 @@ pub fn whole(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec
     all
 }
 
-/// The fields of a record, whatever their order.
+/// The fields of a record, in any order.
 pub fn fields(row: &Row) -> BTreeMap<String, Vec<u8>> {
     row.fields()
-        .map(|field| field.expect("a row of ours"))
+        .map(|field| field.expect("a row in our format"))
         .map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), value.to_vec()))
         .collect()
 }

@@ -30,7 +30,7 @@ WITHIN = {
     "jvm": "JVM",
     "server_jvm": "JVM of the servers",
 }
-RESUMED = "a run resumed after a change measures two different things: start it anew"
+RESUMED = "a run resumed after a change measures two different things: start a new one"
 
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:

@@ -37,7 +37,7 @@ def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Findin
 
 
 def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """Planned repeats of a variant that are not there; the variant has others."""
+    """Planned repeats of a variant that are missing; the variant has others."""
     if missing:
         message = f"{len(missing)} of {units.many(len(trials) + len(missing), 'repeat')} planned are missing"
         yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))

@@ -11,9 +11,9 @@ from loadstone.results.trial_result import TrialResult
 
 NAME = "interference"
 SHARES = {
-    "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a host of your own"),
+    "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a dedicated host"),
     "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are idle"),
-    "io.others": ("other processes kept the disks busy for {share} of the time", "use a device of your own"),
+    "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
 

@@ -22,10 +22,15 @@ from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
 HINT = "warm up longer, measure longer, or let the store settle first"
-# The levels in the first and in the second half of a window.
-Halves = tuple[float, float]
+# By figure and part of the window: the level outside the part and in it.
+Levels = dict[tuple[str, str], tuple[float, float]]
+# What a part is compared with, and how many parts are: a trend shows in the halves, anything else in a quarter.
+HALVES = "from the first half of the window to the second"
+QUARTERS = tuple(f"from the rest of the window to its {each} quarter" for each in ("first", "second", "third", "last"))
 # Figures of servers that were started, and of the time between two beginnings of what they do now and then.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
+# Fewer are not tested.
+POINTS_MIN = 5
 # This many drops show a periodic activity of the system.
 DIPS_MIN = 3
 # Drops are a separate state where their mean is this many standard deviations below the others' (root mean square of
@@ -37,6 +42,8 @@ SEPARATION = 3.5
 def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
     """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
     rates = series.whole_rates
+    if len(rates) < POINTS_MIN:
+        yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
     parts = moving(rates, series, units.plain, units.rate, settings)
     chance = bool(parts)
     share = settings.threshold(NAME, "dip")
@@ -47,7 +54,11 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
         hint = warm_up_hint(series) or HINT
         message = f"throughput {' and '.join(parts)}"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=chance)
-    for name, known in latencies(series, settings):
+    known_ones = dict(latencies(series, settings))
+    for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
+        if column and name not in known_ones and name_compared(name, settings):
+            yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
+    for name, known in known_ones.items():
         if parts := moving(known, series, units.duration, units.duration, settings):
             message = f"the {name} {' and '.join(parts)}"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, (trial.trial,), about="latencies", chance=True)
@@ -62,8 +73,8 @@ def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequenc
             yield name, known
 
 
-def halves(series: Series, settings: Settings) -> dict[str, Halves]:
-    """The level in either half of the window, of throughput and of the compared percentiles; none where it is 0.
+def levels(series: Series, settings: Settings) -> Levels:
+    """The levels in parts of the window, of throughput and of the compared percentiles; none where one is 0.
 
     Throughput adds up, so its level is the mean; a percentile has outliers, so its level is the median.
     """
@@ -73,38 +84,44 @@ def halves(series: Series, settings: Settings) -> dict[str, Halves]:
     ]
     found = {}
     for name, points, level in columns:
-        middle = len(points) // 2
-        if middle and min(first := level(points[:middle]), second := level(points[-middle:])) > 0:
-            found[name] = (first, second)
+        middle, ends = len(points) // 2, [len(points) * at // 4 for at in range(5)]
+        parts = {HALVES: (points[:middle], points[-middle:])} if middle else {}
+        if all(first < last for first, last in pairwise(ends)):
+            parts |= {
+                part: ([*points[:first], *points[last:]], points[first:last])
+                for part, (first, last) in zip(QUARTERS, pairwise(ends), strict=True)
+            }
+        for part, both in parts.items():
+            rest, there = map(level, both)
+            if min(rest, there) > 0:
+                found[name, part] = (rest, there)
     return found
 
 
-def together(
-    trials: Sequence[TrialResult], courses: Mapping[str, Mapping[str, Halves]], settings: Settings
-) -> Iterator[Finding]:
-    """Repeats that all move the same way: that is not chance, however little each of them moves.
+def together(trials: Sequence[TrialResult], courses: Mapping[str, Levels], settings: Settings) -> Iterator[Finding]:
+    """Repeats that move the same way: that is not chance, however little each of them moves.
 
-    A t-test of the logarithms of second ÷ first half. A line that changes by a share over the window changes by half of
-    it from half to half.
+    T-tests of the logarithms of the level in a part of the window ÷ that of the rest. A line that changes by a share
+    over the window changes by half of it from half to half; a quarter is a step of its own. The quarters share the
+    level of the test (Bonferroni): a hump, or a step near an end, is in none of the halves.
     """
     effect, alpha = settings.threshold(NAME, "effect"), settings.threshold(NAME, "together")
-    names = dict.fromkeys(name for trial in trials for name in courses.get(trial.trial, ()))
-    for name in names:
-        known = [courses[trial.trial][name] for trial in trials if name in courses.get(trial.trial, ())]
-        if len(known) < REPEATS_MIN:
-            continue
-        moved = [log(second / first) for first, second in known]
-        # For repeats that all move by the same share p is not a number.
-        if abs(2 * fmean(moved)) < log1p(effect) or t_interval(np.array(moved))[1] >= alpha:
-            continue
-        first, second = (exp(fmean(log(each[half]) for each in known)) for half in (0, 1))
-        plain, written = (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
-        message = (
-            f"from the first half of the window to the second, {name} {moves(first, second, plain, written)}"
-            f" (mean of {len(known)} repeats)"
-        )
-        about: About = "all" if name == THROUGHPUT else "latencies"
-        yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in trials), about=about)
+    for name in dict.fromkeys(name for trial in trials for name, _ in courses.get(trial.trial, ())):
+        for part, least, level in (
+            (HALVES, log1p(effect) / 2, alpha),
+            *((quarter, log1p(effect), alpha / len(QUARTERS)) for quarter in QUARTERS),
+        ):
+            known = [at[name, part] for trial in trials if (name, part) in (at := courses.get(trial.trial, {}))]
+            moved = [log(there / rest) for rest, there in known]
+            # Of repeats that all move alike p is not a number.
+            if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
+                continue
+            first, second = (exp(fmean(log(each[at]) for each in known)) for at in (0, 1))
+            plain, written = (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
+            message = f"{part}, {name} {moves(first, second, plain, written)} (mean of {len(known)} repeats)"
+            about: About = "all" if name == THROUGHPUT else "latencies"
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in trials), about=about)
+            break
 
 
 def name_compared(name: str, settings: Settings) -> bool:

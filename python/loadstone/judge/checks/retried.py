@@ -36,7 +36,7 @@ def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, in
 
     `failed` counts those of each side, and `worst` is 0 where more is better, else infinity. The claim falls when the
     medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
-    infinities, told the sides apart without the failures and does not with them.
+    infinities, finds a difference without the failures but not with them.
     """
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]
     more: Literal["greater", "less"] = "greater" if worst == 0 else "less"

@@ -185,7 +185,7 @@ def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    """A legend as a chart of its own."""
+    """A legend as a separate chart."""
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
     places = [number for _, number in entries]
@@ -208,7 +208,7 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
 
 
 def by_number(places: Sequence[int], names: Sequence[str]) -> list[str]:
-    """The names at their numbers in the palette, with blanks for those that are not there."""
+    """The names at their numbers in the palette, with blanks for missing ones."""
     at = dict(zip(places, names, strict=True))
     # Vega needs each entry of a domain once.
     return [at.get(number, " " * (number + 1)) for number in range(max(places, default=-1) + 1)]

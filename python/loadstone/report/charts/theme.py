@@ -35,7 +35,7 @@ def picture_config() -> dict[str, Any]:
 
 
 def config(tone: dict[str, str], palette: list[str], background: str) -> dict[str, Any]:
-    """Vega-Lite's configuration; charts name no colour of their own, only the styles `word` and `quiet`."""
+    """Vega-Lite's configuration; charts name no colours, only the styles `word` and `quiet`."""
     return {
         "background": background,
         "font": FONT,

@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """Says nothing."""
+    """Prints nothing."""
 
 
 class Starting:

@@ -240,7 +240,7 @@ fn the_loop_does_not_allocate_per_operation() {
             let before = allocations::on_this_thread();
             let pulse = Pulse::new("conductor".to_owned(), 0);
             let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
-            drive_thread(&task, &borders, &ThreadTimer::default(), &mut NullSession::default(), context);
+            drive_thread(&task, &borders, ThreadTimer::default(), &mut NullSession::default(), context);
             allocations::on_this_thread() - before
         };
         let (few, many) = (count(1_000), count(100_000));

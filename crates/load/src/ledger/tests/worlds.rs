@@ -125,7 +125,7 @@ fn run(world: &World, workload: &CoreRun) -> Outcome {
         .collect();
     let start = 1_000 * MS;
     for ledger in &ledgers {
-        // Each has a clock of its own, which is off by something.
+        // Each has its own clock, which is off by some amount.
         ledger.start(start, draws.below(SKEW));
     }
     let mut free: Vec<(u64, u64, u64)> =
@@ -138,7 +138,7 @@ fn run(world: &World, workload: &CoreRun) -> Outcome {
     let killed = killed.map_or(0, |(share, _)| start + (length as f64 * share) as u64);
     let (mut deeds, mut operation) = (BTreeMap::new(), Operation::default());
     let mut end = start;
-    // Whoever is free first goes next, so that claims are in the order of time.
+    // The first idle client goes next, so that claims are in the order of time.
     while let Some(&(now, k, client)) = free.iter().min() {
         let place = free.iter().position(|&each| each == (now, k, client)).unwrap();
         let segment = Segment { k, n: world.segments };
@@ -229,7 +229,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
     let mut done: Vec<&Deed> = deeds.values().filter(|deed| deed.effect.is_some()).collect();
     done.sort_by_key(|deed| deed.effect);
     for deed in &done {
-        assert_eq!(keys[&deed.touches.record], deed.key, "a write touches what it says");
+        assert_eq!(keys[&deed.touches.record], deed.key, "a write touches the record that it names");
         if deed.touches.delete {
             (0..world.fields).for_each(|field| drop(store.remove(&(deed.touches.record, field))));
         }
@@ -341,7 +341,7 @@ proptest! {
         check(&world)?;
     }
 
-    /// Hot keys, many clients, overlapping and late writes, an engine that dies: but the store does what it says.
+    /// Hot keys, many clients, overlapping and late writes, an engine that dies: but the store keeps its guarantee.
     #[test]
     fn an_honest_store_loses_nothing(world in world()) {
         let found = check(&World { wrong: 0.0, kill: None, ..world })?;

@@ -1,4 +1,4 @@
-//! Against itself: what must hold whatever the settings.
+//! Against itself: what must hold for all settings.
 
 use super::*;
 
@@ -145,7 +145,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
     for phase in [true, false] {
         let sum_of = |n, seed| {
             (0..n).fold(0u64, |sum, k| {
-                // Each segment is another process, with buffers of its own.
+                // Each segment is another process, with its own buffers.
                 let (own, segment) = (make(phase, seed), Segment { k, n });
                 let mut operation = SeriesOperation::default();
                 (0..segment.share(5_000))

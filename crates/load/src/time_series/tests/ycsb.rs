@@ -15,7 +15,7 @@ fn a_load_writes_what_ycsb_writes() {
                 AAAAAAAA AAAAAAAA=AAAAAAAA AAAAAAAB=AAAAAAAA YCSBTS=1500000120";
     assert_eq!(points(spec(), 20)[..9].join("\n"), ycsb);
     assert_eq!(points(spec(), 20)[19], "AAAAAAAB AAAAAAAA=AAAAAAAA AAAAAAAB=AAAAAAAB YCSBTS=1500000240");
-    // The run's inserts begin anew.
+    // The run's inserts begin again.
     let run = run(TimeSeriesSpec { mix: only(Kind::Insert), ..spec() });
     assert_eq!(written(&operation(&run, 5)).0, points(spec(), 6)[5]);
 }

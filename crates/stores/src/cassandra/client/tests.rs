@@ -1,4 +1,4 @@
-//! Against a server of our own that answers in pages.
+//! Against a fake server that answers in pages.
 
 use std::time::Duration;
 

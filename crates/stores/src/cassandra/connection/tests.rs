@@ -1,4 +1,4 @@
-//! Against a server of our own that answers when, and with what, the test says.
+//! Against a fake server whose answers and times the test decides.
 
 use std::pin::pin;
 use std::time::Duration;
