@@ -49,6 +49,7 @@ def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
         size = {"4k": 4096, "64k": 65536}[str(trial.config["bs"])]
         assert trial.value("operations") == (1 << 20) / size
         assert trial.value("stored") == 1 << 20
+        assert trial.values["throughput"].unit == "B/s"
         assert trial.facts["block_size"] == trial.config["bs"]
         assert trial.value("write.p50")
         assert trial.value("write.bandwidth")

@@ -1,9 +1,11 @@
-"""Files and sorts on a real HDFS, whose servers another test's are or the lab starts."""
+"""Files and sorts on a real HDFS, whose servers the lab starts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +29,17 @@ repeats: 2
 """
 
 
+@dataclass(frozen=True)
+class Results:
+    """What was printed, and what was kept."""
+
+    shown: str
+    trials: Sequence[TrialResult]
+    folder: Path
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[TrialResult]]]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
     """One run of every kind on servers that the lab starts, in a place of their own."""
     home = tmp_path_factory.mktemp("replication")
     settings = json.dumps({**hdfs_ports(2), "blocksize": "1m", "data.dir": str(home / "blocks")})
@@ -36,11 +47,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, lis
         patched.setenv("LOADSTONE_SYSTEMS", str(root))
         file = experiment(home, REPLICATION.replace("SETTINGS", settings))
         shown = loadstone(home, "run", file, "--no-report", timeout=900).stdout
-        yield shown, list(only_folder(home).load().trials)
+        folder = only_folder(home)
+        yield Results(shown, folder.load().trials, folder.path)
 
 
-def test_every_kind_works_on_hdfs(results: tuple[str, list[TrialResult]]) -> None:
-    _, trials = results
+def test_every_kind_works_on_hdfs(results: Results) -> None:
+    trials = results.trials
     assert [(trial.end, trial.notes if trial.failed else ()) for trial in trials] == [("done", ())] * 12
     for trial in trials:
         assert trial.facts["data_nodes"] == 2
@@ -50,26 +62,26 @@ def test_every_kind_works_on_hdfs(results: tuple[str, list[TrialResult]]) -> Non
             assert trial.value("stored" if trial.config["workload"] == "write" else "returned") == 6 << 20
 
 
-def test_the_servers_are_kept_up_and_emptied(results: tuple[str, list[TrialResult]]) -> None:
-    _, trials = results
+def test_the_servers_are_kept_up_and_emptied(results: Results) -> None:
+    trials = results.trials
     blocks = {
         trial.trial: trial.value("server.before.blocks") for trial in trials if trial.config["workload"] == "write"
     }
     assert set(blocks.values()) == {0}
 
 
-def test_blocks_have_as_many_copies_as_were_asked_for(results: tuple[str, list[TrialResult]]) -> None:
-    _, trials = results
-    for trial in trials:
+def test_the_engine_is_asked_for_the_copies_and_directory_of_the_variant(results: Results) -> None:
+    """That HDFS then keeps as many is tested with the front end, by the name node's own word."""
+    for trial, folder in ((trial, results.folder) for trial in results.trials):
         if trial.config["workload"] == "write":
-            used = trial.value("server.used_bytes")
-            assert used is not None
-            copies = int(trial.config["replication"])
-            assert copies * (6 << 20) <= used < (copies + 0.5) * (6 << 20)
+            spec = json.loads((folder / "trials" / trial.trial / "write.spec.json").read_text())
+            assert spec["work"]["replication"] == trial.config["replication"]
+            assert spec["store"]["properties"]["hdfs.dir"].endswith("/loadstone/dfsio")
+            assert trial.value("server.blocks") == 6
 
 
-def test_each_repeat_is_shown_with_its_average(results: tuple[str, list[TrialResult]]) -> None:
-    shown, _ = results
+def test_each_repeat_is_shown_with_its_average(results: Results) -> None:
+    shown = results.shown
     assert "throughput: each repeat" in shown
     assert "dfsio.task_throughput: each repeat" in shown
     assert "no claim possible" in shown

@@ -128,7 +128,12 @@ def test_a_sort_takes_as_long_as_its_stages() -> None:
     assert told["runtime"].value == 2 * S
     assert told["throughput"].value == 1_000 * 100 / 2
     assert (told["returned"].value, told["stored"].value) == (200_000, 200_000)
-    assert sort.facts(launched(STAGES)) == {"rows": 1_000, "row_bytes": 100, "checksum": "1f4"}
+    assert sort.facts(launched(STAGES)) == {
+        "networked": "no",
+        "rows": 1_000,
+        "row_bytes": 100,
+        "checksum": "1f4",
+    }
     assert sort.failure(launched(STAGES)) is None
 
 

@@ -278,8 +278,9 @@ class Conductor:
             facts,
             notes_of(runs),
             "lost" if lost else end_of(runs),
-            variant.clients,
-            run.loop,
+            # Stages have no clients: the engine does the work itself.
+            variant.clients if len(runs) == 1 else None,
+            run.loop if len(runs) == 1 else None,
             figures.statuses(run.result.summary),
             run.series,
         )

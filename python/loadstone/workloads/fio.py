@@ -167,6 +167,10 @@ def read(ended: Ended) -> Run:
         raise LoadstoneError("fio wrote no report", "see its output")
     found = runs[0] if len(runs) == 1 else joined(runs)
     found.facts["store"] = STORE
+    # As of all work on files: bytes in a second. Operations in a second are those of each direction.
+    speeds = [value for value in found.values if value.metric.endswith(".bandwidth")]
+    found.values = [value for value in found.values if value.metric != "throughput"]
+    found.add("throughput", sum(value.value for value in speeds), "B/s", sum(value.n for value in speeds))
     # How many operations are under way at once is between fio and its engines.
     found.clients = None
     return found
@@ -175,15 +179,15 @@ def read(ended: Ended) -> Run:
 def joined(runs: Sequence[Run]) -> Run:
     """Several jobs as one run: sums, and below their names everything else."""
     whole = Run(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
-    for metric, unit in (("throughput", "op/s"), ("operations", "operations"), ("errors", "operations")):
+    for metric in ("operations", "errors"):
         each = [value for run in runs for value in run.values if value.metric == metric]
-        whole.add(metric, sum(value.value for value in each), unit, sum(value.n for value in each))
+        whole.add(metric, sum(value.value for value in each), "operations", sum(value.n for value in each))
     for metric in ("returned", "stored"):
         if each := [value for run in runs for value in run.values if value.metric == metric]:
             whole.add(metric, sum(value.value for value in each), "B", sum(value.n for value in each))
     for run in runs:
         name = slug(str(run.variant))
-        whole.values += [value.below(name) for value in run.values]
+        whole.values += [value.below(name) for value in run.values if value.metric != "throughput"]
         whole.facts |= {f"{name}.{fact}": value for fact, value in run.facts.items() if fact not in whole.facts}
         whole.histograms |= {f"{name}-{tag}": histogram for tag, histogram in run.histograms.items()}
         whole.notes += run.notes

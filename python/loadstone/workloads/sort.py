@@ -112,7 +112,9 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     found = [each.result.summary.sort for each in launched]
     rows = max((each.rows for each in found if each), default=0)
     checksum = next((each.checksum for each in reversed(found) if each and each.checksum), None)
-    return {"rows": rows, "row_bytes": ROW_BYTES, **({"checksum": checksum} if checksum else {})}
+    # Nothing is on the other side of a network: the engine is what sorts, and may use all processors.
+    own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
+    return {**own, **({"checksum": checksum} if checksum else {})}
 
 
 def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
@@ -125,6 +127,9 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     yield Value(f"{name}throughput", rows * ROW_BYTES / seconds, "B/s", rows)
     yield Value(f"{name}runtime", seconds * 1e9, "ns", 1)
     yield Value(f"{name}rows", rows, "rows", rows)
+    # A stage that cannot do all of its rows ends as failed.
+    yield Value(f"{name}errors", 0, "rows", rows)
+    yield Value(f"{name}clock.jumps", sum(each.result.summary.clock.jumps for each in launched), "jumps", 1)
     yield Value(f"{name}returned", sum(each.bytes_read for each in found), "B", rows)
     yield Value(f"{name}stored", sum(each.bytes_written for each in found), "B", rows)
     for each in found:

@@ -184,7 +184,9 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     """Medians in one unit, so that they compare at a glance, with how far their intervals go."""
     shown = [cell for cell in cells if not cell.withheld]
     digits = [wording.last_digit(cell.estimate) for cell in shown]
-    texts = units.in_one_unit([cell.estimate.value for cell in shown], shown[0].unit, digits) if shown else []
+    texts = [units.figure(cell.estimate.value, cell.unit, digit) for cell, digit in zip(shown, digits, strict=True)]
+    if len({cell.unit for cell in shown}) == 1:
+        texts = units.in_one_unit([cell.estimate.value for cell in shown], shown[0].unit, digits)
     trials = judgement.results.variants
     runs = {
         cell.variant: judgement.within.get(trials[cell.variant][0].trial)
