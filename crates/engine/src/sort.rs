@@ -41,7 +41,7 @@ impl Places {
     }
 
     /// The speed of what the scratch directory is on, past the page cache.
-    pub fn disk(&self, job: &Job, name: &str) -> Result<Speed, SortError> {
+    pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
         let (files, path) = locate(job.output.as_deref().unwrap_or("."), &Job { direct: true, ..job.clone() })?;
         disk::measure(&*files, &Scratch::of(&path)?.path, name)
     }

@@ -1,5 +1,7 @@
 //! Sorts of all kinds of keys, in memory and external, by one segment and by several, against the standard library's.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::fs;
 use std::path::Path;
 

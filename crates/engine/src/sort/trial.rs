@@ -44,15 +44,14 @@ pub fn run(
     }));
     let early = wait_for_start(spec, controls);
     let mut stage = Watched::new(spec);
-    let (ended, early) = match early {
-        Some(end) => (None, Some(end)),
-        None => {
-            let (ended, early) = run_stage((&places, &work.job), work.stage, spec.segment, EVERY, |done| {
-                stage.look(done, printer);
-                controls.try_iter().find_map(end_of)
-            });
-            (Some(ended), early)
-        }
+    let (ended, early) = if let Some(end) = early {
+        (None, Some(end))
+    } else {
+        let (ended, early) = run_stage((&places, &work.job), work.stage, spec.segment, EVERY, |done| {
+            stage.look(done, printer);
+            controls.try_iter().find_map(end_of)
+        });
+        (Some(ended), early)
     };
     let end = match (&ended, early) {
         (Some(Ended { outcome: Err(error), .. }), early) if !error.stopped || early.is_none() => {
@@ -73,12 +72,10 @@ fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End>
     if !spec.wait_for_start {
         return None;
     }
-    let at = loop {
-        match controls.recv() {
-            Ok(Control::StartAt(at)) => break at,
-            Ok(other) => return end_of(other),
-            Err(_) => return None,
-        }
+    let at = match controls.recv() {
+        Ok(Control::StartAt(at)) => at,
+        Ok(other) => return end_of(other),
+        Err(_) => return None,
     };
     let now = unix_ns();
     let Some(ahead) = at.checked_sub(now) else {

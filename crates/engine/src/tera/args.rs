@@ -153,7 +153,7 @@ impl Args {
         };
         settings.look_at_the_others();
         let mut parsed = Self { command, job, disk, print_spec, warnings: settings.warnings };
-        parsed.take(places).map_err(|message| usage(message))?;
+        parsed.take(places).map_err(usage)?;
         parsed.job.check()?;
         Ok(parsed)
     }

@@ -47,16 +47,12 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
     if ended.is_err() && args.job.output.is_some() && report.prepared() {
         let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }
-    match ended? {
-        Some(end) => {
-            err(&format!("{} was interrupted: nothing is left of it\n", command.name()));
-            Ok(end.code())
-        }
-        None => {
-            out(&report.text());
-            report.verdict().map_or(Ok(0), judged)
-        }
+    if let Some(end) = ended? {
+        err(&format!("{} was interrupted: nothing is left of it\n", command.name()));
+        return Ok(end.code());
     }
+    out(&report.text());
+    report.verdict().map_or(Ok(0), judged)
 }
 
 /// The stages of a command.
@@ -104,7 +100,7 @@ fn run(
     for &stage in stages {
         // The scratch directory is there from the first stage on, and is gone with the last.
         if args.disk && stage == Stage::Commit {
-            report.disk(places.disk(&args.job, "disk-after")?);
+            report.disk(Places::disk(&args.job, "disk-after")?);
         }
         let mut terminal = Terminal::new(stage);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
@@ -126,7 +122,7 @@ fn run(
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
         if args.disk && stage == Stage::Prepare {
-            report.disk(places.disk(&args.job, "disk-before")?);
+            report.disk(Places::disk(&args.job, "disk-before")?);
         }
     }
     Ok(None)

@@ -68,7 +68,9 @@ mod tests {
         fn sorted_sequences_come_out_as_one(mut lists in proptest::collection::vec(proptest::collection::vec(0u128..50, 0..20), 0..12)) {
             let mut wanted: Vec<u128> = lists.concat();
             wanted.sort_unstable();
-            lists.iter_mut().for_each(|list| list.sort_unstable());
+            for list in &mut lists {
+                list.sort_unstable();
+            }
             let mut rest: Vec<_> = lists.iter().map(|list| list.iter().copied()).collect();
             let mut tournament = Tournament::new(rest.iter_mut().map(|list| list.next().unwrap_or(END)).collect());
             let mut got = Vec::new();
