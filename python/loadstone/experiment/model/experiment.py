@@ -56,7 +56,8 @@ class Workload(Part):
     @property
     def kinds(self) -> list[str]:
         """The kinds whose keys are given."""
-        return list(dict.fromkeys(KIND_OF_KEY[key] for key in self.model_fields_set))
+        given = {KIND_OF_KEY[key] for key in self.model_fields_set}
+        return [kind for kind in dict.fromkeys(KIND_OF_KEY.values()) if kind in given]
 
     def keys(self, kind: str) -> Part:
         """The keys of a kind."""

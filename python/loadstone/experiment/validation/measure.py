@@ -36,7 +36,7 @@ OF_STEADY = ("warmup", "duration", "operations")
 
 def check_steady(context: Context) -> bool:
     """Whether `measure` says when a trial ends; work that ends by itself has no warm-up and no steady state."""
-    kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if each.kinds}
+    kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if len(each.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
         return True
