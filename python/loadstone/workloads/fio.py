@@ -168,9 +168,13 @@ def read(ended: Ended) -> Run:
     found = runs[0] if len(runs) == 1 else joined(runs)
     found.facts["store"] = STORE
     # As of all work on files: bytes in a second. Operations in a second are those of each direction.
-    speeds = [value for value in found.values if value.metric.endswith(".bandwidth")]
+    known = {value.metric: value for value in found.values}
+    moved = [known[metric] for metric in ("returned", "stored") if metric in known]
+    # Jobs may follow each other: over the sum of their times it is never too fast.
+    seconds = sum(value.value for run in runs for value in run.values if value.metric == "runtime") / 1e9
     found.values = [value for value in found.values if value.metric != "throughput"]
-    found.add("throughput", sum(value.value for value in speeds), "B/s", sum(value.n for value in speeds))
+    if seconds:
+        found.add("throughput", sum(value.value for value in moved) / seconds, "B/s", sum(value.n for value in moved))
     # How many operations are under way at once is between fio and its engines.
     found.clients = None
     return found
