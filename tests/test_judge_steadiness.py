@@ -225,3 +225,34 @@ def test_what_all_repeats_have_in_the_p99_alone_is_held_against_latencies_alone(
 def test_windows_without_throughput_or_with_few_intervals_are_judged() -> None:
     for rates in ((0.0,) * 30, (100.0,) * 15 + (0.0,) * 15, (100.0,), (100.0, 90.0), ()):
         assert judge(experiment(rates=rates)).comparisons
+
+
+def twice(factor: float) -> Judgement:
+    """lmdb's throughput is four thirds of rocksdb's; half of its repeats rise and half fall by a factor."""
+    return judged([factor, 1 / factor] * 3, noise=0.01)
+
+
+def test_movements_that_are_small_against_a_difference_do_not_refuse_it_and_do_refuse_that_there_is_none() -> None:
+    verdicts = {each.metric: (each.claim, each.verdict) for each in twice(1.1).comparisons}
+    assert verdicts["throughput"] == ("better", Verdict.VALID)
+    assert verdicts["read.p99"] == ("same", Verdict.SUSPECT)
+
+
+def test_movements_that_could_turn_a_claim_are_suspect() -> None:
+    assert twice(1.4).verdict == Verdict.SUSPECT
+
+
+def test_movements_the_same_way_in_all_repeats_are_suspect_however_large_the_difference() -> None:
+    assert judged([0.9] * REPEATS, noise=0.01).verdict == Verdict.SUSPECT
+
+
+def test_movements_of_both_sides_add_up() -> None:
+    # Each side alone moves by less than a third.
+    results = experiment(repeats=REPEATS)
+    courses = {
+        trial.trial: course(
+            tuple(1000 * (1.18 if (at >= POINTS / 2) == bool(trial.repeat % 2) else 1.0) for at in range(POINTS))
+        )
+        for trial in results.trials
+    }
+    assert judge(replace(results, series=courses.__getitem__)).verdict == Verdict.SUSPECT

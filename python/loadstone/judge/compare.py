@@ -24,6 +24,8 @@ ALIKE = 1 - 2 * ALPHA
 # What can be wrong with single trials. A claim must then hold with and without these.
 SINGLE = frozenset({errors.NAME, "clock", "lost-segment", "incomplete", "carried-over", generator_limited.NAME})
 
+MOVED_HINT = "the figures moved by less than what separates the compared sides"
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -67,8 +69,41 @@ def compare(
         confirmatory = each.comparison.metric == first
         comparison = replace(each.comparison, exploratory=not confirmatory, p_adjusted=own if confirmatory else overall)
         decided = decide(replace(each, comparison=comparison), matters, tests[not confirmatory], interleaved)
-        made.append(confirmed(decided, each.pair, held, rank_invalid))
+        decided = confirmed(decided, each.pair, held, rank_invalid)
+        made.append(outweighed(decided, each.pair, matters) if interleaved else decided)
     return made
+
+
+def outweighed(comparison: Comparison, pair: Pair, matters: float) -> Comparison:
+    """The same; that figures moved within trials is a note where its claim would hold at any level they had.
+
+    A trial's steady figure is taken to lie within the factor by which it moved. Repeats that move the same way, and
+    so may go on, have a finding without a factor.
+    """
+    ratio = comparison.ratio
+    moved = [each for each in comparison.findings if each.severity == Severity.SUSPECT and 1 < each.moves < math.inf]
+    if not moved or comparison.claim not in ("better", "worse") or not (ratio.low and ratio.high):
+        return comparison
+    sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
+    factor = math.prod(max((each.moves for each in moved if side & set(each.trials)), default=1.0) for side in sides)
+    if max(ratio.low, 1 / ratio.high) <= factor * (1 + matters):
+        return comparison
+    return replace(comparison, findings=tuple(noted(each) if each in moved else each for each in comparison.findings))
+
+
+def noted(finding: Finding) -> Finding:
+    """A movement that turns no claim."""
+    return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
+
+
+def turning(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
+    """A finding on a trial of a variant; a note where it is one in every comparison that it concerns."""
+    uses = [
+        each
+        for each in comparisons
+        if key in (each.baseline.variant, each.contender.variant) and concerns(finding, each.metric)
+    ]
+    return noted(finding) if uses and all(noted(finding) in each.findings for each in uses) else finding
 
 
 def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: bool) -> Comparison:

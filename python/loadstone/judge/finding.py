@@ -53,6 +53,8 @@ class Finding:
     # Whether it may be chance. In random order such repeats scatter, and the interval covers that: it counts against a
     # variant where more than a third of its repeats have it.
     chance: bool = False
+    # By which factor the figures moved within the trial; 1 where that is not known.
+    moves: float = 1.0
 
 
 @dataclass(frozen=True)

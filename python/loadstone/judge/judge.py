@@ -9,7 +9,7 @@ from dataclasses import replace
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import incomplete, not_steady
-from loadstone.judge.compare import compare
+from loadstone.judge.compare import compare, turning
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_trial, judge_variant, look, missing_points, missing_trials
@@ -85,11 +85,18 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         rank_invalid=rank_invalid,
         matters=settings.matters,
     )
+    for key, each in variants.items():
+        for trial in each:
+            trials[trial.trial] = tuple(
+                turning(key, one, comparisons) if one.moves > 1 else one for one in trials[trial.trial]
+            )
     counted = variants if rank_invalid else valid(variants, trials)
     by_clients = list(curves(counted, interleaved=results.interleaved))
     found_loads = searches(results.question, results.trials, trials, settings)
     overall = tuple(whole(results, variants, found, missing))
-    worst = verdict([*overall, *(each for key in variants for each in held[key])])
+    worst = verdict(
+        [*overall, *(one for key, each in variants.items() for one in (*of_variants[key], *against(each, trials)))]
+    )
     return Judgement(
         results=results,
         trials=trials,

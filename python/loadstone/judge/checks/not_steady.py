@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import exp, log, log1p, sqrt
+from math import exp, inf, log, log1p, sqrt
 from statistics import fmean, median, pvariance, quantiles
 
 import numpy as np
@@ -44,7 +44,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     rates = series.whole_rates
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
-    parts = moving(rates, series, units.plain, units.rate, settings)
+    parts, factor = moving(rates, series, units.plain, units.rate, settings)
     chance = bool(parts)
     share = settings.threshold(NAME, "dip")
     if drops := dips(rates, share, settings.matters):
@@ -53,15 +53,18 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     if parts:
         hint = warm_up_hint(series) or HINT
         message = f"throughput {' and '.join(parts)}"
-        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=chance)
+        factor = factor if chance else 1.0
+        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=chance, moves=factor)
     known_ones = dict(latencies(series, settings))
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if column and name not in known_ones and name_compared(name, settings):
             yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
     for name, known in known_ones.items():
-        if parts := moving(known, series, units.duration, units.duration, settings):
+        parts, factor = moving(known, series, units.duration, units.duration, settings)
+        if parts:
             message = f"the {name} {' and '.join(parts)}"
-            yield Finding(NAME, Severity.SUSPECT, message, HINT, (trial.trial,), about="latencies", chance=True)
+            here = (trial.trial,)
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", chance=True, moves=factor)
 
 
 def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
@@ -135,18 +138,20 @@ def moving(
     plain: Callable[[float], str],
     written: Callable[[float], str],
     settings: Settings,
-) -> list[str]:
-    """How a series moves over the window; empty where it is steady."""
+) -> tuple[list[str], float]:
+    """How a series moves over the window, and by which factor at most; empty where it is steady."""
     found = steadiness(points, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
-    parts = []
+    parts, ends = [], []
     if "trend" in found.reasons:
         # The ends of the fitted line; no figure goes below 0.
         first, last = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
+        ends.append((first, last))
         parts.append(f"{moves(first, last, plain, written)} over the window")
     if "change" in found.reasons and (at := found.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
+        ends.append((first, last))
         parts.append(f"{moves(first, last, plain, written)} at {series.start_seconds[at]:.3g} s")
-    return parts
+    return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 
 def dips(rates: Sequence[float], share: float, matters: float) -> int:
