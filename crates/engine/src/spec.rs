@@ -60,7 +60,7 @@ pub struct TrialSpec {
     #[serde(default)]
     pub spin: bool,
     /// Executors for stores that are not driven by a thread per client; 0: one per processor, but no more than one per
-    /// 32 clients of a networked store.
+    /// 32 clients where clients mostly wait for a network.
     #[serde(default)]
     pub executors: u64,
     /// An operation that ends well, but later than this after it was due (closed loop: sent), is counted as late, ms.

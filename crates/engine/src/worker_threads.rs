@@ -22,9 +22,6 @@ use crate::spec::TrialSpec;
 
 /// With up to this many clients, a store that does not care gets threads.
 const THREADS_MAX: u64 = 64;
-/// So many clients that wait for a network leave an executor idle most of the time. A second one would only share its
-/// wake-ups out, and a wake-up costs more than what is done in it.
-const CLIENTS_PER_EXECUTOR: u64 = 32;
 /// How often it is looked whether all workers have ended, ns.
 const JOIN_NS: u64 = 200_000;
 /// How many clients of an executor connect at once: fewer than any server's backlog, more than its round trips take.
@@ -61,7 +58,7 @@ pub fn threads<S: Store>(clients: u64, asked: u64) -> (bool, u64) {
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let executors = match (asked, S::DRIVE) {
-        (0, Drive::Task) => processors.min(clients.div_ceil(CLIENTS_PER_EXECUTOR)),
+        (0, Drive::Task) => processors.min(clients.div_ceil(S::CLIENTS_PER_EXECUTOR)),
         (0, _) => processors,
         (asked, _) => asked,
     };

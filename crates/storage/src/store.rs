@@ -202,6 +202,8 @@ impl Store for HdfsStore {
     const DRIVE: Drive = Drive::Task;
     // The client's futures are large, and there are few executors.
     const STACK_BYTES: usize = 8 << 20;
+    // Clients of files work more than they wait: checksums, copies, content.
+    const CLIENTS_PER_EXECUTOR: u64 = 1;
 
     fn open(options: &Options) -> Result<Self, StoreError> {
         let Some(text) = options.get("hdfs.dir") else {

@@ -31,6 +31,9 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// Stack of a client's thread. Engines that are called in-process want more than 128 KiB, ten thousand threads less
     /// than the default 2 MiB.
     const STACK_BYTES: usize = 512 << 10;
+    /// So many clients share an executor before there is another one. Clients of most servers wait for most of the time: a second
+    /// executor would only share their wake-ups out, and a wake-up costs more than what is done in it.
+    const CLIENTS_PER_EXECUTOR: u64 = 32;
 
     /// Opens it. Called once per trial.
     fn open(options: &Options) -> Result<Self, StoreError>;
