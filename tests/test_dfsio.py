@@ -139,6 +139,24 @@ def test_files_of_somebody_else_are_read_as_unverified(program: Path, tmp_path: 
     assert (told.code, told.ours("files unverified"), told.counted("VERIFY")) == (0, "1", 0)
 
 
+def test_a_lost_beginning_is_not_verified(program: Path, tmp_path: Path, place: Path) -> None:
+    """Later sectors tell what the content is; buffers before them were not compared."""
+    assert dfsio(program, tmp_path, "-write", place).code == 0
+    with (place / "io_data/test_io_0").open("r+b") as file:
+        file.write(bytes(3 * 4_096))
+    told = dfsio(program, tmp_path, "-read -bufferSize 4096", place)
+    assert (told.ours("files unverified"), told.counted("VERIFY")) == ("1", 253)
+
+
+@pytest.mark.parametrize("test", ["-read", "-append", "-write -random"])
+def test_a_fifo_is_refused_not_waited_for(program: Path, tmp_path: Path, place: Path, test: str) -> None:
+    (place / "io_data").mkdir(parents=True)
+    os.mkfifo(place / "io_data/test_io_0")
+    told = dfsio(program, tmp_path, test, place)
+    assert (told.code, told.ours("files done")) == (1, "0, 1, 0")
+    assert "test_io_0: it is not a regular file" in told.err
+
+
 def test_an_append_continues_what_stands_there(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, "-write -fileSize 150001B --seed 1", place).code == 0
     assert dfsio(program, tmp_path, "-append -fileSize 150001B --seed 2", place).code == 0

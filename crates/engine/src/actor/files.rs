@@ -41,6 +41,8 @@ struct Current {
     content: Option<Content>,
     /// Somebody else wrote it.
     foreign: bool,
+    /// A buffer of it was not compared: it was read before the content was known.
+    uncompared: bool,
     /// Why the rest of its buffers is not attempted.
     failed: Option<Status>,
     /// Something in it was wrong: it failed, but is read on.
@@ -189,6 +191,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                 // A part without the beginning of a sector tells nothing.
                 self.file.foreign = self.file.content.is_none() && operation.bytes >= 8_192;
             }
+            self.file.uncompared |= self.file.content.is_none();
             if let Some(content) = self.file.content {
                 let difference = content.verify(operation.file, operation.offset, read);
                 let verified = watch.now_ns();
@@ -352,8 +355,9 @@ impl<'a, S: FileSession> Files<'a, S> {
 
     fn note(&mut self, end: FileEnd) {
         let spec = &self.task.workload.spec;
-        let unverified =
-            spec.action == Action::Read && spec.verify && self.file.content.is_none() && self.file.bytes > 0;
+        let unknown = spec.action == Action::Read && spec.verify && self.file.content.is_none() && self.file.bytes > 0;
+        // A file of which a part only was compared is not verified.
+        let unverified = unknown || self.file.uncompared;
         self.task.files.add(end, self.file.bytes, unverified, &self.file.times, self.task.to_unix_ns);
         self.file.begun = false;
     }

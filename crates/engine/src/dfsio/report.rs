@@ -94,7 +94,7 @@ pub fn aggregate(files: &FilesSummary) -> Vec<(String, String)> {
     reached("the devices had it (sync)", &files.durable);
     reached("closed", &files.closed);
     if files.unverified > 0 {
-        lines.push(("files unverified (not written by Loadstone)".to_owned(), files.unverified.to_string()));
+        lines.push(("files unverified, or in part (no mark of ours)".to_owned(), files.unverified.to_string()));
     }
     lines
 }

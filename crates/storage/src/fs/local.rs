@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -101,6 +101,13 @@ impl Local {
     fn opened(&self, action: &'static str, path: &str, options: &mut fs::OpenOptions) -> Result<File, FsError> {
         if self.options.direct {
             options.custom_flags(libc::O_DIRECT);
+        }
+        // Opening a FIFO waits for its other end, perhaps forever; a character device keeps nothing, or never ends.
+        if let Ok(kind) = fs::metadata(path).map(|facts| facts.file_type())
+            && (kind.is_fifo() || kind.is_char_device() || kind.is_socket())
+        {
+            return Err(FsError::new(ErrorKind::Invalid, action, path, "it is not a regular file")
+                .hint("delete it, or use another directory"));
         }
         options.open(path).map_err(|error| {
             let failed = FsError::io(action, path, &error);

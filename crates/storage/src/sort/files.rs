@@ -174,6 +174,11 @@ impl Files for Local {
             // Through symbolic links: inputs are often collected by them.
             let facts = fs::metadata(entry.path()).map_err(wrong)?;
             let name = entry.file_name().to_string_lossy().into_owned();
+            if !facts.is_file() && !facts.is_dir() {
+                // Its length is 0, so its rows would be missed without a word.
+                return Err(SortError::usage(format!("{} is not a regular file", entry.path().display()))
+                    .hint("take it away, or put a file in its place"));
+            }
             all.push(Entry { name, bytes: facts.len(), directory: facts.is_dir() });
         }
         all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
