@@ -31,8 +31,11 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     let args = Args::parse(words)?;
     let Test::Work(action, access) = args.test else {
         let place = translate::place(&args)?;
-        delete(&place, &place.path)?;
-        err(&format!("deleted {}\n", place.uri()));
+        if delete(&place, &place.path)? {
+            err(&format!("deleted {}\n", place.uri()));
+        } else {
+            err(&format!("there is nothing at {}\n", place.uri()));
+        }
         return Ok(0);
     };
     let (spec, warnings) = translate::translate(&args, action, access)?;
@@ -60,8 +63,8 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     printer.report(&end, started.elapsed(), results)
 }
 
-/// Deletes what is there, and all below it.
-fn delete(place: &Location, path: &str) -> Result<(), EngineError> {
+/// Deletes what is there, and all below it. Returns whether there was something.
+fn delete(place: &Location, path: &str) -> Result<bool, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
     let deleted: Result<bool, FsError> = runtime.block_on(async {
@@ -73,5 +76,5 @@ fn delete(place: &Location, path: &str) -> Result<(), EngineError> {
             }
         }
     });
-    deleted.map(|_| ()).map_err(|error| StoreError::from(error).into())
+    deleted.map_err(|error| StoreError::from(error).into())
 }

@@ -111,8 +111,16 @@ impl Observer for Printer<'_> {
             let moved = closed.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
             let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
             if reads && moved > 0 && read < moved / 10 * 9 {
+                let asked = ["file.cold", "file.direct"]
+                    .iter()
+                    .any(|name| self.spec.store.properties.get(*name).is_some_and(|value| value == "true"));
+                let hint = if asked {
+                    "neither --cold nor --direct changes that where there is no device, as on tmpfs"
+                } else {
+                    "use --cold or --direct to measure the device"
+                };
                 self.warnings.push(format!(
-                    "{:.0} % of what was read came from the page cache: use --cold or --direct to measure the device",
+                    "{:.0} % of what was read came from the page cache: {hint}",
                     (1.0 - read as f64 / moved as f64) * 100.0
                 ));
             }
