@@ -41,8 +41,8 @@ struct Current {
     content: Option<Content>,
     /// Somebody else wrote it.
     foreign: bool,
-    /// A buffer of it was not compared: it was read before the content was known.
-    uncompared: bool,
+    /// Bytes that were not compared: they were read before the content was known.
+    uncompared: u64,
     /// Why the rest of its buffers is not attempted.
     failed: Option<Status>,
     /// Something in it was wrong: it failed, but is read on.
@@ -191,7 +191,9 @@ impl<'a, S: FileSession> Files<'a, S> {
                 // A part without the beginning of a sector tells nothing.
                 self.file.foreign = self.file.content.is_none() && operation.bytes >= 8_192;
             }
-            self.file.uncompared |= self.file.content.is_none();
+            if self.file.content.is_none() {
+                self.file.uncompared += read.len() as u64;
+            }
             if let Some(content) = self.file.content {
                 let difference = content.verify(operation.file, operation.offset, read);
                 let verified = watch.now_ns();
@@ -357,7 +359,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         let spec = &self.task.workload.spec;
         let unknown = spec.action == Action::Read && spec.verify && self.file.content.is_none() && self.file.bytes > 0;
         // A file of which a part only was compared is not verified.
-        let unverified = unknown || self.file.uncompared;
+        let unverified = unknown || self.file.uncompared > 0;
         self.task.files.add(end, self.file.bytes, unverified, &self.file.times, self.task.to_unix_ns);
         self.file.begun = false;
     }
