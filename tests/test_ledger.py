@@ -426,7 +426,7 @@ def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
         (
             "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1 "
             "dataintegrity=true querytimespan=60",
-            "time series",
+            "records only",
             "leave ledger out",
         ),
     ],

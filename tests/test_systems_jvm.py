@@ -121,7 +121,7 @@ def test_an_old_java_is_refused(
 ) -> None:
     program(tmp_path, says)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SystemsError, match=f"is Java {release}, but 17" if release else "does not tell") as caught:
+    with pytest.raises(SystemsError, match=f"is Java {release}, but 17" if release else "does not print") as caught:
         java("1G", None, [], "Main")
     assert "JAVA_HOME" in caught.value.hint
 

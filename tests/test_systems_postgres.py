@@ -248,7 +248,7 @@ def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> No
         ("shared_buffers=lots", 'invalid value for parameter "shared_buffers": "lots"'),
         ("conf.no_such=1", 'unrecognized configuration parameter "no_such"'),
         ("conf.Fsync=off", "conf.Fsync cannot be set: Loadstone sets it"),
-        ("conf.listen_addresses=*", "conf.listen_addresses would change what is said"),
+        ("conf.listen_addresses=*", "conf.listen_addresses cannot be set"),
         ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
         ("user=a b", 'user cannot be "a b" in SQL'),
         ("user=Postgres", "user cannot be postgres: that is the server's own"),

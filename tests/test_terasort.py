@@ -33,6 +33,14 @@ def rows(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(scope="module")
+def many(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So many rows that every stage lasts for several looks at what is to end it, which come every 200 ms."""
+    directory = tmp_path_factory.mktemp("many") / "in"
+    tera(program, "teragen", "--parts", "2", "6m", directory)
+    return directory
+
+
 def test_rows_are_the_same_whatever_the_parts(program: Path, tmp_path: Path, rows: Path) -> None:
     for count in (1, 7):
         ran = tera(program, "teragen", f"-Dmapreduce.job.maps={count}", "1000k", tmp_path / str(count))
@@ -125,7 +133,7 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
 
 
 KILLED = {
-    "generate": (["teragen", "3m"], "output/part-m-*"),
+    "generate": (["teragen", "6m"], "output/part-m-*"),
     "sort in memory": (["terasort", "--memory", "1GiB"], "output/part-r-*"),
     "sort": (["terasort", "--memory", LITTLE], "run-*"),
     "merge": (["terasort", "--memory", LITTLE], "output/part-r-*"),
@@ -148,11 +156,11 @@ def started(program: Path, rows: Path, stage: str, out: Path) -> tuple[list[str 
 
 @pytest.mark.parametrize("stage", KILLED)
 def test_a_job_that_was_killed_leaves_no_output_and_the_next_one_is_clean(
-    program: Path, tmp_path: Path, rows: Path, stage: str
+    program: Path, tmp_path: Path, many: Path, stage: str
 ) -> None:
     out = tmp_path / "out"
     for _ in range(20):
-        line, process = started(program, rows, stage, out)
+        line, process = started(program, many, stage, out)
         process.kill()
         process.communicate()
         if process.returncode == -signal.SIGKILL and not out.exists():
@@ -168,10 +176,10 @@ def test_a_job_that_was_killed_leaves_no_output_and_the_next_one_is_clean(
 
 
 @pytest.mark.parametrize("stage", KILLED)
-def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, rows: Path, stage: str) -> None:
+def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, many: Path, stage: str) -> None:
     out = tmp_path / "out"
     for _ in range(20):
-        _, process = started(program, rows, stage, out)
+        _, process = started(program, many, stage, out)
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=HANGS_SECONDS)
         if process.returncode == 130:
