@@ -26,6 +26,8 @@ PORTS_EACH = 10
 FORMAT_S = 120
 # Data nodes hear of it with their next heartbeats, a second apart. No trial waits longer than this.
 EMPTY_S = 30.0
+# Removal has ended when the number of blocks has not changed for so long.
+FORGOTTEN_S = 1.0
 REMOVE_S = 60.0
 # HDFS's names for Loadstone's settings.
 NAMED = {
@@ -144,10 +146,16 @@ class Hdfs(System):
             raise SystemsError(
                 "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
             )
-        until = time.monotonic() + EMPTY_S
+        # The name node forgets blocks in a thread of its own before it has data nodes remove them: none pending may
+        # mean that it has not begun.
+        until, blocks, since = time.monotonic() + EMPTY_S, None, time.monotonic()
         while time.monotonic() < until:
-            state = name_node_bean(plan, "FSNamesystem")
-            if state is None or not state.get("PendingDeletionBlocks"):
+            state = name_node_bean(plan, "FSNamesystemState")
+            if state is None:
+                return
+            if state.get("PendingDeletionBlocks") or state["BlocksTotal"] != blocks:
+                blocks, since = state["BlocksTotal"], time.monotonic()
+            elif time.monotonic() - since >= FORGOTTEN_S:
                 return
             time.sleep(0.2)
 
