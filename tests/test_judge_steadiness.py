@@ -238,6 +238,27 @@ def test_movements_that_are_small_against_a_difference_do_not_refuse_it_and_do_r
     assert verdicts["read.p99"] == ("same", Verdict.SUSPECT)
 
 
+def test_of_what_has_no_course_it_is_not_known_by_how_much_it_moved() -> None:
+    def spoil(trial: TrialResult) -> TrialResult:
+        size = 0.5 + trial.repeat / 1000 if trial.config["system"] == "lmdb" else 1.0
+        return given(read__p99=3e7 * size, read__p99__9=5e7 * size)(trial)
+
+    base = experiment(spoil, REPEATS, question=asking(metrics=("throughput", "read.p99", "read.p99.9")))
+    # Throughput moves by a tenth, up and down, and nothing shows what the latencies did meanwhile.
+    courses = {
+        trial.trial: course(
+            tuple(1000 * (1.1 if (at >= POINTS / 2) == bool(trial.repeat % 2) else 1.0) for at in range(POINTS))
+        )
+        for trial in base.trials
+    }
+    found = {
+        each.metric: (each.claim, each.verdict) for each in judge(replace(base, series=courses.__getitem__)).comparisons
+    }
+    assert found["throughput"] == ("better", Verdict.VALID)
+    assert found["read.p99"] == ("better", Verdict.VALID)
+    assert found["read.p99.9"] == ("better", Verdict.SUSPECT)
+
+
 def test_movements_that_could_turn_a_claim_are_suspect() -> None:
     assert twice(1.4).verdict == Verdict.SUSPECT
 

@@ -14,7 +14,7 @@ from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.judge.pairing import Match
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import THROUGHPUT, Direction, direction
+from loadstone.results.value import THROUGHPUT, Direction, direction, statistic
 from loadstone.statistics.comparison import ALPHA, holm, least_p, repeats_for
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -24,6 +24,8 @@ ALIKE = 1 - 2 * ALPHA
 # What can be wrong with single trials. A claim must then hold with and without these.
 SINGLE = frozenset({errors.NAME, "clock", "lost-segment", "incomplete", "carried-over", generator_limited.NAME})
 
+# The statistics whose own course within a trial is looked at: by how much others moved is not known.
+COURSES = frozenset({THROUGHPUT, "p50", "p99"})
 MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
 
@@ -82,7 +84,9 @@ def outweighed(comparison: Comparison, pair: Pair, matters: float) -> Comparison
     """
     ratio = comparison.ratio
     moved = [each for each in comparison.findings if each.severity == Severity.SUSPECT and 1 < each.moves < math.inf]
-    if not moved or comparison.claim not in ("better", "worse") or not (ratio.low and ratio.high):
+    if not moved or statistic(comparison.metric) not in COURSES:
+        return comparison
+    if comparison.claim not in ("better", "worse") or not (ratio.low and ratio.high):
         return comparison
     sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
     factor = math.prod(max((each.moves for each in moved if side & set(each.trials)), default=1.0) for side in sides)

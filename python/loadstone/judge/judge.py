@@ -118,7 +118,7 @@ def by_chance(
 ) -> dict[str, tuple[Finding, ...]]:
     """A variant's findings by trial; those that may be chance are notes where few of its repeats have any.
 
-    Variants take turns in random order, so what befalls some of the repeats widens the interval, and is no bias. Most
+    Variants are interleaved in random order, so what disturbs some repeats widens the interval without a bias. Most
     of the repeats must be known to be free of it: one that a check could not look at (`unseen`) is not. What is about
     all figures is about latencies too.
     """
