@@ -185,8 +185,8 @@ impl<'a, S: FileSession> Files<'a, S> {
         };
         let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
         self.file.times.returned = done;
-        if self.task.workload.spec.verify && S::KEEPS {
-            if self.file.content.is_none() && !self.file.foreign {
+        if self.task.workload.spec.verify {
+            if S::KEEPS && self.file.content.is_none() && !self.file.foreign {
                 self.file.content = Content::of(operation.offset, read);
                 // A part without the beginning of a sector tells nothing.
                 self.file.foreign = self.file.content.is_none() && operation.bytes >= 8_192;
@@ -356,10 +356,8 @@ impl<'a, S: FileSession> Files<'a, S> {
     }
 
     fn note(&mut self, end: FileEnd) {
-        let spec = &self.task.workload.spec;
-        let unknown = spec.action == Action::Read && spec.verify && self.file.content.is_none() && self.file.bytes > 0;
         // A file of which a part only was compared is not verified.
-        let unverified = unknown || self.file.uncompared > 0;
+        let unverified = self.file.uncompared > 0;
         self.task.files.add(end, self.file.bytes, unverified, &self.file.times, self.task.to_unix_ns);
         self.file.begun = false;
     }
