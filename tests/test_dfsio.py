@@ -56,7 +56,7 @@ def test_what_is_written_is_read_back_and_every_byte_is_compared(
     for order in ("", "-random", "-backward", "-skip"):
         told = dfsio(program, tmp_path, f"{READ} {order} {how}", place)
         assert told.code == 0, told.err
-        assert told.ours("files done, failed, unfinished") == "3, 0, 0"
+        assert told.ours("files done, failed, unfinished, not started") == "3, 0, 0, 0"
         assert told.counted("VERIFY") == told.counted("READ") > 0
         assert "unverified" not in told.out
     written = blocks((tmp_path / "TestDFSIO_results.log").read_text())
@@ -81,13 +81,13 @@ def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: 
     assert told.code == 0, told.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [150_001] * 2
     told = dfsio(program, tmp_path, f"-read -nrFiles 2 -fileSize 150001B {how}", place)
-    assert (told.code, told.ours("files done")) == (0, "2, 0, 0"), told.err
+    assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
 
 
 def test_files_without_a_byte(program: Path, tmp_path: Path, place: Path) -> None:
     for test in ("-write", "-read"):
         told = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
-        assert (told.code, told.ours("files done")) == (0, "2, 0, 0"), told.err
+        assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [0, 0]
 
 
@@ -104,7 +104,7 @@ def test_a_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path
     told = dfsio(program, tmp_path, f"{READ} {how}", place, "-resFile", results)
     assert told.code == 1
     assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in told.err
-    assert told.ours("files done") == "2, 1, 0"
+    assert told.ours("files done") == "2, 1, 0, 0"
     # The bytes of a file that failed are not throughput, and Hadoop would have printed nothing.
     assert results.read_text() == ""
     told = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
@@ -119,41 +119,80 @@ def test_a_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: P
     told = dfsio(program, tmp_path, f"{READ} {how}", place)
     assert told.code == 1
     assert f"cannot read {place}/io_data/test_io_2 at byte 600000: the file ends there" in told.err
-    assert told.ours("files done") == "2, 1, 0"
+    assert told.ours("files done") == "2, 1, 0, 0"
 
 
 def test_a_missing_file_fails_and_the_others_are_read(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/test_io_0").unlink()
     told = dfsio(program, tmp_path, READ, place)
-    assert (told.code, told.ours("files done")) == (1, "2, 1, 0")
+    assert (told.code, told.ours("files done")) == (1, "2, 1, 0, 0")
     assert "OPEN failed with NOT_FOUND" in told.err
 
 
-def test_files_of_somebody_else_are_read_as_unverified(program: Path, tmp_path: Path, place: Path) -> None:
-    (place / "io_data").mkdir(parents=True)
-    # As TestDFSIO's WriteMapper fills its buffer.
+def hadoops_file(place: Path, number: int) -> None:
+    """As TestDFSIO's WriteMapper fills its buffer."""
+    (place / "io_data").mkdir(parents=True, exist_ok=True)
     content = bytes(ord("0") + number % 50 for number in range(1_000_000))
-    (place / "io_data/test_io_0").write_bytes((content * 2)[:MEGABYTE])
+    (place / f"io_data/test_io_{number}").write_bytes((content * 2)[:MEGABYTE])
+
+
+def test_files_of_somebody_else_are_read_and_not_compared(program: Path, tmp_path: Path, place: Path) -> None:
+    hadoops_file(place, 0)
     told = dfsio(program, tmp_path, "-read", place)
-    assert (told.code, told.ours("files unverified"), told.counted("VERIFY")) == (0, "1", 0)
+    assert (told.code, told.ours("files not compared"), told.counted("VERIFY")) == (0, "1, 0", 0)
+    assert "warning: nothing that was read was compared: Loadstone did not write these files\nhint: " in told.err
 
 
-def test_a_lost_beginning_is_not_verified(program: Path, tmp_path: Path, place: Path) -> None:
-    """Later sectors tell what the content is; buffers before them were not compared."""
+@pytest.mark.parametrize("replaced", ["by Hadoop", "by zeros"])
+def test_a_replaced_file_among_ours_fails_the_test(
+    program: Path, tmp_path: Path, place: Path, replaced: str
+) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    if replaced == "by Hadoop":
+        hadoops_file(place, 1)
+    else:
+        (place / "io_data/test_io_1").write_bytes(bytes(MEGABYTE))
+    told = dfsio(program, tmp_path, READ, place)
+    assert (told.code, told.ours("files not compared")) == (1, "1, 0")
+    assert "error: 1 of 3 files do not begin with Loadstone's mark, others do\nhint: " in told.err
+    assert not blocks(told.out)
+
+
+@pytest.mark.parametrize("buffer", [4_096, 100_000, MEGABYTE])
+def test_a_lost_beginning_is_found(program: Path, tmp_path: Path, place: Path, buffer: int) -> None:
+    """Later sectors tell what the content is; the mark that is missing before them was lost."""
     assert dfsio(program, tmp_path, "-write", place).code == 0
     with (place / "io_data/test_io_0").open("r+b") as file:
-        file.write(bytes(3 * 4_096))
-    told = dfsio(program, tmp_path, "-read -bufferSize 4096", place)
-    assert (told.ours("files unverified"), told.counted("VERIFY")) == ("1", 253)
+        file.write(bytes(30 * 4_096))
+    told = dfsio(program, tmp_path, f"-read -bufferSize {buffer}", place)
+    assert told.code == 1
+    assert "test_io_0 at byte 0: found 0x00, expected 0x89" in told.err
 
 
-@pytest.mark.parametrize("test", ["-read", "-append", "-write -random"])
+def test_a_test_without_results_leaves_no_empty_file_of_results(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, READ, place).code == 1
+    assert not (tmp_path / "TestDFSIO_results.log").exists()
+    told = dfsio(program, tmp_path, WRITE, place, "-resFile", "/dev/full")
+    assert told.code == 1
+    assert hint_of(told).startswith("hint: copy the results from above")
+    assert Path("/dev/full").exists()
+
+
+def test_clean_leaves_what_is_not_of_a_test(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    (place / "io_control").mkdir()
+    (place / "letters").write_text("precious")
+    assert dfsio(program, tmp_path, "-clean", place).code == 0
+    assert [path.name for path in place.iterdir()] == ["letters"]
+
+
+@pytest.mark.parametrize("test", ["-read", "-append", "-write -random", "-truncate"])
 def test_a_fifo_is_refused_not_waited_for(program: Path, tmp_path: Path, place: Path, test: str) -> None:
     (place / "io_data").mkdir(parents=True)
     os.mkfifo(place / "io_data/test_io_0")
     told = dfsio(program, tmp_path, test, place)
-    assert (told.code, told.ours("files done")) == (1, "0, 1, 0")
+    assert (told.code, told.ours("files done")) == (1, "0, 1, 0, 0")
     assert "test_io_0: it is not a regular file" in told.err
 
 
@@ -246,7 +285,7 @@ def test_a_full_disk_fails_the_files_that_did_not_fit(
     told = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
     assert told.code == 1
     assert "failed with NO_SPACE" in told.err
-    done, failed, unfinished = map(int, told.ours("files done").split(", "))
+    done, failed, unfinished, _ = map(int, told.ours("files done").split(", "))
     assert (done + failed, unfinished) == (6, 0)
     assert 1 <= failed <= 3
 
@@ -256,7 +295,7 @@ def test_a_directory_that_cannot_be_written_to(program: Path, tmp_path: Path, sm
     told = dfsio(program, tmp_path, "-write -nrFiles 2", small_disk)
     assert told.code == 1
     assert "FORBIDDEN" in told.err
-    assert told.ours("files done") == "0, 2, 0"
+    assert told.ours("files done") == "0, 2, 0, 0"
 
 
 @pytest.mark.parametrize(

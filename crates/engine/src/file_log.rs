@@ -40,6 +40,17 @@ pub enum FileEnd {
     Unfinished,
 }
 
+/// How much of a file was compared with what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// All that was read, or there was nothing to compare.
+    Whole,
+    /// Not what was read before a mark of Loadstone was found.
+    Part,
+    /// Nothing: there was no mark.
+    Foreign,
+}
+
 /// The files of a trial, shared by its clients.
 #[derive(Debug, Default)]
 pub struct FileLog {
@@ -57,8 +68,11 @@ pub struct FilesSummary {
     pub failed: u64,
     /// Files that were begun and not done when the trial ended: their bytes count in no figure of files.
     pub unfinished: u64,
-    /// Files that were read and that this engine did not write: nothing of them was compared.
+    /// Files that were read and of which at least a part was not compared.
     pub unverified: u64,
+    /// Those among them in which no mark of Loadstone was found. Beside files that have one, these were damaged or replaced.
+    #[serde(default)]
+    pub foreign: u64,
     /// Bytes moved of files that are done.
     pub bytes: u64,
     /// Bytes moved of files that are not.
@@ -141,11 +155,12 @@ impl Reached {
 
 impl FileLog {
     /// Notes a file that was begun. `to_unix`: what makes a time of the clients' clock one since the Unix epoch.
-    pub fn add(&self, end: FileEnd, bytes: u64, unverified: bool, times: &FileTimes, to_unix: u64) {
+    pub fn add(&self, end: FileEnd, bytes: u64, compared: Compared, times: &FileTimes, to_unix: u64) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let start = times.start.wrapping_add(to_unix);
         all.first_start_unix_ns = Some(all.first_start_unix_ns.map_or(start, |first| first.min(start)));
-        all.unverified += u64::from(unverified);
+        all.unverified += u64::from(compared != Compared::Whole);
+        all.foreign += u64::from(compared == Compared::Foreign);
         if end != FileEnd::Done {
             *(if end == FileEnd::Failed { &mut all.failed } else { &mut all.unfinished }) += 1;
             all.lost_bytes += bytes;
@@ -203,11 +218,12 @@ mod tests {
         let log = FileLog::default();
         let times =
             FileTimes { start: 1, opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
-        log.add(FileEnd::Done, 2 << 20, false, &times, 10);
-        log.add(FileEnd::Failed, 5 << 20, true, &FileTimes { start: 3, ..times }, 10);
-        log.add(FileEnd::Unfinished, 1, false, &times, 10);
+        log.add(FileEnd::Done, 2 << 20, Compared::Whole, &times, 10);
+        log.add(FileEnd::Failed, 5 << 20, Compared::Foreign, &FileTimes { start: 3, ..times }, 10);
+        log.add(FileEnd::Unfinished, 1, Compared::Part, &times, 10);
         let all = log.summary().unwrap();
-        assert_eq!((all.done, all.failed, all.unfinished, all.unverified), (1, 1, 1, 1));
+        assert_eq!((all.done, all.failed, all.unfinished), (1, 1, 1));
+        assert_eq!((all.unverified, all.foreign), (2, 1));
         assert_eq!((all.bytes, all.lost_bytes), (2 << 20, (5 << 20) + 1));
         assert!((all.rate_sum - 1.0).abs() < 1e-9 && all.task_ns == 2_000_000_000);
         assert_eq!((all.first_start_unix_ns, all.last_done_unix_ns), (Some(11), Some(2_000_000_012)));

@@ -91,6 +91,13 @@ impl Content {
         Some(Self::new(seed))
     }
 
+    /// The first byte of the first whole mark in a part of a file that is not the mark's.
+    pub fn unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
+        let start = offset.next_multiple_of(SECTOR as u64);
+        let found = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
+        (found != MAGIC).then(|| first_difference(start, found, &MAGIC)).flatten()
+    }
+
     /// Fills `into` with what stands at `offset` of a file.
     pub fn fill(self, file: u64, offset: u64, into: &mut [u8]) {
         let before = (offset % SECTOR as u64) as usize;

@@ -138,7 +138,9 @@ impl Store for FileStore {
             );
         }
         let system = Local::new(LocalOptions { direct, uring_depth: uring.map(|depth| depth as usize) });
-        let how = if direct {
+        let how = if in_memory(&place.path) {
+            "in memory alone: this file system (tmpfs) has no device"
+        } else if direct {
             "written to the device without the page cache, its cache flushed as --sync says"
         } else {
             "in the page cache, on the device as --sync says"
@@ -171,6 +173,24 @@ impl Store for FileStore {
     fn close(self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// Whether a directory, or the one in which it will be made, is on a file system without a device.
+fn in_memory(directory: &str) -> bool {
+    let there = std::path::Path::new(directory).ancestors().find(|path| path.exists());
+    let Some(path) = there.and_then(|path| std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()) else {
+        return false;
+    };
+    // SAFETY: a path that ends with 0, and a struct that statfs(2) fills.
+    let kind = unsafe {
+        let mut facts = std::mem::zeroed::<libc::statfs>();
+        if libc::statfs(path.as_ptr(), &raw mut facts) == 0 { facts.f_type } else { 0 }
+    };
+    // The type's width differs between targets.
+    #[expect(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
+    let kind = kind as i64;
+    // TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h.
+    matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
 /// Drops what the page cache holds of the files of a directory. One that is not there yet has none.

@@ -201,6 +201,7 @@ class Files:
     first_start_unix_ns: int | None = None
     first_done_unix_ns: int | None = None
     last_done_unix_ns: int | None = None
+    foreign: int = 0
 
     @property
     def guarantees(self) -> dict[str, Reached]:

@@ -149,7 +149,7 @@ def files(parts: Sequence[Files]) -> Files | None:
         reached = [each.guarantees[name] for each in parts]
         last = max((each.last_unix_ns for each in reached if each.last_unix_ns is not None), default=None)
         ends[name] = Reached(**sums(reached, "files bytes ns"), last_unix_ns=last)
-    counted = "done failed unfinished unverified bytes lost_bytes task_ns rate_sum rate_square_sum"
+    counted = "done failed unfinished unverified foreign bytes lost_bytes task_ns rate_sum rate_square_sum"
     return Files(**sums(parts, counted), **ends)
 
 

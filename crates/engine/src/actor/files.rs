@@ -1,7 +1,7 @@
 //! Files: one buffer after the other, with the open, the syncs and the close around them.
 
 use loadstone_load::{Status, StepId};
-use loadstone_storage::content::Content;
+use loadstone_storage::content::{Content, Difference};
 use loadstone_storage::fs::{
     Access as Reading, CreateOptions, ErrorKind, FileSystem, FsError, OpenOptions, Reader, Writer,
 };
@@ -11,7 +11,7 @@ use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
 use super::records::worse;
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
-use crate::file_log::{FileEnd, FileTimes};
+use crate::file_log::{Compared, FileEnd, FileTimes};
 use crate::workload::FilesOf;
 
 /// How often the end of a file may be lost and written again.
@@ -39,8 +39,8 @@ struct Current {
     base: u64,
     /// What stands in it; `None`: not known yet, or somebody else's.
     content: Option<Content>,
-    /// Somebody else wrote it.
-    foreign: bool,
+    /// Where a mark of Loadstone's was looked for first and not found.
+    unmarked: Option<Difference>,
     /// Bytes that were not compared: they were read before the content was known.
     uncompared: u64,
     /// Why the rest of its buffers is not attempted.
@@ -186,10 +186,14 @@ impl<'a, S: FileSession> Files<'a, S> {
         let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.workload.spec.verify {
-            if S::KEEPS && self.file.content.is_none() && !self.file.foreign {
+            if S::KEEPS && self.file.content.is_none() {
                 self.file.content = Content::of(operation.offset, read);
-                // A part without the beginning of a sector tells nothing.
-                self.file.foreign = self.file.content.is_none() && operation.bytes >= 8_192;
+                if self.file.content.is_none() {
+                    self.file.unmarked = self.file.unmarked.or_else(|| Content::unmarked(operation.offset, read));
+                } else if let Some(difference) = self.file.unmarked {
+                    // The file is Loadstone's: where the mark was missing, something else stands.
+                    self.differs(difference);
+                }
             }
             if self.file.content.is_none() {
                 self.file.uncompared += read.len() as u64;
@@ -200,14 +204,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                 let status = if difference.is_some() { Status::UnexpectedState } else { Status::Ok };
                 watch.step(FileStep::Verify.id(), status, done, verified);
                 if let Some(difference) = difference {
-                    self.file.wrong = true;
-                    self.task.files.wrong(&self.file.path, difference);
-                    self.task.failures.keep(FileStep::Verify.id(), status, || {
-                        Some(format!(
-                            "{} at byte {}: found {:#04x}, expected {:#04x}",
-                            self.file.path, difference.offset, difference.found, difference.expected
-                        ))
-                    });
+                    self.differs(difference);
                 }
             }
         }
@@ -217,6 +214,19 @@ impl<'a, S: FileSession> Files<'a, S> {
             reader.ahead(next.offset, next.bytes as usize);
         }
         operation.bytes
+    }
+
+    /// Names a byte that is not what was written.
+    #[cold]
+    fn differs(&mut self, difference: Difference) {
+        self.file.wrong = true;
+        self.task.files.wrong(&self.file.path, difference);
+        self.task.failures.keep(FileStep::Verify.id(), Status::UnexpectedState, || {
+            Some(format!(
+                "{} at byte {}: found {:#04x}, expected {:#04x}",
+                self.file.path, difference.offset, difference.found, difference.expected
+            ))
+        });
     }
 
     async fn write<T: Timer>(
@@ -356,9 +366,12 @@ impl<'a, S: FileSession> Files<'a, S> {
     }
 
     fn note(&mut self, end: FileEnd) {
-        // A file of which a part only was compared is not verified.
-        let unverified = self.file.uncompared > 0;
-        self.task.files.add(end, self.file.bytes, unverified, &self.file.times, self.task.to_unix_ns);
+        let compared = match self.file.content {
+            _ if self.file.uncompared == 0 => Compared::Whole,
+            None if self.file.unmarked.is_some() => Compared::Foreign,
+            _ => Compared::Part,
+        };
+        self.task.files.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
         self.file.begun = false;
     }
 }

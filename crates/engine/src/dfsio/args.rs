@@ -17,7 +17,7 @@ TEST, as Hadoop's TestDFSIO:
   -read [-random | -backward | -skip [-skipSize SIZE]]
   -append                    write at the end of files
   -truncate                  cut files to -fileSize
-  -clean                     delete DIRECTORY
+  -clean                     delete DIRECTORY/io_data and what else TestDFSIO makes there, DIRECTORY if it is then empty
 OPTION, as Hadoop's:
   -nrFiles N                 files (1)
   -fileSize SIZE, -size SIZE bytes of a file, with B, KB, MB, GB or TB; a number alone is MB (1MB)

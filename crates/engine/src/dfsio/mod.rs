@@ -5,7 +5,8 @@ mod printer;
 mod report;
 mod translate;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
@@ -31,10 +32,10 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     let args = Args::parse(words)?;
     let Test::Work(action, access) = args.test else {
         let place = translate::place(&args)?;
-        if delete(&place, &place.path)? {
-            err(&format!("deleted {}\n", place.uri()));
+        if clean(&place, &MADE)? {
+            err(&format!("deleted the files of TestDFSIO in {}\n", place.uri()));
         } else {
-            err(&format!("there is nothing at {}\n", place.uri()));
+            err(&format!("there are no files of TestDFSIO in {}\n", place.uri()));
         }
         return Ok(0);
     };
@@ -49,13 +50,11 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
         return Ok(0);
     }
     // The results must have a place before hours of load are put on a system.
-    let results = OpenOptions::new().append(true).create(true).open(&args.res_file).map_err(|error| {
-        EngineError::usage(format!("cannot write to {}: {error}", args.res_file)).hint("choose another -resFile")
-    })?;
+    let results = Results::open(&args.res_file)?;
     let place = translate::place(&args)?;
     if action == Action::Write && access == Access::Sequential {
         // As Hadoop does: files of an earlier test are no part of this one.
-        delete(&place, &format!("{}/io_data", place.path))?;
+        clean(&place, &MADE[..1])?;
     }
     let started = Instant::now();
     let mut printer = Printer::new(args.test, &spec, place.uri());
@@ -63,16 +62,68 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     printer.report(&end, started.elapsed(), results)
 }
 
-/// Deletes what is there, and all below it. Returns whether there was something.
-fn delete(place: &Location, path: &str) -> Result<bool, EngineError> {
+/// The file that Hadoop's block is appended to.
+#[derive(Debug)]
+struct Results {
+    path: String,
+    file: File,
+    /// Whether it was not there before.
+    new: bool,
+}
+
+impl Results {
+    fn open(path: &str) -> Result<Self, EngineError> {
+        let new = !std::path::Path::new(path).exists();
+        let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
+            EngineError::usage(format!("cannot write to {path}: {error}")).hint("choose another -resFile")
+        })?;
+        Ok(Self { path: path.to_owned(), file, new })
+    }
+
+    fn append(&mut self, block: &str) -> Result<(), EngineError> {
+        self.file.write_all(block.as_bytes()).map_err(|error| {
+            EngineError::failed(format!("cannot append to {}: {error}", self.path))
+                .hint("copy the results from above, and choose another -resFile next time")
+        })?;
+        self.new = false;
+        Ok(())
+    }
+}
+
+impl Drop for Results {
+    /// A test without results leaves no empty file.
+    fn drop(&mut self) {
+        if self.new {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The directories that TestDFSIO makes (3.4; Loadstone makes the first).
+const MADE: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
+
+/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Returns whether there was something.
+fn clean(place: &Location, names: &[&str]) -> Result<bool, EngineError> {
+    async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
+        let mut deleted = false;
+        for name in names {
+            deleted |= system.delete(&format!("{}/io_{name}", base.trim_end_matches('/'))).await?;
+        }
+        // Whatever else is in the directory is somebody's.
+        if deleted && names.len() == MADE.len() && system.list(base).await?.is_empty() {
+            system.delete(base).await?;
+        }
+        Ok(deleted)
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
     let deleted: Result<bool, FsError> = runtime.block_on(async {
         match place.scheme {
-            Scheme::File => Local::default().delete(path).await,
+            Scheme::File => from(&Local::default(), &place.path, names).await,
             Scheme::Hdfs => {
                 hdfs::reach(&place.authority)?;
-                Hdfs::new(&place.authority, &std::collections::BTreeMap::new())?.delete(path).await
+                let system = Hdfs::new(&place.authority, &std::collections::BTreeMap::new())?;
+                from(&system, &place.path, names).await
             }
         }
     });

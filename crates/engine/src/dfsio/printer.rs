@@ -1,7 +1,5 @@
 //! Prints a run as TestDFSIO does: Hadoop's block, and what it leaves out under a heading of its own.
 
-use std::fs::File;
-use std::io::Write;
 use std::time::Duration;
 
 use loadstone_load::meter::Reading;
@@ -9,7 +7,7 @@ use loadstone_load::{Status, StepId};
 use loadstone_storage::work::FileStep;
 
 use super::args::Test;
-use super::report;
+use super::{Results, report};
 use crate::clock::unix_ns;
 use crate::control::End;
 use crate::diagnostics;
@@ -17,7 +15,7 @@ use crate::error::EngineError;
 use crate::file_log::FilesSummary;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
-use crate::spec::TrialSpec;
+use crate::spec::{TrialSpec, WorkSpec};
 
 /// Sees a run and prints it.
 #[derive(Debug)]
@@ -39,18 +37,24 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
-    pub fn report(self, end: &End, wall: Duration, mut results: File) -> Result<u8, EngineError> {
+    pub fn report(self, end: &End, wall: Duration, mut results: Results) -> Result<u8, EngineError> {
         let files = self.files.unwrap_or_default();
-        let whole = files.failed == 0 && files.unfinished == 0 && files.done > 0 && *end == End::Done;
+        let asked = match &self.spec.work {
+            WorkSpec::Files(work) => work.files,
+            _ => 0,
+        };
+        let not_started = report::not_started(&files, asked);
+        // Beside files with Loadstone's mark, one without was damaged or replaced.
+        let replaced = if files.foreign < files.done { files.foreign } else { 0 };
+        let whole = files.done == asked && replaced == 0 && *end == End::Done;
         if whole {
             let date = report::java_date(unix_ns() / 1_000_000_000);
             let block = report::hadoop(self.test.name(), &date, &files, wall);
             out(&block);
-            let written = results.write_all(block.as_bytes());
-            written.map_err(|error| EngineError::failed(format!("cannot append to the file of results: {error}")))?;
+            results.append(&block)?;
         }
         out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
-        for (name, value) in report::aggregate(&files).into_iter().chain(self.lines) {
+        for (name, value) in report::aggregate(&files, asked).into_iter().chain(self.lines) {
             out(&format!("{name:>52}: {value}\n"));
         }
         for wrong in &files.wrong {
@@ -62,20 +66,32 @@ impl<'a> Printer<'a> {
         for warning in &self.warnings {
             err(&format!("warning: {warning}\n"));
         }
+        if files.foreign > 0 && replaced == 0 {
+            err("warning: nothing that was read was compared: Loadstone did not write these files\n");
+            err("hint: add --no-verify if that is intended, or write the files with `loadstone dfsio -write`\n");
+        }
         match end {
             End::Done => {}
             End::Stopped(who) => {
                 err(&format!("the test was stopped: {}\n", who.reason()));
+                err("hint: the figures above are of the files that were done; run the test again for Hadoop's block\n");
                 return Ok(end.code());
             }
             End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
             End::Failed(why) => return Err(EngineError::failed(format!("the test failed: {why}"))),
         }
         if !whole || self.unanswered > 0 {
-            let all = files.done + files.failed + files.unfinished;
-            let message =
-                format!("{} of {all} files failed, so there are no results of Hadoop's form", all - files.done);
-            return Err(EngineError::failed(message).hint("see the warnings above"));
+            if replaced > 0 {
+                let message = format!("{replaced} of {asked} files do not begin with Loadstone's mark, others do");
+                return Err(EngineError::failed(message)
+                    .hint("they were damaged or replaced after the test that wrote them: write them again"));
+            }
+            let mut message = format!("{} of {asked} files failed", files.failed + files.unfinished);
+            if not_started > 0 {
+                message = format!("{message}, {not_started} were not started");
+            }
+            return Err(EngineError::failed(format!("{message}, so there are no results of Hadoop's form"))
+                .hint("see the warnings above"));
         }
         Ok(0)
     }

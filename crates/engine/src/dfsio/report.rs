@@ -68,17 +68,23 @@ fn rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
 
-/// What Hadoop's figures leave out, one line a figure.
-pub fn aggregate(files: &FilesSummary) -> Vec<(String, String)> {
+/// Files that were asked for and not begun.
+pub fn not_started(files: &FilesSummary, asked: u64) -> u64 {
+    asked.saturating_sub(files.done + files.failed + files.unfinished)
+}
+
+/// What Hadoop's figures leave out, one line a figure. `asked`: how many files there should be.
+pub fn aggregate(files: &FilesSummary, asked: u64) -> Vec<(String, String)> {
     let mut lines = vec![(
-        "files done, failed, unfinished".to_owned(),
-        format!("{}, {}, {}", files.done, files.failed, files.unfinished),
+        "files done, failed, unfinished, not started".to_owned(),
+        format!("{}, {}, {}, {}", files.done, files.failed, files.unfinished, not_started(files, asked)),
     )];
     let since = |at: Option<u64>| Some(at?.saturating_sub(files.first_start_unix_ns?));
     if let Some(ns) = since(files.last_done_unix_ns) {
         lines.push(("aggregate MB/s, first start to last done".to_owned(), rate(files.bytes, ns)));
     }
-    if let Some(ns) = since(files.first_done_unix_ns) {
+    // What had moved until then counts files that failed later.
+    if let Some(ns) = since(files.first_done_unix_ns).filter(|_| files.failed == 0) {
         lines.push(("aggregate MB/s, first start to first done".to_owned(), rate(files.first_done_bytes, ns)));
     }
     if let (Some(least), Some(most)) = (files.rate_min, files.rate_max) {
@@ -94,7 +100,10 @@ pub fn aggregate(files: &FilesSummary) -> Vec<(String, String)> {
     reached("the devices had it (sync)", &files.durable);
     reached("closed", &files.closed);
     if files.unverified > 0 {
-        lines.push(("files unverified, or in part (no mark of ours)".to_owned(), files.unverified.to_string()));
+        lines.push((
+            "files not compared, compared in part".to_owned(),
+            format!("{}, {}", files.foreign, files.unverified - files.foreign),
+        ));
     }
     lines
 }

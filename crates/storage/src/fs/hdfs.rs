@@ -4,7 +4,7 @@
 
 #![expect(clippy::large_futures, reason = "those of the client; they stay in the one that the executor holds")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -26,6 +26,8 @@ const RESUME: Duration = Duration::from_secs(60);
 /// … and how long it waits in between.
 const AGAIN: Duration = Duration::from_millis(500);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
+/// Buffers whose memory is used again: more than are on their way at a time.
+const SENT_MAX: usize = 16;
 /// Directories that we make.
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -253,6 +255,8 @@ pub struct HdfsWriter {
     path: String,
     at: u64,
     buffer: BytesMut,
+    /// Buffers that were handed over.
+    sent: VecDeque<Bytes>,
 }
 
 impl std::fmt::Debug for HdfsWriter {
@@ -263,8 +267,8 @@ impl std::fmt::Debug for HdfsWriter {
 
 impl HdfsWriter {
     fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
-        let buffer = BytesMut::zeroed(buffer_bytes);
-        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer }
+        let (buffer, sent) = (BytesMut::zeroed(buffer_bytes), VecDeque::new());
+        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer, sent }
     }
 
     fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
@@ -326,6 +330,11 @@ impl HdfsWriter {
 
 impl Writer for HdfsWriter {
     async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+        if self.buffer.capacity() < bytes {
+            // Memory that was acknowledged, if there is some: fresh memory costs as much as sending it.
+            let free = self.sent.iter().position(Bytes::is_unique).and_then(|first| self.sent.swap_remove_back(first));
+            self.buffer = free.and_then(|old| old.try_into_mut().ok()).unwrap_or_default();
+        }
         self.buffer.resize(bytes, 0);
         Ok(&mut self.buffer)
     }
@@ -337,8 +346,11 @@ impl Writer for HdfsWriter {
             Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => self.resume(&buffer, error).await,
             other => other.map_err(|error| self.failed("write", &error)),
         };
-        // The client has copied it into its packets; the memory is ours again.
-        self.buffer = buffer.try_into_mut().unwrap_or_else(|_| BytesMut::zeroed(bytes));
+        // The client keeps it until it is acknowledged.
+        self.sent.push_back(buffer);
+        if self.sent.len() > SENT_MAX {
+            self.sent.pop_front();
+        }
         written?;
         self.at += bytes as u64;
         Ok(())

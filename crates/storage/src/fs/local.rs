@@ -284,8 +284,8 @@ impl FileSystem for Local {
     }
 
     async fn truncate(&self, path: &str, bytes: u64) -> Result<(), FsError> {
-        let file = fs::OpenOptions::new().write(true).open(path);
-        file.and_then(|file| file.set_len(bytes)).map_err(|error| FsError::io("truncate", path, &error).at(bytes))
+        let file = self.opened("truncate", path, fs::OpenOptions::new().write(true))?;
+        file.set_len(bytes).map_err(|error| FsError::io("truncate", path, &error).at(bytes))
     }
 }
 

@@ -44,9 +44,10 @@ def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:
 def counts(trial: TrialResult) -> tuple[float, float]:
     """Values checked, and values found wrong; without these figures, from the statuses of YCSB's VERIFY."""
     statuses = trial.statuses.get("VERIFY", {})
-    checked, wrong = trial.value("verified"), trial.value("wrong")
-    if wrong is None:
-        wrong = sum(count for status, count in statuses.items() if status not in SUCCESSES)
+    checked = trial.value("verified")
+    failed = sum(count for status, count in statuses.items() if status not in SUCCESSES)
+    # A file that was replaced as a whole is wrong without a comparison.
+    wrong = max(trial.value("wrong") or 0.0, failed)
     if checked is None:
         checked = sum(statuses.values())
     return max(checked, wrong), wrong
