@@ -14,7 +14,7 @@ pub fn on_this_thread() -> u64 {
     COUNT.with(Cell::get)
 }
 
-// SAFETY: hands everything on to the system's allocator; counting touches nothing that allocates.
+// SAFETY: all calls go to the system allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));

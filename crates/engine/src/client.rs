@@ -1,4 +1,4 @@
-//! The timing loop: the only one.
+//! The only timing loop.
 //!
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
 //! counts it. Nothing in it allocates or locks; the store may.
@@ -22,23 +22,23 @@ pub struct ClientContext<'a> {
     /// The client's number among those of the recorder.
     pub client: usize,
     pub worker: usize,
-    /// Says when the client's thread was paused: its executor's, or the conductor's.
+    /// Shows when the client's thread was paused: the pulse of its executor, or of the conductor.
     pub pulse: &'a Pulse,
 }
 
 /// The wait of an operation between its due time and its start, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// While the client was busy, other than with what the generator had delayed.
+    /// While the client was busy, except with operations that the generator had delayed.
     pub client: u64,
-    /// Because the generator was late: with this operation, or with those before it.
+    /// Because the generator was late with this operation or with earlier ones.
     pub generator: u64,
 }
 
 impl Wait {
-    /// The wait of an operation that was sent at `sent` by a client that was `free` from then on, but would have been so
-    /// `delay` earlier had the generator never been late: Lindley's recursion (Proc. Camb. Phil. Soc. 48, 1952) for the
-    /// client as it is and as it would have been.
+    /// The wait of an operation that was sent at `sent` by a client that has been idle since `free`, but would have been idle
+    /// `delay` earlier if the generator had never been late: Lindley's recursion (Proc. Camb. Phil. Soc. 48, 1952) for the
+    /// actual client and for that of a generator that is never late.
     #[inline]
     pub fn of(due: u64, free: u64, delay: u64, sent: u64) -> Self {
         let busy = free.saturating_sub(due);
@@ -47,7 +47,7 @@ impl Wait {
     }
 }
 
-/// Waits for a future: as one itself, or on the thread.
+/// Waits for a future: asynchronously, or by blocking the thread.
 macro_rules! wait {
     (async, $future:expr) => {
         $future.await
@@ -57,8 +57,8 @@ macro_rules! wait {
     };
 }
 
-/// The loop. A macro, as it is compiled twice: what a future keeps from one wait to the next is in memory, and written and read
-/// again for each operation. On threads, with futures that are ready when they are made, that saves 65 of 417 instructions.
+/// The loop. A macro, as it is compiled twice: a future keeps its state in memory from one wait to the next, and writes and
+/// reads it for each operation. The version for threads, whose futures are always ready, saves 65 of 417 instructions.
 macro_rules! timing_loop {
     ($wait:tt, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
@@ -68,10 +68,10 @@ macro_rules! timing_loop {
         let mut operation = W::Operation::default();
         let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
         let (mut due_in, mut done_in) = (IntervalCursor::default(), IntervalCursor::default());
-        // At a rate, what is overdue is still sent for a while; in a closed loop nothing is overdue.
+        // At a rate, overdue operations are still sent for a while; in a closed loop nothing is overdue.
         let last_send_ns = if task.pace.is_some() { borders.cutoff_ns } else { borders.end_ns };
         let mut free = timer.now_ns();
-        // By how much the client is free later than it would be if the generator had never been late.
+        // How much later the client is free than it would be if the generator had never been late.
         let mut delay = 0;
         while let Some(index) = task.scheduler.claim(&mut taken) {
             task.workload.fill(index, &mut operation);
@@ -111,7 +111,7 @@ macro_rules! timing_loop {
                 due_ns,
                 sent_ns: sent,
                 ready_ns: due.map_or(free, |due| due.max(free)),
-                // Made here, not copied to here: a copy of what has just been written in parts would wait for that.
+                // Built in place: copying a value that was just written in parts would stall on those stores.
                 lateness: due.map(|due| {
                     let wait = Wait::of(due, free, delay, sent);
                     if counted {
@@ -146,7 +146,7 @@ macro_rules! timing_loop {
         let (step, status) = wait!($wait, actor.close());
         let done = timer.now_ns();
         recorder.session_closed(done);
-        // Beside the operations, and so with the last interval.
+        // Not part of an operation, so it is recorded in the last interval.
         let interval = borders.interval(sent.min(borders.end_ns - 1));
         recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, generator_ns: 0, interval });
         if !status.is_ok() {
@@ -155,7 +155,7 @@ macro_rules! timing_loop {
     }};
 }
 
-/// One client among those of an executor: loops until there is nothing more to do, then closes its session.
+/// Drives one client of an executor: loops until there is nothing more to do, then closes its session.
 pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -166,7 +166,7 @@ pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     timing_loop!(async, task, borders, timer, session, context);
 }
 
-/// The same for a client with a thread of its own.
+/// The same for a client on its own thread.
 pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,

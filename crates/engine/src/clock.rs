@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::tsc;
 
-/// Longest uninterrupted sleep, so that a client that waits for a far due time notices a stop.
+/// Longest uninterrupted sleep, ns, so that a client that waits for a distant due time notices a stop.
 pub const SLICE_NS: u64 = 20_000_000;
 
-/// A clock in ns since an origin of its own; never goes back.
+/// A clock in ns since an arbitrary origin; never goes back.
 pub trait Clock {
     /// Now.
     fn now_ns(&self) -> u64;
@@ -17,34 +17,34 @@ pub trait Clock {
 /// A clock that can be waited on.
 #[allow(async_fn_in_trait)]
 pub trait Timer: Clock {
-    /// Waits until `ns`, or until `stopped` says so (asked now and then).
+    /// Waits until `ns`, or until `stopped` returns true (called now and then).
     async fn until(&self, ns: u64, stopped: impl Fn() -> bool);
 
-    /// Lets the other clients of this thread have a turn.
+    /// Yields to the other clients of this thread.
     async fn turn(&self);
 }
 
-/// The monotonic clock: the kernel's, or after [`calibrate`] the processor's counter on the kernel's scale.
+/// The monotonic clock: the kernel's, or after [`calibrate`] the processor's counter on the scale of the kernel's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// Makes the clock cheaper where that can be trusted; takes 20 ms.
+/// Switches to the cheaper counter where it can be trusted; takes 20 ms.
 pub fn calibrate() {
     tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
 }
 
-/// Compares [`Monotonic`] with the kernel's monotonic clock and has it follow that without a step; `None` where it is that.
-/// To be called from one thread about once a second as long as anything is timed.
+/// Compares [`Monotonic`] with the kernel's monotonic clock and makes it follow without a step; `None` where it is the
+/// kernel's clock. Call it from one thread about once a second while anything is timed.
 pub fn compare() -> Option<tsc::Agreement> {
     tsc::compare(|| read(libc::CLOCK_MONOTONIC))
 }
 
 static REVERSALS: AtomicU64 = AtomicU64::new(0);
 
-/// ns from an earlier reading to a later one. If the clock went back between them it is 0, and counted in [`reversals`]: a
-/// duration of 0 that is not one would pass for a fast operation.
+/// ns from an earlier reading to a later one. If the clock went back between them the result is 0, and is counted in
+/// [`reversals`]: a false duration of 0 would look like a fast operation.
 ///
-/// For readings of one clock only. A due time is arithmetic, and an operation may well be ahead of it.
+/// For readings of one clock only. A due time is computed, and an operation may be ahead of it.
 #[inline]
 pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
     later.checked_sub(earlier).unwrap_or_else(reversed)
@@ -56,7 +56,7 @@ fn reversed() -> u64 {
     0
 }
 
-/// How often [`elapsed_ns`] found the clock to have gone back, in this process. A trial with any is not to be trusted.
+/// How often [`elapsed_ns`] found in this process that the clock had gone back. A trial with any reversal cannot be trusted.
 pub fn reversals() -> u64 {
     REVERSALS.load(Relaxed)
 }
@@ -80,17 +80,17 @@ impl Clock for Monotonic {
     }
 }
 
-/// The timer of a client that has a thread of its own: it sleeps, or spins.
+/// The timer of a client on its own thread: it sleeps, or spins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadTimer {
-    /// Burn the processor instead of sleeping (`spin.sleep`): less late by some 50 µs.
+    /// Spin instead of sleeping (`spin.sleep`): about 50 µs less late.
     pub spin: bool,
 }
 
 impl ThreadTimer {
     /// A timer for the calling thread, whose sleeps are no longer rounded up by the kernel's default of 50 µs.
     pub fn for_this_thread(spin: bool) -> Self {
-        // SAFETY: a plain setting of the calling thread; a kernel that refuses it leaves the default.
+        // SAFETY: changes a setting of the calling thread; if the kernel refuses, the default stays.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
         Self { spin }
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_the_kernels_as_long_as_it_is_compared() {
+    fn the_clock_stays_with_the_kernels_while_they_are_compared() {
         calibrate();
         for _ in 0..3 {
             let agreement = compare();

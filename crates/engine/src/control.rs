@@ -1,16 +1,16 @@
-//! What ends a trial: commands from outside, and failures.
+//! What ends a trial: external commands and failures.
 
 use loadstone_load::Status;
 use thiserror::Error;
 
-/// A command to the conductor from outside.
+/// An external command to the conductor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Start the load at this Unix time, ns.
     StartAt(u64),
     /// End it now: `stopped`.
     Stop(Stop),
-    /// The lab went away: `lease`.
+    /// The lab is gone: `lease`.
     LeaseLost(String),
 }
 
@@ -36,11 +36,11 @@ impl Stop {
 /// Why a trial could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrialFailure {
-    /// An insert failed for good, and the load must be complete.
+    /// An insert failed after all its attempts, and the load must be complete.
     #[error("insert of {key} failed with {}: {message}", status.name())]
     Insert {
         key: String,
-        /// How it failed.
+        /// The status of its last attempt.
         status: Status,
         message: String,
     },
@@ -50,10 +50,10 @@ pub enum TrialFailure {
     /// A stage of a sort failed, for this reason.
     #[error("{0}")]
     Sort(String),
-    /// The store cannot be used any more, for this reason.
+    /// The store can no longer be used, for this reason.
     #[error("{0}")]
     StoreLost(String),
-    /// The start was asked for too late.
+    /// The requested start was in the past.
     #[error("start_at is {:.3} ms in the past: give engines more time to start together", *.late_ns as f64 / 1e6)]
     LateStart {
         /// By how much, ns.
@@ -64,19 +64,19 @@ pub enum TrialFailure {
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By its own limits.
+    /// It reached its limit of time or operations.
     Done,
-    /// By a control line or a signal.
+    /// A control line or a signal stopped it.
     Stopped(Stop),
-    /// Because the lab went away, for this reason.
+    /// The lab is gone, for this reason.
     Lease(String),
-    /// Because it could not go on.
+    /// It could not go on.
     Failed(TrialFailure),
 }
 
 impl End {
-    /// As a summary tells it, with the reason if it did not end by itself.
-    pub fn told(&self) -> (&'static str, Option<String>) {
+    /// As a summary gives it, with the reason if it did not end by itself.
+    pub fn name_and_reason(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Done => ("done", None),
             Self::Stopped(who) => ("stopped", Some(who.reason().to_owned())),
@@ -85,7 +85,7 @@ impl End {
         }
     }
 
-    /// The exit code, failed operations aside.
+    /// The exit code, regardless of failed operations.
     pub fn code(&self) -> u8 {
         match self {
             Self::Stopped(Stop::Signal) => 130,

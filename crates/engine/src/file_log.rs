@@ -1,4 +1,4 @@
-//! What became of the files of a trial: sums, so that segments add up, and memory does not grow with their number.
+//! The outcomes of a trial's files: sums, so that segments can be added up and memory does not grow with their number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,12 +7,12 @@ use loadstone_storage::content::Difference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many wrong places are named.
+/// How many wrong bytes are listed.
 const WRONG_MAX: usize = 20;
-/// Hadoop's MB.
+/// Bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
 
-/// How far a written file had come, and when; ns on the clients' clock.
+/// When a file reached each step; ns on the clients' clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTimes {
     /// The first operation was sent: the file is opened after that.
@@ -21,9 +21,9 @@ pub struct FileTimes {
     pub opened: u64,
     /// The last buffer was read, or its write returned.
     pub returned: u64,
-    /// The file system had everything; 0: not asked for.
+    /// The file system had all bytes; 0: not requested.
     pub flushed: u64,
-    /// The device had everything; 0: not asked for.
+    /// The device had all bytes; 0: not requested.
     pub durable: u64,
     /// It was closed. Hadoop's task time ends here.
     pub closed: u64,
@@ -45,9 +45,9 @@ pub enum FileEnd {
 pub enum Compared {
     /// All that was read, or there was nothing to compare.
     Whole,
-    /// Not what was read before a mark of Loadstone was found.
+    /// Only the bytes read after a mark of Loadstone was found.
     Part,
-    /// Nothing: there was no mark.
+    /// Nothing: no mark was found.
     Foreign,
 }
 
@@ -59,43 +59,43 @@ pub struct FileLog {
     moved: AtomicU64,
 }
 
-/// The files of a trial or of a segment. Everything is a sum, a least or a greatest, so that segments merge.
+/// The files of a trial or of a segment. Every figure is a sum, a minimum or a maximum, so that segments can be merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesSummary {
     /// Files that are done.
     pub done: u64,
-    /// Files of which a step failed, or whose content was wrong: none of their bytes counts.
+    /// Files with a failed step or wrong content: none of their bytes count.
     pub failed: u64,
-    /// Files that were begun and not done when the trial ended: their bytes count in no figure of files.
+    /// Files that were begun but not done when the trial ended: their bytes count in no file figure.
     pub unfinished: u64,
-    /// Files that were read and of which at least a part was not compared.
+    /// Files that were read but not compared, at least in part.
     pub unverified: u64,
-    /// Those among them in which no mark of Loadstone was found. Beside files that have one, these were damaged or replaced.
+    /// Unverified files without a mark of Loadstone. If other files have marks, these were damaged or replaced.
     #[serde(default)]
     pub foreign: u64,
-    /// Bytes moved of files that are done.
+    /// Bytes moved, of files that are done.
     pub bytes: u64,
-    /// Bytes moved of files that are not.
+    /// Bytes moved, of files that are not done.
     pub lost_bytes: u64,
     /// Sum over files that are done, from opened to closed, ns: what Hadoop's `Throughput` divides by.
     pub task_ns: u64,
-    /// Sum of their rates, MB (2^20 bytes) a second each.
+    /// Sum of the rates of files that are done, MB (2^20 bytes) per second each.
     pub rate_sum: f64,
-    /// Sum of the squares of their rates.
+    /// Sum of the squares of these rates.
     pub rate_square_sum: f64,
-    /// The lowest rate of a file.
+    /// The lowest rate of any file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_min: Option<f64>,
-    /// The highest.
+    /// The highest rate of any file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_max: Option<f64>,
     /// When the first file was begun, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_start_unix_ns: Option<u64>,
-    /// When the first file was done: until then, all clients were at work.
+    /// When the first file was done: until then, all clients were working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_done_unix_ns: Option<u64>,
-    /// Bytes moved until then, of all files: what is read as a rate holds for this segment alone.
+    /// Bytes moved until then, of all files: a rate computed from this holds for this segment only.
     #[serde(default)]
     pub first_done_bytes: u64,
     /// When the last file was done.
@@ -103,13 +103,13 @@ pub struct FilesSummary {
     pub last_done_unix_ns: Option<u64>,
     /// When every call had returned.
     pub returned: Reached,
-    /// When the file system had everything, if that was asked for.
+    /// When the file system had all bytes, if that was requested.
     pub flushed: Reached,
-    /// When the devices had everything, if that was asked for.
+    /// When the devices had all bytes, if that was requested.
     pub durable: Reached,
     /// When the files were closed.
     pub closed: Reached,
-    /// The first bytes that were not what must stand there.
+    /// The first bytes that differ from what was written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<WrongByte>,
 }
@@ -121,23 +121,23 @@ pub struct Reached {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Sum of the times from opened until then, ns.
+    /// Sum of the times from opening until then, ns.
     pub ns: u64,
     /// The last instant, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_unix_ns: Option<u64>,
 }
 
-/// A byte that is not what must stand there.
+/// A byte that differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongByte {
     /// The path of the file.
     pub file: String,
-    /// Where in it.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What stands there.
+    /// The byte that was read.
     pub found: u8,
-    /// What must stand there.
+    /// The byte that was written.
     pub expected: u8,
 }
 
@@ -154,7 +154,7 @@ impl Reached {
 }
 
 impl FileLog {
-    /// Notes a file that was begun. `to_unix`: what makes a time of the clients' clock one since the Unix epoch.
+    /// Adds a file that was begun. `to_unix` added to a time on the clients' clock gives ns since the Unix epoch.
     pub fn add(&self, end: FileEnd, bytes: u64, compared: Compared, times: &FileTimes, to_unix: u64) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let start = times.start.wrapping_add(to_unix);
@@ -193,7 +193,7 @@ impl FileLog {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Names a wrong byte.
+    /// Adds a wrong byte, up to the limit.
     pub fn wrong(&self, file: &str, difference: Difference) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.wrong.len() < WRONG_MAX {
@@ -202,7 +202,7 @@ impl FileLog {
         }
     }
 
-    /// What there is; `None` if no file was begun.
+    /// The summary so far; `None` if no file was begun.
     pub fn summary(&self) -> Option<FilesSummary> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.first_start_unix_ns.is_some().then(|| all.clone())
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_file_that_failed_count_nowhere_but_among_the_lost() {
+    fn the_bytes_of_a_failed_file_count_only_as_lost() {
         let log = FileLog::default();
         let times =
             FileTimes { start: 1, opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };

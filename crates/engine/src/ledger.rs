@@ -1,4 +1,4 @@
-//! The ledger of a run's writes: made before the run, and afterwards held against what the store shows.
+//! The ledger of a run's writes: created before the run, and afterwards compared with what the store returns.
 
 mod findings;
 mod read_back;
@@ -16,45 +16,45 @@ use crate::output::{err, out};
 use crate::spec::{Phase, TrialSpec, WorkSpec};
 use findings::Findings;
 
-/// How often the time is written to a ledger, ns, as long as it has plenty of room.
+/// How often the time is written to a ledger, ns, while less than half of its ticks are used.
 const TICK_NS: u64 = 10_000_000;
-/// And from then on, for days.
+/// The same after that, for runs of days.
 const COARSE_TICK_NS: u64 = 1_000_000_000;
-/// An hour and a half of the one, six days of the other; 16 MiB.
+/// An hour and a half of fine ticks, six days of coarse ones; 16 MiB.
 const TICKS: u64 = 1 << 20;
-/// Room where a run is not limited by a number of operations, which no engine exceeds: 1 GiB at most.
+/// Writes per second to reserve for a run without a limit of operations; no engine exceeds this. 1 GiB at most.
 const WRITES_PER_SECOND: f64 = 4e6;
 const WRITES_MAX: u64 = 1 << 32;
 /// Writes that were slow or not acknowledged; 32 MiB.
 const EXCEPTIONS_MAX: u64 = 1 << 20;
-/// How far apart the clocks of two segments' hosts may be.
+/// How far apart the clocks of two segments' hosts may be, ns.
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\
 usage: loadstone-engine ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--events FILE]…
 
-Reads back what a run wrote and says, as one JSON object, which of its acknowledged writes are missing.
+Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing.
 
-  FILE             the run's ledger; of a run in segments those of all, in order; without: that of SPEC
+  FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the one that SPEC names)
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
-  --crash UNIX_NS  when the system crashed, ns of Unix time: lost writes then have an age
-  --events FILE    what `loadstone-engine trial` printed for a segment: reads that missed another segment's insert count as
-                   failures where that insert had been acknowledged before
+  --crash UNIX_NS  when the system crashed, ns of Unix time: the age of lost writes is then reported
+  --events FILE    the output of `loadstone-engine trial` for a segment: reads that missed another segment's insert count
+                   as failures if that insert had been acknowledged before
 
-exit status: 0 nothing is lost, 1 something is, 2 the command is wrong, 3 the store cannot be read
+exit status: 0 nothing is lost, 1 writes are lost, 2 the command is wrong, 3 the store cannot be read
 ";
 
-/// The time from one tick of a ledger to the next, after so many ticks.
+/// The time from one tick of a ledger to the next, after this many ticks.
 pub fn tick_ns(ticks: u64) -> u64 {
     if ticks < TICKS / 2 { TICK_NS } else { COARSE_TICK_NS }
 }
 
-/// The ledger of a trial, if it is to have one.
+/// The ledger of a trial, if its spec asks for one.
 pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     let Some(ledger) = &spec.ledger else { return Ok(None) };
     let layout = layout(spec, workers);
     let words =
-        layout.words().ok_or_else(|| EngineError::usage("a ledger of so many writes does not fit in memory"))?;
+        layout.words().ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
     let mapping = Mapping::create(&ledger.file, words)?;
     Ledger::create(mapping, layout, spec.seed, spec.segment).map(Some).map_err(EngineError::failed)
 }
@@ -64,14 +64,14 @@ fn layout(spec: &TrialSpec, workers: u64) -> Layout {
         .until
         .seconds
         .map_or(f64::INFINITY, |seconds| (seconds + spec.warmup_seconds) * WRITES_PER_SECOND * spec.segment.n as f64);
-    // What is sent before the window is counted beside these.
+    // Writes sent before the window do not count towards this limit.
     let by_count = spec.until.operations.filter(|_| spec.warmup_seconds == 0.0);
     let writes = by_count.unwrap_or(u64::MAX).min(by_time as u64).clamp(1, WRITES_MAX);
     let clients = spec.segment.share(spec.clients);
     Layout { writes, clients, workers, ticks: TICKS, exceptions: writes.min(EXCEPTIONS_MAX) }
 }
 
-/// What the command line says.
+/// The arguments of the command.
 #[derive(Debug, Default, PartialEq)]
 struct Args {
     files: Vec<String>,
@@ -81,7 +81,7 @@ struct Args {
 }
 
 fn parse(words: &[String]) -> Result<Args, EngineError> {
-    let hint = "loadstone-engine ledger --help shows how";
+    let hint = "see loadstone-engine ledger --help";
     let mut args = Args::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -104,7 +104,7 @@ fn parse(words: &[String]) -> Result<Args, EngineError> {
         }
     }
     if args.spec.is_empty() {
-        return Err(EngineError::usage("--spec is missing: what the run did follows from its spec").hint(hint));
+        return Err(EngineError::usage("--spec is missing: the operations of a run follow from its spec").hint(hint));
     }
     Ok(args)
 }
@@ -135,7 +135,7 @@ pub fn main(words: &[String]) -> Result<u8, EngineError> {
 
 fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let (WorkSpec::Records(core), Phase::Run) = (&spec.work, spec.phase) else {
-        return Err(EngineError::usage("the spec is not that of a run on records").hint("use the spec of the run"));
+        return Err(EngineError::usage("the spec is not for a run on records").hint("use the spec of the run"));
     };
     if !core.versions {
         return Err(EngineError::usage("the values of this spec do not name their writes")
@@ -145,7 +145,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let ledgers = args.files.iter().map(|file| Ledger::open(Mapping::open(file)?).map_err(wrong));
     let ledgers = ledgers.collect::<Result<Vec<_>, _>>()?;
     if let Some(other) = ledgers.iter().map(Ledger::seed).find(|&seed| seed != spec.seed) {
-        return Err(EngineError::usage(format!("the ledger is of seed {other}, the spec of seed {}", spec.seed))
+        return Err(EngineError::usage(format!("the ledger has seed {other}, the spec has seed {}", spec.seed))
             .hint("use the spec of the run"));
     }
     let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
@@ -170,7 +170,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
 
 /// The reads that a segment could not judge, from its events.
 fn unsettled(file: &str) -> Result<Unsettled, EngineError> {
-    let hint = "give a file with what loadstone-engine trial printed";
+    let hint = "give a file with the output of loadstone-engine trial";
     let text = std::fs::read_to_string(file)
         .map_err(|error| EngineError::usage(format!("cannot read the events {file}: {error}")).hint(hint))?;
     let events = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
@@ -188,20 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_every_write_that_a_run_can_send() {
+    fn a_ledger_has_room_for_every_write_of_a_run() {
         let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
             let mut spec = TrialSpec::parse(include_str!("../fixtures/trial-spec-1.json")).unwrap();
             spec.until = crate::spec::Until { operations, seconds };
             layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
         };
         assert_eq!(with(Some(1_000), Some(60.0), 0.0), 1_000);
-        assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up is counted beside");
+        assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up does not count towards the limit");
         assert_eq!(with(None, Some(1e9), 0.0), WRITES_MAX);
         assert_eq!(with(Some(1_000), None, 1.0), WRITES_MAX);
     }
 
     #[test]
-    fn the_command_line_is_understood_or_refused_with_a_reason() {
+    fn arguments_are_parsed_or_refused_with_a_reason() {
         let args = parse(&words("a b --spec s --crash 12 --events e --events f")).unwrap();
         let events = words("e f");
         assert_eq!(args, Args { files: words("a b"), spec: "s".to_owned(), crash: Some(12), events });

@@ -1,7 +1,7 @@
-//! The only place that prints: stdout is data, stderr is talk.
+//! The only place that prints: data to stdout, messages to stderr.
 //!
-//! What stdout did not take is remembered: a script whose figures are lost must notice. A reader that closed its end has
-//! seen what it wanted, which is not a failure.
+//! A failed write to stdout is remembered, so that a script whose figures are lost gets an error. A reader that closed its
+//! end of the pipe has seen what it wanted, which is not a failure.
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub fn out(text: &str) {
     }
 }
 
-/// Why something that was printed did not arrive.
+/// Why output was lost, if any was.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

@@ -1,9 +1,9 @@
 //! What one worker records, and how the recorders of all workers are read together.
 //!
-//! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes those of
-//! one interval into a slot; when it comes to the next interval it leaves the slot to the reader, who adds it up, empties it
-//! and gives it back. So an interval is exact whenever it is read, and neither side waits for the other. An operation that ends when
-//! its interval's slot has been left goes to the stragglers, behind a lock that its one writer finds free.
+//! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes one
+//! interval at a time into a slot; when it reaches the next interval it leaves the slot to the reader, which adds it up,
+//! clears it and gives it back. So an interval is exact whenever it is read, and neither side waits for the other. An
+//! operation that ends after its slot was left goes to the stragglers, behind a lock that is uncontended for its only writer.
 
 pub mod flight;
 pub mod reader;
@@ -21,12 +21,12 @@ use crate::sink::{Sink, Times, YcsbMeasurements};
 use flight::{Flight, Unfinished};
 use reader::Additions;
 
-/// An operation this late against its due time, for no other reason than ourselves, is the generator's fault.
+/// An operation sent more than this after its due time, for no reason but the generator, counts as late, ns.
 pub const LATE_NS: u64 = 1_000_000;
 
-/// Slots for intervals: the one that is written, and the one that is read.
+/// Slots for intervals: one being written, one being read.
 const SLOTS: usize = 2;
-/// Intervals for which the operations that ended in them are counted at the same time.
+/// Intervals whose ended operations are counted at the same time.
 const ENDED: usize = 8;
 
 /// Why operations went out late, ns.
@@ -38,7 +38,7 @@ pub struct Waits {
     pub generator: Grid,
 }
 
-/// What a recorder has for its workload.
+/// What a recorder records of its workload.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub steps: usize,
@@ -46,9 +46,9 @@ pub struct Shape {
     pub sinks: Vec<Sink>,
     /// Whether a rate is set.
     pub open: bool,
-    /// An operation that ends well, but later than this after it was due, is late, ns.
+    /// An operation that succeeds more than this after it was due is late, ns.
     pub deadline_ns: u64,
-    /// What must be added to an instant for the time since the Unix epoch, ns.
+    /// Added to an instant, this gives the time since the Unix epoch, ns.
     pub to_unix_ns: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Step {
     pub id: StepId,
     pub status: Status,
     pub times: Times,
-    /// How much too late the generator sent the operation, ns.
+    /// How late the generator sent the operation, ns.
     pub generator_ns: u64,
     /// The interval in which its operation was due.
     pub interval: u64,
@@ -68,7 +68,7 @@ pub struct Step {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub status: Status,
-    /// Records that it read or wrote.
+    /// Records read or written.
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -80,10 +80,10 @@ pub struct Ended {
     pub interval: u64,
 }
 
-/// Good, late, failed and not yet.
+/// Operations that were good, late, failed and not yet.
 pub type FourCounts = [u64; 4];
 
-/// Good, late, failed and not yet.
+/// [`FourCounts`] that one thread writes.
 #[derive(Debug, Default)]
 struct Counts([AtomicU64; 4]);
 
@@ -97,7 +97,7 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// What was recorded in one interval, until it is read.
+/// The recordings of one interval, until they are read.
 #[derive(Debug)]
 struct Slot {
     state: AtomicU8,
@@ -136,16 +136,16 @@ impl Slot {
     }
 }
 
-/// What one worker (a thread or an executor) records. It alone writes; anyone may read.
+/// The recordings of one worker (a thread or an executor). Only the worker writes; any thread may read.
 #[derive(Debug)]
 pub struct Recorder {
     slots: [Slot; SLOTS],
-    /// The slot that is written.
+    /// The slot being written.
     current: AtomicU64,
     stragglers: Mutex<BTreeMap<u64, Additions>>,
-    /// Operations that ended in an interval: well, and otherwise; by its number, modulo how many there are.
+    /// Operations that ended in an interval: successes, then others; by the interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
-    /// Waits; with a rate only.
+    /// Waits; at a rate only.
     pub waits: Option<Waits>,
     /// What YCSB's formats need to be exact.
     pub ycsb: Vec<YcsbMeasurements>,
@@ -154,13 +154,13 @@ pub struct Recorder {
     deadline_ns: u64,
     /// Operations of the warm-up that have ended.
     warmup: AtomicU64,
-    /// Of these, the ones that ended in the window.
+    /// Those of them that ended in the window.
     carried: AtomicU64,
     /// How far into the window the last of them ended, ns.
     carried_ns: AtomicU64,
     /// Counted operations that have ended.
     counts: Counts,
-    /// Operations that the store put into a batch, to be sent later.
+    /// Operations that the store batched, to be sent later.
     batched: AtomicU64,
     /// Attempts that failed and were followed by another.
     retried: AtomicU64,
@@ -179,7 +179,7 @@ fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
-/// What is recorded at a rate only.
+/// Records what exists at a rate only.
 #[inline(never)]
 fn record_response(
     response: &Table,
@@ -200,7 +200,7 @@ fn raise(cell: &AtomicU64, value: u64) {
 }
 
 impl Recorder {
-    /// A recorder for a worker with so many clients.
+    /// A recorder for a worker with this many clients.
     pub fn new(shape: &Shape, clients: usize) -> Self {
         let zero = AtomicU64::default;
         let slots: [Slot; SLOTS] = std::array::from_fn(|_| Slot::new(shape));
@@ -261,7 +261,7 @@ impl Recorder {
     }
 
     /// Records one counted step: an operation, a part of one, or a check.
-    #[expect(clippy::inline_always, reason = "what it is given would go through memory, twice")]
+    #[expect(clippy::inline_always, reason = "its argument would go through memory, twice")]
     #[inline(always)]
     pub fn step(&self, step: Step) {
         let Step { id, status, times, generator_ns, interval } = step;
@@ -295,14 +295,14 @@ impl Recorder {
         }
     }
 
-    /// Records an attempt that is followed by another: in YCSB's formats, which count attempts.
+    /// Records an attempt that is retried: in YCSB's formats, which count attempts.
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
         add(&self.retried, 1);
         self.ycsb(id, status, times);
     }
 
-    /// Counts an operation of the warm-up, which ended so many ns after the window had begun.
+    /// Counts an operation of the warm-up, which ended `late_ns` after the window began (0: before it).
     #[inline]
     pub fn warmed_up(&self, late_ns: u64) {
         add(&self.warmup, 1);
@@ -312,8 +312,8 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation that ended in an interval of the window, whenever it was due: one that was sent in the warm-up, too,
-    /// as one that ends after the window is not.
+    /// Counts an operation that ended in an interval of the window, whenever it was due. This includes operations sent in the
+    /// warm-up, just as operations that end after the window are left out.
     #[inline]
     pub fn ended_in(&self, interval: u64, status: Status) {
         add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
@@ -332,7 +332,7 @@ impl Recorder {
         }
     }
 
-    /// Counts what an operation that ended well read or wrote; returns whether it is good or late.
+    /// Counts the rows and bytes of an operation that succeeded; returns the position of good or late in the counts.
     #[inline]
     fn succeeded(&self, ended: &Ended) -> usize {
         add(&self.rows, ended.rows);
@@ -364,12 +364,12 @@ impl Recorder {
         add(&self.late_generator, u64::from(generator > LATE_NS));
     }
 
-    /// A session was closed.
+    /// Notes that a session was closed.
     pub fn session_closed(&self, ns: u64) {
         raise(&self.closed, ns);
     }
 
-    /// Operations that its clients have taken and not finished.
+    /// Operations that its clients have claimed and not finished.
     pub fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
         self.flights.iter().filter_map(Flight::unfinished)
     }

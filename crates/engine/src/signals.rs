@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: the first ends the load and prints what there is, the second ends the process.
+//! Ctrl-C (SIGINT) and SIGTERM: the first ends the load and prints the results so far, the second ends the process.
 
 use std::sync::mpsc::Sender;
 

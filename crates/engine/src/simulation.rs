@@ -1,4 +1,4 @@
-//! Simulated time and a scripted store: the fakes with which the timing loop is tested to the nanosecond.
+//! Simulated time and a scripted store: the fakes that test the timing loop to the nanosecond.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -16,39 +16,39 @@ use crate::clock::{Clock, Timer};
 #[derive(Debug, Default)]
 struct World {
     now_ns: Cell<u64>,
-    /// Wake-ups to come.
+    /// Pending wake-ups.
     wakes: RefCell<BinaryHeap<Reverse<u64>>>,
-    /// From the first instant to the second no client runs.
+    /// No client runs from the first instant to the second.
     paused_ns: Cell<(u64, u64)>,
 }
 
-/// A clock that stands still while anybody computes, and jumps when everybody waits.
+/// A clock that stands still while any client computes, and jumps when all of them wait.
 #[derive(Clone, Debug, Default)]
 pub struct SimTimer {
     world: Rc<World>,
-    /// How much too late this timer wakes, ns: a generator without a processor to run on.
+    /// How late this timer wakes, ns: a generator that waits for a processor.
     late_ns: u64,
 }
 
 impl SimTimer {
-    /// The same world, seen by a generator that wakes late.
+    /// The same world for a generator that wakes late.
     pub fn waking_late(&self, late_ns: u64) -> Self {
         Self { world: Rc::clone(&self.world), late_ns }
     }
 
-    /// Between two instants no client runs and no clock is read, as while the process is stopped.
+    /// No client runs and no clock is read between two instants, as if the process were stopped.
     pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
         self.world.paused_ns.set((from_ns, to_ns));
     }
 
     async fn sleep_until(&self, ns: u64) {
-        let mut told = false;
+        let mut queued = false;
         poll_fn(|_| {
             if self.now_ns() >= ns {
                 return Poll::Ready(());
             }
-            if !told {
-                told = true;
+            if !queued {
+                queued = true;
                 self.world.wakes.borrow_mut().push(Reverse(ns));
             }
             Poll::Pending
@@ -56,7 +56,7 @@ impl SimTimer {
         .await;
     }
 
-    /// Runs clients to their end.
+    /// Runs clients until all have ended.
     pub fn run(&self, clients: Vec<Client<'_>>) {
         let mut clients: Vec<Option<_>> = clients.into_iter().map(Some).collect();
         let mut context = Context::from_waker(Waker::noop());
@@ -70,7 +70,7 @@ impl SimTimer {
                 return;
             }
             let Some(Reverse(ns)) = self.world.wakes.borrow_mut().pop() else {
-                panic!("every client waits and nothing will wake one");
+                panic!("every client waits and no wake-up is pending");
             };
             let (from, to) = self.world.paused_ns.get();
             let ns = if (from..to).contains(&ns) { to } else { ns };
@@ -98,7 +98,7 @@ impl Timer for SimTimer {
 /// A client, ready to be polled.
 pub type Client<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// What the scripted store does with a key: how long it takes, ns, and what comes of it.
+/// What the scripted store does with a key: how long it takes, ns, and the status.
 pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 
 /// A session whose every call follows a script.
@@ -106,7 +106,7 @@ pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 pub struct Scripted {
     timer: SimTimer,
     script: Script,
-    /// Of inserts, if they have one of their own.
+    /// For inserts, if they have a separate one.
     inserts: Option<Script>,
     error: Option<String>,
 }
@@ -117,12 +117,12 @@ impl Scripted {
         Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None }
     }
 
-    /// The same with a script for inserts.
+    /// The same with a separate script for inserts.
     pub fn inserting(self, script: Option<&Script>) -> Self {
         Self { inserts: script.cloned(), ..self }
     }
 
-    /// Every answer takes `service_ns`, but none comes between two instants.
+    /// Every answer takes `service_ns`, but none arrives between the two instants.
     pub fn silent_between(timer: &SimTimer, from_ns: u64, to_ns: u64, service_ns: u64) -> Script {
         let timer = timer.clone();
         Rc::new(move |_| {
@@ -131,10 +131,10 @@ impl Scripted {
         })
     }
 
-    /// What it rests after a failure.
+    /// How long it rests after a failure.
     pub const REST_NS: u64 = 50_000_000;
 
-    /// The status of writes that it refuses for certain.
+    /// The status of a write that was certainly refused.
     pub const REFUSAL: Status = Status::Forbidden;
 
     async fn act(&mut self, key: &[u8]) -> Status {
@@ -144,7 +144,7 @@ impl Scripted {
     async fn follow(&mut self, script: &Script, key: &[u8]) -> Status {
         let (ns, status) = script(key);
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
-        // As in stores: a record that is not found has no message.
+        // As in real stores: `NOT_FOUND` has no message.
         if !status.is_ok() && status != Status::NotFound {
             self.error = Some(format!("scripted {}", status.name()));
         }

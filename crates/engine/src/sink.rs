@@ -1,7 +1,7 @@
-//! What is recorded beside our own histograms, so that YCSB's formats are exact.
+//! What is recorded in addition to our own histograms, so that YCSB's formats are exact.
 //!
-//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so a front end asks
-//! for a sink of its own, which sees every latency as YCSB does: truncated to µs.
+//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so the front end
+//! asks for a separate sink, which gets every latency as YCSB does: truncated to µs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 pub struct Times {
     /// When it should have been sent.
     pub due: u64,
-    /// When it was.
+    /// When it was sent.
     pub sent: u64,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub done: u64,
 }
 
-/// A form in which operations are recorded.
+/// A format in which operations are recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "sink", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sink {
@@ -32,7 +32,7 @@ pub enum Sink {
     YcsbHdrUs,
     /// Buckets of 1 ms (`measurementtype=histogram`).
     YcsbHistogram {
-        /// How many.
+        /// Number of buckets.
         buckets: usize,
     },
     /// Means over time (`measurementtype=timeseries`).
@@ -44,18 +44,18 @@ pub enum Sink {
     YcsbRaw,
 }
 
-/// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, with a rate, by response time
+/// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, at a rate, by response time
 /// (its *intended* interval).
 #[derive(Debug)]
 pub struct YcsbMeasurements {
     /// done − sent.
     pub op: YcsbTable,
-    /// done − due; with a rate only.
+    /// done − due; at a rate only.
     pub intended: Option<YcsbTable>,
     to_unix_ns: u64,
 }
 
-/// The recordings of a sink by kind and status.
+/// The recordings of a sink by step and status.
 #[derive(Debug)]
 pub enum YcsbTable {
     /// See [`Sink::YcsbHdrUs`].
@@ -69,7 +69,7 @@ pub enum YcsbTable {
 }
 
 impl YcsbMeasurements {
-    /// Measurements for a sink of YCSB's; `None` for ours.
+    /// Measurements for one of YCSB's sinks; `None` for ours.
     pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
         let op = YcsbTable::new(sink, steps)?;
         let intended = if open { YcsbTable::new(sink, steps) } else { None };
@@ -79,7 +79,7 @@ impl YcsbMeasurements {
     /// Records a step.
     #[inline]
     pub fn record(&self, step: StepId, status: Status, times: Times) {
-        // YCSB counts a read-modify-write as done whatever became of its halves; they tell.
+        // YCSB counts a read-modify-write as done whatever the status of its halves, which are reported separately.
         let status = if step == Kind::ReadModifyWrite.step() { Status::Ok } else { status };
         let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
         self.op.record(step, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
@@ -147,9 +147,9 @@ impl Moments {
 /// Buckets of 1 ms with exact sums.
 #[derive(Debug)]
 pub struct Buckets {
-    /// One per ms, and the overflow last.
+    /// One per ms; the last one is the overflow.
     pub counts: Vec<AtomicU64>,
-    /// Exact count, sum and ends.
+    /// Exact count, sum, minimum and maximum.
     pub moments: Moments,
     /// Sum of squares, µs².
     pub squares: AtomicU64,
@@ -171,12 +171,12 @@ impl Buckets {
     }
 }
 
-/// Sums by unit of time. A lock, taken by its one writer and, at the very end, the report: it is what this format costs.
+/// Sums by unit of time. The lock is the cost of this format; only its one writer and, at the very end, the report take it.
 #[derive(Debug, Default)]
 pub struct Series {
     /// Unit (of the wall clock), count, sum in µs; in order of first use.
     pub units: Mutex<Vec<(u64, u64, u64)>>,
-    /// Exact count, sum and ends.
+    /// Exact count, sum, minimum and maximum.
     pub moments: Moments,
 }
 
@@ -191,12 +191,12 @@ impl Series {
     }
 }
 
-/// Every operation: unix ms of its end, latency in µs. A lock as in [`Series`], and memory that grows with the run.
+/// Every operation: Unix ms of its end, latency in µs. It has a lock like [`Series`], and its memory grows with the run.
 #[derive(Debug, Default)]
 pub struct Raw {
     /// In the order in which this worker's operations ended.
     pub points: Mutex<Vec<(u64, u64)>>,
-    /// Exact count, sum and ends.
+    /// Exact count, sum, minimum and maximum.
     pub moments: Moments,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! With `lease_ms`, stdin is a lease. The lab writes a line now and then; when stdin closes, or stays silent for longer than
 //! the lease, the load stops by itself, so a lab that dies cannot leave a fleet of engines hammering a system. A spec
-//! without it runs to its own end, whatever becomes of stdin: `… --print-spec | loadstone-engine trial`.
+//! without it runs to its end even if stdin closes: `… --print-spec | loadstone-engine trial`.
 
 use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -58,7 +58,7 @@ pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u
     Ok(end.code())
 }
 
-/// Reads control lines on a thread of its own; every line is a sign of life.
+/// Reads control lines on a separate thread; every line counts as a heartbeat.
 fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -74,13 +74,13 @@ fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
     });
 }
 
-/// Ends the load when there is no sign of life for the length of the lease, or stdin is closed.
+/// Ends the load when no heartbeat comes for the length of the lease, or stdin is closed.
 fn watch_lease(lease: Duration, controls: Sender<Control>) {
-    let (alive, signs) = channel::<()>();
+    let (alive, heartbeats) = channel::<()>();
     read_controls(controls.clone(), Some(alive));
     std::thread::spawn(move || {
         loop {
-            let lost = match signs.recv_timeout(lease) {
+            let lost = match heartbeats.recv_timeout(lease) {
                 Ok(()) => continue,
                 Err(RecvTimeoutError::Timeout) => format!("no heartbeat for {} ms", lease.as_millis()),
                 Err(RecvTimeoutError::Disconnected) => "stdin closed".to_owned(),
@@ -91,11 +91,11 @@ fn watch_lease(lease: Duration, controls: Sender<Control>) {
     });
 }
 
-/// How long the last events may take to be read by a lab that is in no hurry.
+/// How long a slow lab may take to read the last events.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Prints events, one line each, flushed at once, from a thread of its own: a lab that does not read must keep the
-/// conductor neither from its lease nor from its end.
+/// Prints events, one line each, flushed at once, on a separate thread: a lab that does not read must not block the
+/// conductor, which watches the lease and the end of the trial.
 #[derive(Debug)]
 pub struct EventPrinter {
     lines: Option<Sender<String>>,
@@ -106,13 +106,13 @@ pub struct EventPrinter {
 }
 
 impl EventPrinter {
-    /// A printer onto `out`.
+    /// A printer that writes to `out`.
     pub fn new(mut out: impl Write + Send + 'static) -> Self {
         let (lines, to_write) = channel::<String>();
         let (done, written) = channel();
         std::thread::spawn(move || {
             for line in to_write {
-                // A reader that went away is noticed as a closed stdin too.
+                // A lab that died also closes stdin, which ends the load.
                 if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
                     break;
                 }
@@ -219,7 +219,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         }
         closed.open.then(|| encode(&reading))
     };
-    let (end, reason) = closed.end.told();
+    let (end, reason) = closed.end.name_and_reason();
     let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
     let mut all = outcomes(closed.latencies, steps, true);
     all.extend(event::censored(&closed.censored, steps, closed.open));
@@ -280,7 +280,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         collections: closed
             .collections
             .iter()
-            .map(|own| Collection { collector: own.collector.clone(), count: own.count, time_ms: own.time_ms })
+            .map(|each| Collection { collector: each.collector.clone(), count: each.count, time_ms: each.time_ms })
             .collect(),
         settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
         saturated_values: closed.latencies.values().flatten().map(Reading::saturated).sum(),

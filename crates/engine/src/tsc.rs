@@ -1,9 +1,9 @@
 //! The processor's time stamp counter as a clock in ns, kept in agreement with the kernel's monotonic clock.
 //!
 //! `clock_gettime` orders its reading of the counter against everything before it, which drains the pipeline twice per
-//! operation: on a RocksDB read of 4 µs that is some 5 %. A plain reading may be a few ns early, which no store notices.
-//! It is used only where the kernel itself keeps time by the counter, and so vouches that it is constant and the same on
-//! every processor. A look of 20 ms gives the first rate; [`compare`] finds and corrects what it was wrong by.
+//! operation: about 5 % of a RocksDB read of 4 µs. A plain reading may be a few ns early, which is negligible for any store.
+//! It is used only where the kernel itself keeps time by the counter, and so vouches that its rate is constant and the same
+//! on every processor. A comparison of 20 ms gives the first rate; [`compare`] finds and corrects its error.
 
 mod lines;
 mod watch;
@@ -17,20 +17,20 @@ use lines::Lines;
 pub use watch::Agreement;
 use watch::{Advice, Reading, Watch};
 
-/// How long the two clocks are compared at first. Each end is known to some 15 ns, so the rate is to 2 millionths.
+/// How long the two clocks are first compared. Each end is known to about 15 ns, so the rate to 2 millionths.
 const COMPARED: Duration = Duration::from_millis(20);
-/// Readings at each look, of which the tightest counts.
+/// Readings per comparison, of which the tightest counts.
 const TRIES: u32 = 64;
-/// What the kernel keeps time by.
+/// The kernel's clock source.
 const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 static COUNTER: Counter = Counter::new();
 
-/// A counter that is used as a clock, if it can be.
+/// A counter that is used as a clock where possible.
 #[derive(Debug)]
 struct Counter {
     lines: Lines,
-    /// Held for a comparison; readings need only the lines.
+    /// Locked for a comparison; readings need only the lines.
     watch: Mutex<Option<Watch>>,
 }
 
@@ -67,14 +67,14 @@ impl Counter {
     }
 }
 
-/// Now in ns on the monotonic clock's scale, from the counter, or from `kernel_ns` where the counter is not used. Never less
-/// than a reading that was finished before this one began.
+/// Now, ns on the scale of the monotonic clock, from the counter, or from `kernel_ns` where the counter is not used. Never
+/// less than a reading that finished before this one began.
 #[inline]
 pub fn now_ns(kernel_ns: impl FnOnce() -> u64) -> u64 {
     COUNTER.lines.read(ticks, kernel_ns)
 }
 
-/// Compares the clocks and uses the counter from now on, where the kernel does. Called before anything is timed.
+/// Compares the clocks and uses the counter from now on, if the kernel does. Called before anything is timed.
 pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
     if cfg!(target_arch = "x86_64") && fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc") {
         let first = tightest(&monotonic_ns);
@@ -83,16 +83,16 @@ pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
     }
 }
 
-/// Compares the counter with the kernel's clock, has it follow that, and tells how well they have agreed so far; `None` where
-/// the counter is not used. To be called from one thread about once a second as long as anything is timed; it takes some
-/// 20 µs and does not block readers. Once `jumps` is not 0, the trial's times are not to be trusted.
+/// Compares the counter with the kernel's clock, makes it follow that clock, and returns how well they have agreed so far;
+/// `None` where the counter is not used. Call it from one thread about once a second while anything is timed; it takes about
+/// 20 µs and does not block readers. Once `jumps` is not 0, the trial's times cannot be trusted.
 pub fn compare(monotonic_ns: impl Fn() -> u64) -> Option<Agreement> {
-    // A look that fails (no descriptor left) says nothing against the counter.
+    // A failed read (no file descriptor left) is not evidence against the counter.
     let vouched = || fs::read_to_string(SOURCE).map_or(true, |name| name.trim() == "tsc");
     COUNTER.compare(|| tightest(&monotonic_ns), vouched)
 }
 
-/// A reading of both clocks, as close together as it gets.
+/// A reading of both clocks, as close together as possible.
 fn tightest(monotonic_ns: &impl Fn() -> u64) -> Reading {
     let read = |_| {
         let (before, ticks, after) = (monotonic_ns(), ticks(), monotonic_ns());
@@ -104,7 +104,7 @@ fn tightest(monotonic_ns: &impl Fn() -> u64) -> Reading {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to user space.
+    // SAFETY: every x86-64 processor has the instruction, and Linux allows it in user space.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

@@ -11,7 +11,7 @@ pub fn cpu_ns() -> [u64; 2] {
 
 /// Peak resident memory of this program, bytes.
 ///
-/// Not `ru_maxrss`, which outlives exec(2): it is that of whatever started us, where that had more (`exec_mmap` in Linux's fs/exec.c).
+/// Not `ru_maxrss`, which survives exec(2): it may be that of the process that started us (`exec_mmap` in Linux's fs/exec.c).
 pub fn memory_max() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -19,7 +19,7 @@ pub fn memory_max() -> u64 {
 }
 
 fn rusage() -> libc::rusage {
-    // SAFETY: the kernel fills the struct, all-zero is a valid one.
+    // SAFETY: the kernel fills the struct, and all-zero is a valid value.
     unsafe {
         let mut usage = std::mem::zeroed::<libc::rusage>();
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
@@ -27,10 +27,10 @@ fn rusage() -> libc::rusage {
     }
 }
 
-/// Resident memory of this process now, bytes; 0 where /proc does not say.
+/// Current resident memory of this process, bytes; 0 where /proc does not have it.
 pub fn memory() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
-    // SAFETY: a plain question.
+    // SAFETY: sysconf takes no pointer.
     pages.unwrap_or(0u64) * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
@@ -41,14 +41,14 @@ pub fn device_bytes() -> [u64; 2] {
     [value("read_bytes:"), value("write_bytes:")]
 }
 
-/// Memory that this process could still take without swapping, bytes: the host's, and what its control group leaves of it.
+/// Memory that this process could still allocate without swapping, bytes: what the host and its control group allow.
 pub fn memory_free() -> u64 {
     let number = |path: &str| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let facts = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = facts.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let host =
         line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or_default() * 1_024;
-    // Only the group that a container sees as its root; "max", which is not a number, is no limit.
+    // Only the group that a container sees as its root; "max" does not parse and means no limit.
     let group = number("/sys/fs/cgroup/memory.max")
         .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or_default()));
     group.map_or(host, |group| group.min(host))

@@ -1,4 +1,4 @@
-//! The workers: the threads that drive clients. Each is either one client's own thread or an executor of many.
+//! The workers: the threads that drive clients. A worker is either the thread of one client or an executor of many.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -20,11 +20,11 @@ use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Shape};
 use crate::spec::TrialSpec;
 
-/// With up to this many clients, a store that does not care gets threads.
+/// With up to this many clients, a store that supports both gets a thread per client.
 const THREADS_MAX: u64 = 64;
-/// How often it is looked whether all workers have ended, ns.
+/// How often to check whether all workers have ended, ns.
 const JOIN_NS: u64 = 200_000;
-/// How many clients of an executor connect at once: fewer than any server's backlog, more than its round trips take.
+/// How many clients of an executor connect at once: fewer than any server's backlog, but enough to hide the round trips.
 const CONNECTING_MAX: usize = 64;
 
 /// Everything the workers need.
@@ -33,7 +33,7 @@ pub struct Job<S, W> {
     pub store: Arc<S>,
     /// What the clients share.
     pub task: Arc<Task<W>>,
-    /// What a recorder has.
+    /// What the recorders record.
     pub shape: Shape,
     pub spec: Arc<TrialSpec>,
 }
@@ -78,7 +78,7 @@ enum GateState {
     Shut,
     /// The trial has these borders.
     Open(Borders),
-    /// The trial does not take place.
+    /// The trial was cancelled.
     Cancelled,
 }
 
@@ -105,7 +105,7 @@ impl Gate {
 #[derive(Debug)]
 pub struct WorkerThreads {
     recorders: Vec<Arc<Recorder>>,
-    /// Of the executors; none where each client has a thread.
+    /// Those of the executors; empty where each client has a thread.
     pulses: Vec<Arc<Pulse>>,
     /// The conductor's.
     conductor: Arc<Pulse>,
@@ -117,7 +117,7 @@ pub struct WorkerThreads {
 }
 
 impl WorkerThreads {
-    /// Starts the workers and waits until every session is connected. The first failure is the error.
+    /// Starts the workers and waits until every session is connected. Returns the first failure.
     pub fn start<S: Store, W: Work<S::Session> + Send + Sync>(
         job: &Job<S, W>,
         clients: u64,
@@ -139,10 +139,10 @@ impl WorkerThreads {
             panic: None,
         };
         for worker in 0..workers {
-            let own = clients / workers + u64::from(worker < clients % workers);
-            let recorder = Arc::new(Recorder::new(&job.shape, own as usize));
+            let share = clients / workers + u64::from(worker < clients % workers);
+            let recorder = Arc::new(Recorder::new(&job.shape, share as usize));
             let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
-            let pulse = if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), own)) };
+            let pulse = if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share)) };
             let one = Worker {
                 job: job.clone(),
                 recorder: Arc::clone(&recorder),
@@ -150,7 +150,7 @@ impl WorkerThreads {
                 gate: Arc::clone(&gate),
                 working: Working(Arc::clone(&all.working)),
                 connected: connected.clone(),
-                clients: own,
+                clients: share,
                 number: worker as usize,
             };
             let body = move || if by_thread { one.thread() } else { one.executor() };
@@ -183,12 +183,12 @@ impl WorkerThreads {
         &self.recorders
     }
 
-    /// The executors; none where each client has a thread.
+    /// The pulses of the executors; empty where each client has a thread.
     pub fn pulses(&self) -> &[Arc<Pulse>] {
         &self.pulses
     }
 
-    /// The conductor's, which stands for the threads of single clients too.
+    /// The conductor's pulse, which also stands for the threads of single clients.
     pub fn conductor(&self) -> &Arc<Pulse> {
         &self.conductor
     }
@@ -198,7 +198,7 @@ impl WorkerThreads {
         self.panic.as_deref()
     }
 
-    /// Lets the clients go: the trial has these borders on the monotonic clock; `None`: there is none after all.
+    /// Starts the clients with the borders of the trial on the monotonic clock; `None` cancels the trial.
     pub fn release(&self, borders: Option<Borders>) {
         self.gate.open(borders);
     }
@@ -208,8 +208,8 @@ impl WorkerThreads {
         self.working.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until all have ended; `false` if one still works when `grace` is over, or once the clients of a store that is
-    /// `lost` will not end.
+    /// Waits until all workers have ended; `false` if one is still running after `grace`, or as soon as the store is `lost`,
+    /// since its clients will not end.
     pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !self.finished() {
@@ -232,7 +232,7 @@ impl WorkerThreads {
     }
 }
 
-/// Counts itself out when dropped, also by a panic.
+/// Decrements the count of running workers when dropped, also by a panic.
 #[derive(Debug)]
 struct Working(Arc<AtomicUsize>);
 
@@ -254,13 +254,13 @@ struct Worker<S, W> {
 }
 
 impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
-    /// One client on a thread of its own: its futures are always ready, so a poll is a call.
+    /// One client on its own thread: its futures are always ready, so a poll is a call.
     fn thread(self) {
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
         let session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
-        let told = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
+        let reported = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
-        let (Ok(mut session), Ok(())) = (session, told) else { return };
+        let (Ok(mut session), Ok(())) = (session, reported) else { return };
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
@@ -329,7 +329,7 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
             }
             beat.abort();
             ringing.abort();
-            // The executor caught it; without its client the counts are not what they seem.
+            // The executor caught the panic; without this client the counts would be incomplete.
             if let Some(panic) = panic {
                 std::panic::resume_unwind(panic);
             }
@@ -341,7 +341,7 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
     }
 }
 
-/// Connects an executor's clients, some at a time. The first failure is the error.
+/// Connects an executor's clients, some at a time. Returns the first failure.
 async fn connect<S: Store>(store: &S, clients: usize) -> Result<Vec<S::Session>, StoreError> {
     let mut sessions = Vec::with_capacity(clients);
     while sessions.len() < clients {
@@ -358,8 +358,8 @@ async fn connect<S: Store>(store: &S, clients: usize) -> Result<Vec<S::Session>,
     Ok(sessions)
 }
 
-/// Runs a future whose parts are always ready. A store that says that its calls block must not make them wait; one that does
-/// is polled every 50 µs.
+/// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
+/// futures; one that does is polled every 50 µs.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());

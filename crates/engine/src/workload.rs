@@ -1,5 +1,5 @@
 //! The workload of a spec, as one type for each kind of operation: the loop is compiled once for each store and kind, and not
-//! for each store and workload. The branch that this costs always goes the same way.
+//! for each store and workload. The branch that this costs is perfectly predictable.
 
 use std::ops::Deref;
 
@@ -17,16 +17,16 @@ use crate::actor::{Task, Work};
 use crate::error::EngineError;
 use crate::spec::Phase;
 
-/// YCSB's records, loaded or worked on.
+/// The workload on YCSB's records: a load or a run.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
+#[expect(clippy::large_enum_variant, reason = "a process has only one")]
 pub enum RecordsOf {
     Load(CoreLoad),
     Run(CoreRun),
 }
 
 impl RecordsOf {
-    /// The workload of a phase. An error when it has nothing to do.
+    /// The workload of a phase. An error if it has no operations.
     pub fn new(spec: &CoreSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
         let nothing = || {
             EngineError::usage("no operation has a proportion above 0")
@@ -39,16 +39,16 @@ impl RecordsOf {
     }
 }
 
-/// YCSB's time series, loaded or worked on.
+/// The workload on YCSB's time series: a load or a run.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
+#[expect(clippy::large_enum_variant, reason = "a process has only one")]
 pub enum SeriesOf {
     Load(TimeSeriesLoad),
     Run(TimeSeriesRun),
 }
 
 impl SeriesOf {
-    /// The workload of a phase. An error when it cannot be.
+    /// The workload of a phase. An error if the spec is invalid.
     pub fn new(spec: &TimeSeriesSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
         Ok(match phase {
             Phase::Load => Self::Load(TimeSeriesLoad::new(spec.clone(), seed).map_err(EngineError::usage)?),
@@ -58,8 +58,8 @@ impl SeriesOf {
 }
 
 macro_rules! workload {
-    ($own:ident, $operation:ty) => {
-        impl Workload for $own {
+    ($workload:ident, $operation:ty) => {
+        impl Workload for $workload {
             type Operation = $operation;
 
             fn steps(&self) -> &'static [&'static str] {
@@ -113,7 +113,7 @@ impl RecordWorkload for RecordsOf {
         }
     }
 
-    // A load reads nothing, deletes nothing, and no operation waits for its inserts.
+    // A load reads and deletes nothing, and no operation depends on its inserts.
 
     #[inline]
     fn verifies(&self) -> bool {
@@ -177,12 +177,12 @@ impl<S: Session> Work<S> for SeriesOf {
     }
 }
 
-/// Work on files. A type of this crate, as that of another might become a `RecordWorkload`.
+/// The workload on files. A type of this crate, since a foreign one could come to implement `RecordWorkload`.
 #[derive(Debug)]
 pub struct FilesOf(Files);
 
 impl FilesOf {
-    /// The workload of a spec. An error when it cannot be.
+    /// The workload of a spec. An error if the spec is invalid.
     pub fn new(spec: &FilesSpec, seed: u64) -> Result<Self, EngineError> {
         let files = Files::new(spec.clone(), seed);
         files.map(Self).map_err(|(message, hint)| EngineError::usage(message).hint(hint))

@@ -1,4 +1,4 @@
-//! Files: one buffer after the other, with the open, the syncs and the close around them.
+//! Files: one buffer after another, between the open and the syncs and close.
 
 use loadstone_load::{Status, StepId};
 use loadstone_storage::content::{Content, Difference};
@@ -14,9 +14,9 @@ use crate::clock::Timer;
 use crate::file_log::{Compared, FileEnd, FileTimes};
 use crate::workload::FilesOf;
 
-/// How often the end of a file may be lost and written again.
+/// How often the end of a file may be lost and rewritten.
 const REWINDS_MAX: u32 = 8;
-/// For how long closing a file may go on so, ns.
+/// How long closing a file with such rewrites may take, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;
 
 /// An open file.
@@ -29,7 +29,7 @@ enum Handle<R, W> {
 type HandleOf<S> =
     Handle<<<S as FileSession>::System as FileSystem>::Reader, <<S as FileSession>::System as FileSystem>::Writer>;
 
-/// The file that is worked on.
+/// The file that the client works on.
 #[derive(Debug, Default)]
 struct Current {
     path: String,
@@ -37,21 +37,21 @@ struct Current {
     bytes: u64,
     /// Where the first byte of an append goes.
     base: u64,
-    /// What stands in it; `None`: not known yet, or somebody else's.
+    /// Its content; `None`: not known yet, or not written by Loadstone.
     content: Option<Content>,
-    /// Where a mark of Loadstone's was looked for first and not found.
+    /// Where a mark of Loadstone was first expected and not found.
     unmarked: Option<Difference>,
     /// Bytes that were not compared: they were read before the content was known.
     uncompared: u64,
-    /// Why the rest of its buffers is not attempted.
+    /// The failure after which its remaining buffers are not attempted.
     failed: Option<Status>,
-    /// Something in it was wrong: it failed, but is read on.
+    /// Some of its bytes were wrong: it failed, but reading continues.
     wrong: bool,
-    /// Whether it has been begun and not ended.
+    /// Whether it was begun and has not ended.
     begun: bool,
 }
 
-/// One client on files.
+/// One client's operations on files.
 #[derive(Debug)]
 pub struct Files<'a, S: FileSession> {
     task: &'a Task<FilesOf>,
@@ -63,12 +63,12 @@ pub struct Files<'a, S: FileSession> {
 }
 
 impl<'a, S: FileSession> Files<'a, S> {
-    /// A client with this session.
+    /// An actor for a client with this session.
     pub fn new(task: &'a Task<FilesOf>, session: &'a mut S) -> Self {
         Self { task, session, handle: None, file: Current::default(), attempted: false }
     }
 
-    /// Records a step that ended so, and keeps the message of a failure.
+    /// Records a step with this result, and keeps the message of a failure.
     fn step<T: Timer, V>(
         &mut self,
         step: FileStep,
@@ -105,7 +105,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         let create = CreateOptions {
             replication: spec.replication,
             block_bytes: spec.block_bytes,
-            // A random write keeps what is there: it goes over it.
+            // A random write overwrites parts of the file and keeps the rest.
             overwrite: spec.access == Access::Sequential,
             buffer_bytes: spec.buffer_bytes as usize,
             file_bytes: Some(spec.file_bytes),
@@ -143,7 +143,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         }
     }
 
-    /// Moves the bytes of an operation. Returns how many were moved.
+    /// Reads or writes the bytes of an operation. Returns how many.
     async fn transfer<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
         if self.task.workload.spec.action == Action::Truncate {
             return self.truncate(watch).await;
@@ -191,7 +191,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                 if self.file.content.is_none() {
                     self.file.unmarked = self.file.unmarked.or_else(|| Content::unmarked(operation.offset, read));
                 } else if let Some(difference) = self.file.unmarked {
-                    // The file is Loadstone's: where the mark was missing, something else stands.
+                    // The file was written by Loadstone: where the mark was missing, the content is wrong.
                     self.differs(difference);
                 }
             }
@@ -216,7 +216,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         operation.bytes
     }
 
-    /// Names a byte that is not what was written.
+    /// Reports a byte that differs from what was written.
     #[cold]
     fn differs(&mut self, difference: Difference) {
         self.file.wrong = true;
@@ -252,10 +252,10 @@ impl<'a, S: FileSession> Files<'a, S> {
             },
             Err(error) => Err(error),
         };
-        let written = self.written_again(writer, written, (operation.file, content, at + operation.bytes)).await;
+        let written = self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await;
         let done = watch.now_ns();
         watch.step(FileStep::Generate.id(), Status::Ok, from, until);
-        // What the content took is none of the write's time.
+        // Generating the content is not part of the write's time.
         let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.workload.spec.sync == Sync::Buffer {
@@ -267,8 +267,8 @@ impl<'a, S: FileSession> Files<'a, S> {
         operation.bytes
     }
 
-    /// Writes again what a file system lost of a file, as often as it may: content is a function of the offset.
-    async fn written_again(
+    /// Rewrites what a file system lost of a file, up to the limit: the content is a function of the offset.
+    async fn rewrite_lost(
         &self,
         writer: &mut <S::System as FileSystem>::Writer,
         mut written: Result<(), FsError>,
@@ -300,13 +300,13 @@ impl<'a, S: FileSession> Files<'a, S> {
         let left = self.task.workload.spec.file_bytes;
         let system = self.session.system();
         let cut = match system.stat(&self.file.path).await {
-            Ok(found) if found.bytes < left => Err(FsError::new(
+            Ok(status) if status.bytes < left => Err(FsError::new(
                 ErrorKind::Invalid,
                 "truncate",
                 &self.file.path,
-                format!("it has {} bytes, fewer than {left}", found.bytes),
+                format!("it has {} bytes, fewer than {left}", status.bytes),
             )),
-            Ok(found) => system.truncate(&self.file.path, left).await.map(|()| found.bytes - left),
+            Ok(status) => system.truncate(&self.file.path, left).await.map(|()| status.bytes - left),
             Err(error) => Err(error),
         };
         let done = watch.now_ns();
@@ -316,7 +316,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         cut
     }
 
-    /// Ends the file: syncs it as asked, closes it, notes it.
+    /// Ends the file: syncs it as the spec asks, closes it, and logs its outcome.
     async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
@@ -342,7 +342,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                 let mut complete = writer.complete().await;
                 while matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound) && self.file.failed.is_none()
                 {
-                    complete = match self.written_again(&mut writer, complete, (file, content, end)).await {
+                    complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
                         Ok(()) => writer.complete().await,
                         failed => failed,
                     };
@@ -376,7 +376,7 @@ impl<'a, S: FileSession> Files<'a, S> {
     }
 }
 
-/// A file to be written on, and what must be written: of a file of ours, what continues it.
+/// Opens a file for append. Returns its writer and the content to append, which continues that of a Loadstone file.
 async fn append<S: FileSession>(
     system: &S::System,
     path: &str,
@@ -400,7 +400,7 @@ fn ended_early(path: &str, operation: &FileOperation, read: usize) -> FsError {
         ErrorKind::Corrupt,
         "read",
         path,
-        format!("the file ends there, {} bytes before the {expected} that were to be read", expected - end),
+        format!("the file ends there, {} bytes before the expected end of the read at {expected}", expected - end),
     )
     .at(end)
 }
@@ -425,7 +425,7 @@ impl<S: FileSession> Actor for Files<'_, S> {
     }
 
     async fn rest(&mut self) {
-        // What was not attempted asks nobody.
+        // An operation that was not attempted put no load on the system.
         if self.attempted {
             self.session.rest().await;
         }

@@ -1,4 +1,4 @@
-//! Inserts: what a failed one leads to, and which ones of the run phase are acknowledged.
+//! Inserts: what happens after a failed one, and which ones of the run phase are acknowledged.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,19 +14,19 @@ use super::{Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 use crate::control::TrialFailure;
 
-/// What a failed insert leads to.
+/// What happens after a failed insert.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InsertPolicy {
-    /// Further attempts after the first.
+    /// Attempts after the first.
     pub retries: u64,
-    /// Mean sleep before a further attempt, ns; each is drawn from 0.8 to 1.2 times it, as YCSB does.
+    /// Mean sleep before a retry, ns; each is drawn from 0.8 to 1.2 times this, as in YCSB.
     pub interval_ns: u64,
-    /// Whether an insert that failed for good stops the trial.
+    /// Whether an insert whose last attempt failed stops the trial.
     pub stop: bool,
 }
 
-/// Inserts a record that is due, with as many attempts as the policy allows. Attempts before the last are recorded as such;
-/// the last is the operation. With a ledger, also returns what is known of the record: it was refused only if each attempt was.
+/// Inserts a record, with as many attempts as the policy allows. Attempts before the last are recorded as such; the last is
+/// the operation. With a ledger, also returns what is known of the record: it was refused only if every attempt was.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
@@ -39,15 +39,15 @@ pub async fn insert<T: Timer, S: Session, W>(
     let mut done = watch.now_ns();
     let mut known = task.ledger.as_ref().map(|_| state(session, status));
     if !status.is_ok() {
-        (status, sent, done) = again(task, session, watch, (index, key, row), (status, sent, done), &mut known).await;
+        (status, sent, done) = retry(task, session, watch, (index, key, row), (status, sent, done), &mut known).await;
     }
     watch.step(Kind::Insert.step(), status, sent, done);
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known)
 }
 
-/// Further attempts of an insert that failed; `known` is what all of them together say of the record.
+/// Retries an insert that failed; `known` is what all attempts together say about the record.
 #[cold]
-async fn again<T: Timer, S: Session, W>(
+async fn retry<T: Timer, S: Session, W>(
     task: &Task<W>,
     session: &mut S,
     watch: &Stopwatch<'_, T>,
@@ -90,9 +90,9 @@ async fn again<T: Timer, S: Session, W>(
 /// What is known of an insert of the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was acknowledged before the instant asked about: its record must be there.
+    /// It was acknowledged before the given instant: its record must be there.
     Acknowledged,
-    /// It was under way then, or it failed, or its fate is not known: its record may be there or not.
+    /// It was in progress then, or it failed, or its outcome is not known: its record may be there or not.
     Unknown,
 }
 
@@ -107,20 +107,20 @@ pub struct InsertLog {
     failed: Mutex<BTreeSet<u64>>,
 }
 
-/// The insert that last had a slot.
+/// The last insert that used a slot.
 #[derive(Debug)]
 struct Slot {
     /// Its number; `u64::MAX` before the first.
     number: AtomicU64,
-    /// When it was acknowledged, ns; `u64::MAX` while it is under way.
+    /// When it was acknowledged, ns; `u64::MAX` while it is in progress.
     done_ns: AtomicU64,
 }
 
-/// Far more than any sensible number of clients has under way; YCSB's own window is 2^20.
+/// Far more than any sensible number of clients has in progress; YCSB's own window is 2^20.
 const SLOTS: usize = 1 << 16;
 
 impl InsertLog {
-    /// Nothing inserted.
+    /// A log without inserts.
     pub fn new() -> Self {
         let empty = || Slot { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) };
         let mut slots = Vec::with_capacity(SLOTS);
@@ -143,7 +143,7 @@ impl InsertLog {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let slot = self.slot(number);
-        // One that took as long as 65,536 others has lost its slot.
+        // An insert that took as long as 65,536 others has lost its slot.
         if slot.number.load(Ordering::Relaxed) == number {
             slot.done_ns.store(ns, Ordering::Release);
         }
@@ -153,13 +153,13 @@ impl InsertLog {
     pub fn at(&self, number: u64, ns: u64) -> Inserted {
         let slot = self.slot(number);
         let ended = match slot.number.load(Ordering::Acquire) {
-            // Claimed and not begun: the slot is still an older insert's.
+            // Claimed but not begun: the slot still belongs to an older insert.
             u64::MAX => false,
             last if last < number => false,
             last if last > number => true,
             _ => slot.done_ns.load(Ordering::Acquire) <= ns,
         };
-        // Looked at after the slot, which is written later.
+        // Checked after the slot, which is written after it.
         if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
             Inserted::Acknowledged
         } else {
@@ -195,7 +195,7 @@ mod tests {
     use crate::scheduler::Scheduler;
     use crate::simulation::{Scripted, SimTimer};
 
-    /// How an insert whose attempts end like these ended, and what is known of it.
+    /// The status of an insert whose attempts end like these, and what is known of it.
     fn tried(attempts: &'static [Status]) -> (Status, State) {
         let (timer, next) = (SimTimer::default(), Cell::new(0));
         let script = Rc::new(move |_: &[u8]| {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_is_refused_only_if_each_attempt_was() {
+    fn an_insert_is_refused_only_if_every_attempt_was() {
         use Status::{Ok, Timeout};
         const NO: Status = Scripted::REFUSAL;
         for (attempts, known) in [
@@ -271,22 +271,22 @@ mod tests {
         assert_eq!(log.at(5, 200), Inserted::Unknown, "under way");
         log.end(5, Status::Ok, 100);
         assert_eq!([99, 100].map(|sent| log.at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
-        // The slot is the later one's too.
+        // The later insert has the same slot.
         assert_eq!(log.at(later, 200), Inserted::Unknown, "claimed, not begun");
         log.begin(later);
         assert_eq!(log.at(later, 200), Inserted::Unknown, "under way");
         assert_eq!(log.at(5, 200), Inserted::Acknowledged, "long ago");
         log.end(5, Status::Ok, 300);
-        assert_eq!(log.at(later, 400), Inserted::Unknown, "a late end of the earlier one is not the later one's");
+        assert_eq!(log.at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");
     }
 
     #[test]
-    fn the_record_of_a_failed_insert_may_be_missing_for_ever() {
+    fn the_record_of_a_failed_insert_may_be_missing_forever() {
         let log = InsertLog::new();
         log.begin(7);
         log.end(7, Status::Timeout, 100);
         assert_eq!(log.at(7, 1_000), Inserted::Unknown);
         log.begin(7 + SLOTS as u64);
-        assert_eq!(log.at(7, 1_000), Inserted::Unknown, "its slot is another's by now");
+        assert_eq!(log.at(7, 1_000), Inserted::Unknown, "its slot now belongs to another insert");
     }
 }

@@ -1,4 +1,4 @@
-//! What a client tells the ledger of its writes.
+//! Records a client's writes in the ledger.
 
 use loadstone_load::Status;
 use loadstone_load::ledger::{Exception, Ledger, Pen, SLOW_NS, State};
@@ -6,7 +6,7 @@ use loadstone_stores::Session;
 
 use crate::mapping::Mapping;
 
-/// One client's way to the ledger.
+/// One client's access to the ledger.
 #[derive(Debug)]
 pub struct LedgerWriter<'a> {
     pub ledger: &'a Ledger<Mapping>,
@@ -15,10 +15,10 @@ pub struct LedgerWriter<'a> {
 }
 
 impl LedgerWriter<'_> {
-    /// Notes the write of this number after its last attempt; it was claimed no earlier than `ready_ns`.
+    /// Notes the write with this number after its last attempt; it was claimed no earlier than `ready_ns`.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
-        // Before the bits: a reader takes an acknowledged write without an exception for a fast one.
+        // Before the bits: to a reader, an acknowledged write without an exception is a fast one.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > SLOW_NS {
             self.ledger.except(how);
         }
@@ -26,8 +26,8 @@ impl LedgerWriter<'_> {
     }
 }
 
-/// What the attempt at a write that has just ended with this status says of it. Whatever the store called neither done nor
-/// refused may have been done, or may still be: a batch may never be sent.
+/// What is known of a write after an attempt that ended with this status. A write that the store neither acknowledged nor
+/// refused may have been done, or may still be; a batch may never be sent.
 #[inline]
 pub fn state<S: Session>(session: &S, status: Status) -> State {
     match status {
@@ -45,7 +45,7 @@ mod tests {
     use crate::simulation::{Scripted, SimTimer};
 
     #[test]
-    fn only_what_the_store_called_done_must_be_there_afterwards_and_only_what_it_refused_must_not() {
+    fn only_acknowledged_writes_must_be_present_and_only_refused_ones_absent() {
         let session = Scripted::new(&SimTimer::default(), &(Rc::new(|_: &[u8]| (0u64, Status::Ok)) as _));
         for status in Status::ALL {
             let expected = match status {

@@ -1,7 +1,7 @@
 //! How an operation is performed: the part of the timing loop that knows what an operation is.
 //!
-//! A workload says what is done, an actor does it in a session, through a stopwatch that reads the clocks and records. A new
-//! kind of work is a workload and an actor; the loop, the borders and the recorders stay as they are.
+//! A workload defines what is done; an actor does it in a session, with a stopwatch that reads the clock and records. A new
+//! kind of work needs a workload and an actor; the loop, the borders and the recorders stay as they are.
 
 pub mod files;
 pub mod inserts;
@@ -29,30 +29,30 @@ use misses::Misses;
 /// What all clients of a trial share.
 #[derive(Debug)]
 pub struct Task<W> {
-    /// What is done.
+    /// What the operations are.
     pub workload: W,
-    /// What is next.
+    /// Which operation is next.
     pub scheduler: Scheduler,
-    /// When it is due; `None`: closed loop.
+    /// When operations are due; `None`: closed loop.
     pub pace: Option<Pace>,
     /// Messages of failures.
     pub failures: Failures,
-    /// Inserts of the run phase; `None` if there are none.
+    /// Inserts of the run phase; `None` in a load.
     pub inserts: Option<InsertLog>,
     /// Reads that missed inserts of other segments.
     pub misses: Misses,
-    /// What a failed insert leads to.
+    /// What happens after a failed insert.
     pub insert_policy: InsertPolicy,
-    /// Where the writes of the run are noted, if they are.
+    /// The ledger of the run's writes, if the spec asks for one.
     pub ledger: Option<Ledger<Mapping>>,
-    /// What became of the files, if the work is on files.
+    /// The outcomes of the files, if the work is on files.
     pub files: FileLog,
-    /// What makes a time of the clients' clock one since the Unix epoch, ns.
+    /// Added to a time on the clients' clock, this gives ns since the Unix epoch.
     pub to_unix_ns: u64,
     pub seed: u64,
 }
 
-/// A workload that the engine can run in sessions of a type.
+/// A workload that the engine can run in sessions of type `S`.
 pub trait Work<S: Connection>: Workload + Sized + 'static {
     /// What performs its operations.
     type Actor<'a>: Actor<Operation = Self::Operation>
@@ -69,46 +69,46 @@ pub trait Work<S: Connection>: Workload + Sized + 'static {
 pub struct Outcome {
     /// The worst of its steps.
     pub status: Status,
-    /// When the answer was there, ns.
+    /// When the answer arrived, ns.
     pub done_ns: u64,
-    /// Records that it read or wrote.
+    /// Records read or written.
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Performs operations, one after the other.
+/// Performs operations, one at a time.
 #[allow(async_fn_in_trait)]
 pub trait Actor {
-    /// What it performs.
+    /// The type of its operations.
     type Operation: Default;
 
-    /// Performs one. Called right after the clock was read for `watch.sent_ns`.
+    /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
     async fn perform<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
-    /// Rests after an operation that failed, before the next: no part of any latency.
+    /// Pauses after a failed operation, before the next; not part of any latency.
     async fn rest(&mut self);
 
     /// Closes the session; returns the step under which that is recorded, and how it ended.
     async fn close(&mut self) -> (StepId, Status);
 }
 
-/// What of an operation's response is the generator's, at a rate.
+/// The part of an operation's response that the generator caused, at a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness<'a> {
-    /// How much too late it sent the operation, ns.
+    /// How late the generator sent the operation, ns.
     pub sent_ns: u64,
-    /// Says when the client's thread was paused.
+    /// Shows when the client's thread was paused.
     pub pulse: &'a Pulse,
-    /// For how long it had been paused when the operation was sent, ns.
+    /// The total pause of the thread when the operation was sent, ns.
     pub held_ns: u64,
 }
 
 impl Lateness<'_> {
-    /// How much earlier an answer seen at `done` may have been there, had the generator been on time, ns.
+    /// How much earlier an answer seen at `done` may have arrived if the generator had been on time, ns.
     ///
-    /// Answers come to an executor from elsewhere, whether it runs or not: it may have seen one late. A client with a thread
-    /// of its own, which is paused with the store that it calls, would have had it earlier by the length of the pause.
+    /// Answers reach an executor from outside, whether it runs or not, so it may have seen one late. A client on its own
+    /// thread is paused together with the store that it calls: its answer would have come earlier by the length of the pause.
     #[inline]
     pub fn at(&self, done: u64) -> u64 {
         let seen_late = if self.pulse.clients > 0 {
@@ -124,18 +124,18 @@ impl Lateness<'_> {
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
-    /// Where it is recorded.
+    /// Where the steps are recorded.
     pub recorder: &'a Recorder,
-    // Two that a `Step` has side by side are apart here: a copy of both at once would wait until each has been written.
+    // Two fields that are adjacent in `Step` are apart here: copying both in one load would stall on the separate stores.
     /// When the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
     /// The interval in which it was due.
     pub interval: u64,
     /// When it was sent, ns.
     pub sent_ns: u64,
-    /// What of its response is the generator's; at a rate only.
+    /// The part of its response that the generator caused; at a rate only.
     pub lateness: Option<Lateness<'a>>,
-    /// When the client was free for it and it was due, ns: it was claimed no earlier.
+    /// When the client was free and the operation was due, ns: it was claimed no earlier.
     pub ready_ns: u64,
     /// Whether it counts.
     pub counted: bool,
@@ -148,14 +148,14 @@ impl<T: Timer> Stopwatch<'_, T> {
         self.timer.now_ns()
     }
 
-    /// Records the operation, or a part of it that began at `sent` and was due with the whole.
+    /// Records the operation, or a part of it that began at `sent` and has the due time of the whole.
     #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
     #[inline(always)]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
 
-    /// Records something beside the operation, which was due when it began.
+    /// Records a step outside the operation, which was due when it began.
     #[inline]
     pub fn beside(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: sent, sent, done }, None);
@@ -170,7 +170,7 @@ impl<T: Timer> Stopwatch<'_, T> {
         }
     }
 
-    /// Records an attempt that is followed by another.
+    /// Records an attempt that is retried.
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, sent: u64, done: u64) {
         if self.counted {

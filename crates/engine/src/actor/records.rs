@@ -1,4 +1,4 @@
-//! YCSB's records: reads, updates, inserts, scans, deletes, and reads followed by an update.
+//! YCSB's records: reads, updates, inserts, scans, deletes and read-modify-writes.
 
 use loadstone_load::ledger::{Exception, State};
 use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
@@ -9,7 +9,7 @@ use super::ledger_writer::{LedgerWriter, state};
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
-/// One client on records.
+/// One client's operations on records.
 #[derive(Debug)]
 pub struct Records<'a, S, W> {
     task: &'a Task<W>,
@@ -17,20 +17,20 @@ pub struct Records<'a, S, W> {
     row: Row,
     rows: Rows,
     writer: Option<LedgerWriter<'a>>,
-    /// Of the fields.
+    /// Names of the fields.
     names: &'a [String],
     verifies: bool,
 }
 
 impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
-    /// A client with this session.
+    /// An actor for a client with this session.
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
         let writer = task.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
         let (names, verifies) = (task.workload.field_names(), task.workload.verifies());
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies }
     }
 
-    /// Notes how the session's last operation ended, if it was a write.
+    /// Notes in the ledger how the session's last operation ended, if it was a write.
     #[inline]
     fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
         if self.writer.is_some() {
@@ -38,7 +38,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         }
     }
 
-    /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last.
+    /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last one.
     #[inline]
     fn note_as<T: Timer>(
         &self,
@@ -75,8 +75,8 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         outcome
     }
 
-    /// Records a read that was answered at `done`: what it counts as. Not a future that reads as well, whose arguments would
-    /// go through memory.
+    /// Records a read that was answered at `done`; returns the status that it counts as. It does not do the read itself: the
+    /// arguments of such a future would go through memory.
     #[inline]
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;
@@ -88,7 +88,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         status
     }
 
-    /// An update of what was read before, as one with that.
+    /// Updates the record that was just read, and records both as one read-modify-write.
     #[inline]
     async fn modify_write<T: Timer>(
         &mut self,
@@ -110,26 +110,26 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
     }
 
-    /// What a failed step counts as; keeps the message of a failure.
+    /// The status that a failed step counts as; keeps the message of a failure.
     #[cold]
     fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
         {
             return Status::NotYet;
         }
-        // Taken whether or not it is kept: left in the session it would pass for that of a later failure.
+        // Taken even if it is not kept: left in the session, it would be reported for a later failure.
         let message = self.session.last_error();
         self.task.failures.keep(step.step(), status, || message);
         status
     }
 
-    /// Whether the record's insert may not have been done when the operation was sent.
+    /// Whether the operation may have been sent before the record's insert was done.
     fn may_precede_insert(&self, operation: &Operation, sent: u64) -> bool {
         let Task { workload, scheduler, inserts, misses, .. } = self.task;
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
         match workload.index_of_insert(number) {
             Some(index) if scheduler.segment().owns(index) => log.at(number, sent) == Inserted::Unknown,
-            // Another segment's inserts are out of sight.
+            // The state of another segment's inserts is not known here.
             other => {
                 if let Some(index) = other {
                     misses.add(index, sent);
@@ -139,13 +139,13 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         }
     }
 
-    /// Whether the record's delete overtook the operation, which was held up after its choice.
+    /// Whether the record's delete may have overtaken the operation, which was delayed after choosing its record.
     fn may_follow_delete(&self, operation: &Operation) -> bool {
         let delete = self.task.workload.index_of_delete(operation.record);
         operation.kind != Kind::Delete && delete.is_some_and(|index| self.task.scheduler.may_have_begun(index))
     }
 
-    /// Compares what was read with what must stand there.
+    /// Compares what was read with what was written.
     #[inline]
     fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
         if self.verifies { self.verify_now(operation, read, watch) } else { Status::Ok }
@@ -168,7 +168,7 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
     async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let wanted = operation.selection.wanted(self.names);
         let (mut status, rows, bytes) = match operation.kind {
-            // One read for both: a second one would keep either from being inlined.
+            // One call for both: a second one would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
                 let read = self.session.read(&operation.key, wanted, &mut self.row).await;
                 let done_ns = watch.now_ns();
@@ -190,7 +190,7 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
                 (status, self.rows.len() as u64, 0)
             }
             Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
-            // Not in any mix: they are steps, not operations.
+            // Not in any mix: these are steps, not operations.
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();
@@ -211,7 +211,7 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
     }
 }
 
-/// Closes a session of YCSB's; keeps the message of a failure.
+/// Closes a session; keeps the message of a failure.
 pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
     let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
     if !status.is_ok() {
@@ -220,7 +220,7 @@ pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, S
     (step, status)
 }
 
-/// Times a check of what was read with `key`, and records it beside the operation.
+/// Times a check of what was read with `key`, and records it separately from the operation.
 #[inline]
 pub fn verify<T: Timer, W>(
     task: &Task<W>,
@@ -242,7 +242,7 @@ pub fn verify<T: Timer, W>(
     status
 }
 
-/// The worse of two: a failure, then one that says nothing of the store, then success.
+/// The worse of two: a failure is worse than a status that does not reflect on the store, which is worse than success.
 pub fn worse(first: Status, second: Status) -> Status {
     let rank = |status: Status| if status.is_failure() { 2 } else { u8::from(!status.is_ok()) };
     if rank(second) > rank(first) { second } else { first }

@@ -1,4 +1,4 @@
-//! YCSB's time series: points written as fields, queries whose clauses bindings get as names of fields.
+//! YCSB's time series: points written as fields, and queries whose clauses the bindings receive as field names.
 
 use loadstone_load::time_series::{SeriesOperation, SeriesWorkload};
 use loadstone_load::{Kind, Row, Status, StepId, Wanted};
@@ -9,7 +9,7 @@ use super::records::{close, verify, worse};
 use super::{Actor, Outcome, Stopwatch, Task};
 use crate::clock::Timer;
 
-/// One client on time series.
+/// One client's operations on time series.
 #[derive(Debug)]
 pub struct Series<'a, S, W> {
     task: &'a Task<W>,
@@ -19,7 +19,7 @@ pub struct Series<'a, S, W> {
 }
 
 impl<'a, S: Session, W: SeriesWorkload> Series<'a, S, W> {
-    /// A client with this session.
+    /// An actor for a client with this session.
     pub fn new(task: &'a Task<W>, session: &'a mut S) -> Self {
         Self { task, session, row: Row::default(), rows: Rows::default() }
     }

@@ -1,13 +1,13 @@
-//! The operation that a client has in flight, for the conductor to find after the trial.
+//! The operation that a client has in flight, which the conductor reads after the trial.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The operation that a client has taken and not finished.
+/// The operation that a client has claimed and not finished, if any.
 #[derive(Debug)]
 pub struct Flight {
     index: AtomicU64,
     /// When it was due (closed loop: sent), ns; with [`SENT`] once it is sent, and [`WARM_UP`] if it does not count;
-    /// [`NOTHING`] if there is none.
+    /// [`NOTHING`] without an operation.
     due: AtomicU64,
 }
 
@@ -24,7 +24,7 @@ pub struct Unfinished {
     pub due_ns: u64,
     /// Whether it was sent.
     pub sent: bool,
-    /// Whether it counts: those of the warm-up do not.
+    /// Whether it counts: operations of the warm-up do not.
     pub counted: bool,
 }
 
@@ -35,20 +35,20 @@ impl Default for Flight {
 }
 
 impl Flight {
-    /// The client has taken an operation.
+    /// The client has claimed an operation.
     #[inline]
     pub fn take(&self, index: u64, due_ns: u64, counted: bool) {
         self.index.store(index, Ordering::Relaxed);
         self.due.store(due_ns | if counted { 0 } else { WARM_UP }, Ordering::Relaxed);
     }
 
-    /// It sends it.
+    /// The client sends it.
     #[inline]
     pub fn send(&self, index: u64, due_ns: u64, counted: bool) {
         self.take(index, due_ns | SENT, counted);
     }
 
-    /// It has ended.
+    /// The operation has ended.
     #[inline]
     pub fn end(&self) {
         self.due.store(NOTHING, Ordering::Relaxed);

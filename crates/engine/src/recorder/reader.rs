@@ -9,8 +9,8 @@ use loadstone_load::{Status, StepId};
 
 use super::{EMPTY, ENDED, FourCounts, LEFT, Recorder, SLOTS, Slot};
 
-/// With more recorders than this, the histograms of slots that are still written are not read: a copy of each would have to be
-/// kept, for latencies that come with the next interval all the same.
+/// With more recorders than this, the histograms of slots that are still being written are not read: each would need a copy,
+/// and their latencies are reported with the next interval anyway.
 const COPIED_MAX: usize = 256;
 
 /// Totals over all recorders.
@@ -18,23 +18,23 @@ const COPIED_MAX: usize = 256;
 pub struct Totals {
     /// Operations of the warm-up.
     pub warmup: u64,
-    /// Of these, the ones that ended in the window.
+    /// Those of them that ended in the window.
     pub carried: u64,
     /// How far into the window the last of them ended, ns.
     pub carried_ns: u64,
     /// Counted operations that have ended.
     pub operations: u64,
-    /// Of these, the ones that ended well.
+    /// Those of them that succeeded.
     pub succeeded: u64,
-    /// Operations that ended well within the window, whenever they were due.
+    /// Operations that succeeded within the window, whenever they were due.
     pub in_window: u64,
-    /// Operations that a store put into a batch.
+    /// Operations that a store batched.
     pub batched: u64,
     /// Reads of records whose insert or delete was under way: neither success nor failure.
     pub not_yet: u64,
-    /// Attempts that were followed by another.
+    /// Attempts that were retried.
     pub retried: u64,
-    /// Records read and written by operations that ended well.
+    /// Records read and written by operations that succeeded.
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -44,7 +44,7 @@ pub struct Totals {
     pub last_done_ns: u64,
     /// When the last session was closed, ns.
     pub closed_ns: u64,
-    /// Counted operations sent over 1 ms late though a client was idle.
+    /// Counted operations sent over 1 ms late although a client was idle.
     pub late_generator: u64,
     /// Counted operations over 1 ms late because all clients were busy.
     pub late_client: u64,
@@ -57,7 +57,7 @@ impl Totals {
     }
 }
 
-/// The totals of recorders.
+/// The totals over recorders.
 pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
     let mut all = Totals::default();
     for recorder in recorders {
@@ -83,7 +83,7 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
     all
 }
 
-/// Service times, responses and lower bounds of responses of one step and status; the latter two with a rate only.
+/// Service times, responses and lower bounds of responses of one step and status; the latter two at a rate only.
 pub type Latencies = [Reading; 3];
 
 /// Latencies by step and status.
@@ -96,7 +96,7 @@ pub struct Additions {
     pub counts: FourCounts,
     /// Operations that ended in it, whenever due.
     pub ended: u64,
-    /// Of these, the ones that ended well.
+    /// Those of them that succeeded.
     pub completed: u64,
     /// Latencies of operations due in it.
     pub latencies: Readings,
@@ -104,15 +104,15 @@ pub struct Additions {
 
 impl Additions {
     pub(super) fn record(&mut self, id: StepId, status: Status, service: u64, open: Option<(u64, u64)>) {
-        let own = self.latencies.entry((id, status)).or_default();
-        own[0].record(service);
+        let latencies = self.latencies.entry((id, status)).or_default();
+        latencies[0].record(service);
         if let Some((response, generator_ns)) = open {
-            own[1].record(response);
-            own[2].record(response.saturating_sub(generator_ns));
+            latencies[1].record(response);
+            latencies[2].record(response.saturating_sub(generator_ns));
         }
     }
 
-    /// Adds others to them.
+    /// Adds those of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
@@ -125,17 +125,17 @@ impl Additions {
         }
     }
 
-    /// Whether there are none.
+    /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.counts == [0; 4] && self.ended == 0 && self.latencies.is_empty()
     }
 }
 
-/// What a slot held when it was read while still written.
+/// What a slot held when it was read while still being written.
 #[derive(Debug, Default)]
 struct Copied {
     counts: FourCounts,
-    /// Only for a few recorders.
+    /// Empty with more than [`COPIED_MAX`] recorders.
     latencies: Readings,
 }
 
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     /// Adds to `all`, by interval, what was recorded since the last reading. `now` is the current interval; `last` means that
-    /// no recorder is written any more.
+    /// no recorder is being written any more.
     pub fn read(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, Additions>) {
         let copies = last || self.recorders.len() <= COPIED_MAX;
         for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
@@ -180,7 +180,7 @@ impl Reader {
                 let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
                 let new = [read(0) - seen[0], read(1) - seen[1]];
                 if new != [0; 2] {
-                    // The latest interval up to now that shares this place.
+                    // The latest interval up to now that shares this counter.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
                     to.ended += new[0] + new[1];
@@ -196,7 +196,7 @@ impl Reader {
     }
 }
 
-/// Adds what was recorded in a slot since `copied`; the latencies only if they are wanted.
+/// Adds what was recorded in a slot since `copied`; the latencies only if asked for.
 fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
     let counts = slot.counts.get();
     for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {
@@ -245,7 +245,7 @@ mod tests {
         recorder.ended_in(interval, status);
     }
 
-    /// A writer that never waits, and a reader that is now quick and now slow: every interval has what was due in it.
+    /// With a writer that never waits and a reader of varying speed, every interval has exactly what was due in it.
     #[test]
     fn intervals_are_exact_whenever_they_are_read() {
         const EACH: u64 = 500;
@@ -274,8 +274,8 @@ mod tests {
         let mut expected = BTreeMap::<u64, (u64, u64)>::new();
         for i in 0..EACH * INTERVALS {
             let late = i % 7 == 0 && i > 3 * EACH;
-            let own = expected.entry(i / EACH - if late { 1 + i % 3 } else { 0 }).or_default();
-            if i % 1_000 > SHAPE.deadline_ns { own.1 += 1 } else { own.0 += 1 }
+            let counts = expected.entry(i / EACH - if late { 1 + i % 3 } else { 0 }).or_default();
+            if i % 1_000 > SHAPE.deadline_ns { counts.1 += 1 } else { counts.0 += 1 }
         }
         let found: BTreeMap<u64, (u64, u64)> =
             all.iter().map(|(&k, more)| (k, (more.counts[0], more.counts[1]))).collect();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_counted_as_what_they_are() {
+    fn each_status_is_counted_in_its_category() {
         let recorder = Recorder::new(&SHAPE, 1);
         for (status, ns) in [
             (Status::Ok, 500),

@@ -157,7 +157,7 @@ impl Watched {
     }
 
     fn summary(&self, end: &End, work: &SortSpec, ended: Option<&Ended>) -> event::Summary {
-        let (name, reason) = end.told();
+        let (name, reason) = end.name_and_reason();
         let done = ended.map(|ended| ended.done).unwrap_or_default();
         let took = ended.map(|ended| ended.took).unwrap_or_default();
         let outcome = ended.and_then(|ended| ended.outcome.as_ref().ok());
