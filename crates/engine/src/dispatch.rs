@@ -26,10 +26,10 @@ use crate::workload::{FilesOf, RecordsOf, SeriesOf};
 /// Lists the stores, once.
 macro_rules! stores {
     ($($store:ty),+ $(,)?) => {
-        /// The stores of records there are.
+        /// The stores of records.
         pub const STORES: &[About] = &[$(<$store as Store>::ABOUT),+];
 
-        /// Hands the store of this name to a visitor.
+        /// Passes the store with this name to a visitor.
         pub fn visit<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, EngineError> {
             $(if name == <$store as Store>::ABOUT.name {
                 return Ok(visitor.visit::<$store>());
@@ -39,13 +39,13 @@ macro_rules! stores {
     };
 }
 
-/// The stores of files there are.
+/// The stores of files.
 pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
 
-// A new store is entered here.
+// Add a new store here.
 stores!(RocksDb, Lmdb, Fjall, Redb, Hse, HBase, Jvm, Redis, Postgres, PostgreNoSql, Cassandra, Null);
 
-/// What the store of this name tells of itself.
+/// The description of the store with this name.
 pub fn about(name: &str) -> Option<&'static About> {
     STORES.iter().chain(FILE_STORES).find(|about| about.name == name)
 }
@@ -71,18 +71,18 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
                     .hint("the stores of files are file and hdfs")),
             }
         }
-        // `trial` has a driver of its own for it.
+        // `trial` has a separate driver for sorts.
         WorkSpec::Sort(_) => {
-            Err(EngineError::usage("a sort has no operations").hint("loadstone-engine trial runs a stage of it"))
+            Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
         }
     }
 }
 
-/// Something that is done with a store, whichever it is.
+/// A function that is generic over the type of the store.
 pub trait Visitor {
-    /// What comes of it.
+    /// What the function returns.
     type Output;
-    /// Does it.
+    /// Calls the function with the store of type `S`.
     fn visit<S: RecordStore>(self) -> Self::Output;
 }
 
@@ -109,7 +109,7 @@ impl Visitor for Trial<'_, SeriesOf> {
     }
 }
 
-/// Refuses a store that there is not.
+/// The error for an unknown store.
 pub fn unknown(name: &str) -> EngineError {
     let names = STORES.iter().map(|about| about.name);
     let error = EngineError::usage(format!("there is no store \"{name}\""));

@@ -20,7 +20,7 @@ pub enum Event {
     Ready(Ready),
     /// One interval of the measured window.
     Interval(Interval),
-    /// Something that the judge should know.
+    /// An observation for the judge.
     Note(Note),
     /// The end; always the last event.
     Summary(Box<Summary>),
@@ -33,14 +33,14 @@ pub struct Ready {
     pub events: u32,
     /// The engine's version.
     pub engine: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// The store's name.
     pub store: String,
-    /// What acknowledged writes survive: `none`, `interval` (all but those of the last moments), `os`, `device`, or
+    /// What acknowledged writes survive: `none`, `interval` (all but the most recent ones), `os`, `device`, or
     /// `unknown`.
     pub durability: String,
-    /// How.
+    /// How the store guarantees that.
     pub how: String,
     /// Version, cache, compression, directory …
     pub facts: BTreeMap<String, String>,
@@ -48,7 +48,7 @@ pub struct Ready {
     pub clients: u64,
     /// The driver's own cost, ns per operation, measured on the null store just before.
     pub driver_ns: f64,
-    /// Seconds it took to open and connect; not part of any measured time.
+    /// Seconds to open the store and connect; not part of any measured time.
     pub connect_seconds: f64,
 }
 
@@ -60,14 +60,14 @@ pub struct Outcome {
     /// OK, `NOT_FOUND` …; in a summary also `CENSORED`: operations whose end was not seen, with lower bounds of their
     /// latencies.
     pub status: String,
-    /// How many.
+    /// Number of operations.
     pub count: u64,
     /// done − sent in ns: HDR histogram V2 (compressed form), base64. `CENSORED`: of those that were sent.
     pub service: String,
     /// done − due in ns; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
-    /// The same less the generator's own lateness: what the system took lies between the two; with a rate only.
+    /// The same minus the generator's own lateness: the system's response lies between the two; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_lower: Option<String>,
     /// Exact sum of done − sent, ns; in a summary.
@@ -79,7 +79,7 @@ pub struct Outcome {
 }
 
 /// One interval of the window. Operations belong to the interval in which they were due (closed loop: sent), so more may
-/// come to it later: see [`Interval::earlier`]. The last event comes when all clients have ended.
+/// be added later: see [`Interval::earlier`]. The last interval is reported when all clients have ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Its number, from 0: it begins at k × the interval's length after the start of measuring.
@@ -108,15 +108,15 @@ pub struct Interval {
     pub cpu_ns: [u64; 2],
     /// Resident memory of the engine, bytes.
     pub memory_bytes: u64,
-    /// How far a stage of a sort is; of sorts only.
+    /// Progress of a stage of a sort; sorts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sorted: Option<Sorted>,
 }
 
-/// How far a stage of a sort is, since its start.
+/// Progress of a stage of a sort, since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sorted {
-    /// Rows that it is done with.
+    /// Rows done.
     pub rows: u64,
     /// Bytes read.
     pub bytes_read: u64,
@@ -129,7 +129,7 @@ pub struct Sorted {
 pub struct SortSummary {
     /// The stage.
     pub stage: String,
-    /// What it did.
+    /// Rows and bytes processed.
     #[serde(flatten)]
     pub sorted: Sorted,
     /// Seconds from the start to the end.
@@ -137,23 +137,23 @@ pub struct SortSummary {
     /// The checksum of the rows, as TeraValidate prints it: of this segment, or of all of them after `validate` or `commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// What validation found, where it is complete: after `validate` by one segment, or `commit`.
+    /// The result of validation, where it is complete: after `validate` by one segment, or `commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
 }
 
-/// What validation found.
+/// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
-    /// Rows that there are.
+    /// Rows in the output.
     pub rows: u64,
-    /// Files.
+    /// Files of the output.
     pub parts: u64,
-    /// Rows whose key is that of the row before.
+    /// Rows with the same key as the row before.
     pub duplicates: u64,
-    /// Rows that are less than the row before, or are not what TeraGen made.
+    /// Rows that are out of order, or that TeraGen did not generate.
     pub faults: u64,
-    /// The first of them, one line each.
+    /// The first of these faults, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_faults: Vec<String>,
 }
@@ -161,17 +161,17 @@ pub struct Validation {
 /// What was recorded in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Additions {
-    /// Operations that ended well while it lasted, whenever they were due.
+    /// Operations that succeeded during the interval, whenever they were due.
     pub completed: u64,
-    /// Operations that ended while it lasted, whatever their outcome.
+    /// Operations that ended during the interval, whatever their outcome.
     pub ended: u64,
-    /// Operations due in it that ended well, within the deadline if there is one.
+    /// Operations due in it that succeeded, within the deadline if there is one.
     pub good: u64,
-    /// Operations due in it that ended well after the deadline.
+    /// Operations due in it that succeeded after the deadline.
     pub late: u64,
     /// Operations due in it that failed.
     pub failed: u64,
-    /// Reads due in it of records whose insert or delete was under way: neither success nor failure.
+    /// Reads due in it of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Outcomes of operations due in it.
     pub outcomes: Vec<Outcome>,
@@ -187,10 +187,10 @@ pub struct Earlier {
     pub additions: Additions,
 }
 
-/// Something that the judge should know.
+/// An observation for the judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
-    /// A short name, as the judge's checks have.
+    /// A short name, like those of the judge's checks.
     pub name: String,
     /// One sentence with the figures.
     pub message: String,
@@ -201,7 +201,7 @@ pub struct Note {
 /// The end of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// How it ended: `done`, `stopped` (by control line or signal), `lease` (the lab went away) or `failed`.
+    /// How it ended: `done`, `stopped` (by control line or signal), `lease` (the lab is gone) or `failed`.
     pub end: String,
     /// Why, when it did not end by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,10 +212,10 @@ pub struct Summary {
     pub start_unix_ns: u64,
     /// The borders of the trial.
     pub borders: Borders,
-    /// What throughput divides by, ns: the time asked for, whenever the last answer came; without a limit of time, up to the
-    /// last answer. Where a store holds writes back, up to the end of its final flush.
+    /// The denominator of throughput, ns: the time that was set, whenever the last answer came; without a limit of time, the
+    /// time until the last answer. Where a store holds writes back, the time until the end of its final flush.
     pub measured_ns: u64,
-    /// What throughput divides: operations that ended well within that time, whenever they were sent; at a rate at most as
+    /// The numerator of throughput: operations that succeeded within that time, whenever they were sent; at a rate at most as
     /// many as were due in it and did not fail.
     pub completed: u64,
     /// Operations due in the window: those that ended, those in flight and those unsent; with a rate only.
@@ -223,16 +223,16 @@ pub struct Summary {
     pub due: Option<u64>,
     /// Counted operations that ended, whatever their outcome and however late.
     pub operations: u64,
-    /// Of these, the ones that ended well.
+    /// Those of them that succeeded.
     pub succeeded: u64,
-    /// Reads of records whose insert or delete was under way: neither success nor failure.
+    /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
-    /// Of these, the ones that missed inserts of other segments, whose ledgers tell.
+    /// Those of them that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
     #[serde(default)]
     pub unsettled: Unsettled,
-    /// Attempts that failed and were followed by another.
+    /// Attempts that failed and were retried.
     pub retried: u64,
-    /// Records that operations read or wrote that ended well.
+    /// Records read or written by operations that succeeded.
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -243,9 +243,9 @@ pub struct Summary {
     pub carried: Carried,
     /// Operations sent and not answered when the engine stopped waiting.
     pub in_flight: u64,
-    /// Operations due before the end and not sent by the cut-off.
+    /// Operations due before the end and not sent before the cut-off.
     pub unsent: u64,
-    /// Clients whose session did not close: writes that were held there may be lost.
+    /// Clients whose session did not close: writes buffered in it may be lost.
     pub unclosed: u64,
     /// Operations sent over 1 ms late although a client was idle.
     pub late_generator: u64,
@@ -259,7 +259,7 @@ pub struct Summary {
     pub wait_generator: Option<String>,
     /// The engine's executors, and its conductor.
     pub executors: Vec<Executor>,
-    /// The clock that everything was measured by.
+    /// The clock that the trial was measured with.
     pub clock: Clock,
     /// CPU time of the engine while measuring, ns: user, then system.
     pub cpu_ns: [u64; 2],
@@ -267,28 +267,28 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Bytes that the engine read from and wrote to devices while measuring, as the kernel counts them.
     pub device_bytes: [u64; 2],
-    /// What became of the files; absent where the work is not on files.
+    /// The outcomes of the files; absent where the work is not on files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FilesSummary>,
-    /// What garbage collectors within the engine's process did while measuring; absent where there is none.
+    /// What garbage collectors in the engine's process did while measuring; absent without a collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collection>,
-    /// Seconds the store took to become idle afterwards, if asked for.
+    /// Seconds that the store took to become idle afterwards, if `settle` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
-    /// Latencies above what a histogram holds, 39 hours, over all outcomes: they stand there as that.
+    /// Latencies beyond the range of a histogram, 39 hours, over all outcomes: they are recorded as that maximum.
     #[serde(default)]
     pub saturated_values: u64,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
     /// The first message of each kind of failure, by `OPERATION STATUS`.
     pub words: BTreeMap<String, String>,
-    /// What a stage of a sort did; of sorts only.
+    /// What a stage of a sort did; sorts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<SortSummary>,
 }
 
-/// The borders of a trial, which nothing moves while it runs.
+/// The borders of a trial, which are fixed before it starts.
 #[expect(clippy::struct_field_names, reason = "units stand last")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
@@ -304,31 +304,31 @@ pub struct Borders {
     pub interval_ns: u64,
 }
 
-/// Operations due (closed loop: sent) in the warm-up that had not ended when the window began: they are in no histogram, and
-/// what is measured had to wait for them.
+/// Operations due (closed loop: sent) in the warm-up that had not ended when the window began: they are in no histogram, but
+/// measured operations had to wait for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Carried {
-    /// Those that ended in the window.
+    /// How many ended in the window.
     pub ended: u64,
-    /// Those sent and not answered when the engine stopped waiting.
+    /// How many had been sent and not answered when the engine stopped waiting.
     pub unanswered: u64,
-    /// Those never sent.
+    /// How many were never sent.
     pub unsent: u64,
     /// How far into the window the last of them lasted, ns.
     pub ns_max: u64,
 }
 
-/// Reads that found nothing where another segment inserts: `loadstone-engine ledger --events` settles what they mean.
+/// Reads that found nothing where another segment inserts: `loadstone-engine ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
-    /// How many.
+    /// Number of such reads.
     pub count: u64,
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Missed>,
 }
 
-/// One of them.
+/// A read that found nothing where another segment inserts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Missed {
     /// The index of the insert in the whole trial.
@@ -337,22 +337,22 @@ pub struct Missed {
     pub sent_unix_ns: u64,
 }
 
-/// The clock that a trial was measured by.
+/// The clock that a trial was measured with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
     /// `tsc`: the processor's counter, on the scale of the kernel's clock; `kernel`: the kernel's clock itself.
     pub source: String,
-    /// By how much the counter's rate, as found at the start, was off since then, in millionths.
+    /// The average error since the start of the counter's rate as found at the start, in millionths.
     pub drift_ppm: f64,
-    /// The largest difference from the kernel's clock that was seen, ns.
+    /// The largest observed difference from the kernel's clock, ns.
     pub offset_ns_max: u64,
-    /// How often the two parted by more than corrections explain (a suspend, a migration): times measured across one are wrong.
+    /// How often the clocks diverged by more than corrections explain (a suspend, a migration): times across such a jump are wrong.
     pub jumps: u64,
     /// How often a reading was earlier than the one before it.
     pub reversals: u64,
 }
 
-/// A thread of the engine, within the window.
+/// A thread of the engine during the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Executor {
     /// `executor-0` …, or `conductor`.
@@ -361,42 +361,42 @@ pub struct Executor {
     pub clients: u64,
     /// Processor time, ns.
     pub cpu_ns: u64,
-    /// How long it was looked at, ns.
+    /// How long it was observed, ns.
     pub wall_ns: u64,
-    /// The share of the time in which it was at work.
+    /// The share of the time in which it was busy.
     pub busy: f64,
-    /// How much too late a tick of 1 ms on this thread woke, ns, as in [`Outcome::service`].
+    /// How late ticks of 1 ms on this thread woke, ns, as in [`Outcome::service`].
     pub lag: String,
-    /// For how long the thread could not run when it was to, ns, at most.
+    /// An upper bound of the time for which the thread was ready but could not run, ns.
     #[serde(default)]
     pub held_ns: u64,
 }
 
-/// What a garbage collector within the engine's process did while measuring.
+/// What a garbage collector in the engine's process did while measuring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collection {
     /// Its name, as the JVM gives it.
     pub collector: String,
     /// How often it ran.
     pub count: u64,
-    /// What that took, ms.
+    /// The time that these runs took, ms.
     pub time_ms: u64,
 }
 
 /// A histogram in the standard form: HDR V2, zlib, base64.
 pub fn encode(reading: &Reading) -> String {
     let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and our bounds are within what the format holds.
+    // Writing to memory cannot fail, and our bounds are within the range of the format.
     let _ = V2DeflateSerializer::new().serialize(&reading.histogram(), &mut bytes);
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// A sum of ns as the event tells it: 584 years at the most.
+/// A sum of ns as in the event: 584 years at most.
 fn sum_ns(reading: &Reading) -> u64 {
     u64::try_from(reading.sum()).unwrap_or(u64::MAX)
 }
 
-/// The outcomes of readings, by the names of their steps. `summed`: with their sums.
+/// The outcomes of readings, with the names of their steps. `summed`: with exact sums.
 pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
     latencies
         .iter()

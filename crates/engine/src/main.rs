@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Ok(words) => words,
         Err(word) => {
             let error = EngineError::usage(format!("an argument is not valid UTF-8: {}", word.display()));
-            return fail(&error.hint("names and values are UTF-8 text"));
+            return fail(&error.hint("give names and values as UTF-8 text"));
         }
     };
     let (signals, controls) = channel();
@@ -112,12 +112,12 @@ fn main() -> ExitCode {
             Ok(2)
         }
     };
-    if let Err(words) = loadstone_stores::jvm::machine::leave() {
-        output::err(&format!("warning: {words}\n"));
+    if let Err(message) = loadstone_stores::jvm::machine::leave() {
+        output::err(&format!("warning: {message}\n"));
     }
     match (result, output::lost()) {
         (Ok(_), Some(why)) => fail(
-            &EngineError::failed(format!("cannot write to stdout: {why}")).hint("the run is done; its report is lost"),
+            &EngineError::failed(format!("cannot write to stdout: {why}")).hint("repeat the run: its report is lost"),
         ),
         (Ok(code), None) => ExitCode::from(code),
         (Err(error), _) => fail(&error),
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &EngineError) -> ExitCode {
-    let hint = error.hint.as_deref().unwrap_or("loadstone-engine --help shows the commands");
+    let hint = error.hint.as_deref().unwrap_or("see loadstone-engine --help for the commands");
     output::err(&format!("error: {error}\nhint: {hint}\n"));
     ExitCode::from(error.exit)
 }

@@ -1,7 +1,7 @@
-//! How well a thread of the engine keeps time: a tick of 1 ms, whose oversleep is the lag of whatever else it has to do.
+//! How well a thread of the engine keeps time: the oversleep of a tick of 1 ms is the lag of all other work on the thread.
 //!
-//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): what delays a thread that does nothing but sleep
-//! delays everything else on it as much, be it too much work, a busy host or a hypervisor.
+//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): what delays a task that only sleeps delays everything
+//! else on its thread as much, be it too much work, a busy host or a hypervisor.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -14,28 +14,28 @@ use crate::recorder::LATE_NS;
 /// The length of a tick, ns.
 pub const TICK_NS: u64 = 1_000_000;
 
-/// One thread of the engine, looked at from outside.
+/// One thread of the engine, as observed from other threads.
 #[derive(Debug)]
 pub struct Pulse {
     pub name: String,
-    /// How many clients it serves.
+    /// Clients that it serves.
     pub clients: u64,
-    /// How much too late its ticks woke, ns.
+    /// How late its ticks woke, ns.
     pub lag: Grid,
-    /// For how long it was paused so far, ns; see [`Self::held_ns`].
+    /// Its total pauses so far, ns; see [`Self::held_ns`].
     held: AtomicU64,
-    /// Since when it has not been on time, ns; [`NEVER`] while it is.
+    /// Since when it has been late, ns; [`NEVER`] while it is on time.
     behind: AtomicU64,
-    /// When the tick that it waits for is due, ns; [`NEVER`] while it does something else.
+    /// When the tick that it waits for is due, ns; [`NEVER`] while it waits for none.
     next: AtomicU64,
-    /// Its clock of processor time; 0 before it began.
+    /// The id of its CPU-time clock; 0 before it began.
     clock: AtomicI32,
-    /// Its processor time when it ended, ns; 0 before.
+    /// Its CPU time when it ended, ns; 0 before.
     ended: AtomicU64,
 }
 
 impl Pulse {
-    /// Of a thread that has not begun.
+    /// The pulse of a thread that has not begun.
     pub fn new(name: String, clients: u64) -> Self {
         let clock = AtomicI32::new(0);
         let [held, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -43,7 +43,7 @@ impl Pulse {
         Self { name, clients, lag: Grid::default(), held, behind, next, clock, ended }
     }
 
-    /// The calling thread begins; dropping the returned value ends it.
+    /// Starts observing the calling thread; dropping the returned value ends that.
     pub fn begin(&self) -> Beating<'_> {
         let mut clock = 0;
         // SAFETY: the calling thread exists, and the call fills the number.
@@ -53,17 +53,17 @@ impl Pulse {
         Beating(self)
     }
 
-    /// Processor time of the thread so far, ns.
+    /// CPU time of the thread so far, ns.
     pub fn cpu_ns(&self) -> u64 {
         match (self.ended.load(Ordering::Acquire), self.clock.load(Ordering::Acquire)) {
             (0, 0) => 0,
-            // A thread that ends right now has no clock any more: then it has left the time.
+            // The clock of a thread that has just ended is gone, but its time was stored before.
             (0, clock) => cpu_ns(clock).unwrap_or_else(|| self.ended.load(Ordering::Acquire)),
             (ended, _) => ended,
         }
     }
 
-    /// Ticks until `over`; counts the ticks that reach into the window.
+    /// Ticks until `over`; records the ticks that overlap the window.
     pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
         while !over() {
             let due = timer.now_ns() + TICK_NS;
@@ -73,12 +73,12 @@ impl Pulse {
         }
     }
 
-    /// The thread waits for a tick at `due`.
+    /// Notes that the thread waits for a tick at `due`.
     pub fn expect(&self, due: u64) {
         self.next.store(due, Ordering::Relaxed);
     }
 
-    /// Counts a tick that was to wake at `due` and woke at `woke`.
+    /// Records a tick that was due at `due` and woke at `woke`.
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
         self.next.store(NEVER, Ordering::Relaxed);
         let lag = woke.saturating_sub(due);
@@ -90,21 +90,21 @@ impl Pulse {
             since => since,
         };
         self.behind.store(behind, Ordering::Relaxed);
-        // One that was woken early, by a stop, is none.
+        // A tick that a stop woke early does not count.
         if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
             self.lag.record(woke - due);
         }
     }
 
-    /// For how long, up to `now`, the thread was paused, ns: an upper bound, a tick still to come included.
+    /// How long the thread was paused up to `now`, ns: an upper bound, which includes an overdue tick.
     #[inline]
     pub fn held_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
         self.held.load(Ordering::Relaxed) + pause(waiting)
     }
 
-    /// How much earlier than `now` the thread could have seen what it sees now, ns: since it was last on time. After a
-    /// pause that is until a tick is, as everything that had come meanwhile has to be seen to first.
+    /// How much earlier than `now` the thread could have seen what it sees now, ns: the time since it was last on time.
+    /// After a pause it counts as late until a tick is on time, as it must first work off what has accumulated.
     #[inline]
     pub fn behind_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
@@ -122,13 +122,13 @@ impl Pulse {
     }
 }
 
-/// How long a pause that a tick is late for by `lag` may have been, ns: it may have begun right after the tick before.
-/// Less than 1 ms is none, but a wake-up.
+/// The longest pause that explains a tick that is late by `lag`, ns: it may have begun right after the tick before.
+/// Less than 1 ms is not a pause but the time of a wake-up.
 fn pause(lag: u64) -> u64 {
     if lag > LATE_NS { lag + TICK_NS } else { 0 }
 }
 
-/// A thread that is looked at; see [`Pulse::begin`].
+/// A thread that is being observed; see [`Pulse::begin`].
 #[derive(Debug)]
 pub struct Beating<'a>(&'a Pulse);
 

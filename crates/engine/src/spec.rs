@@ -17,14 +17,14 @@ use crate::sink::Sink;
 
 /// The version of this format.
 pub const VERSION: u32 = 2;
-/// The oldest version that is still read.
+/// The oldest version that can still be read.
 const OLDEST: u64 = 1;
 
-/// More clients than any host has memory for.
+/// More clients than fit in the memory of any host.
 pub const CLIENTS_MAX: u64 = 1_000_000;
-/// Larger records belong into a file system.
+/// Larger records belong in a file system.
 const RECORD_BYTES_MAX: usize = 1 << 30;
-/// No store here has longer keys.
+/// No store here supports longer keys.
 const ZERO_PADDING_MAX: usize = 1_000;
 
 /// One trial, or one segment of it.
@@ -51,29 +51,29 @@ pub struct TrialSpec {
     /// Which share of the trial this engine runs.
     #[serde(default)]
     pub segment: Segment,
-    /// Everything random follows from it.
+    /// The seed of everything random.
     pub seed: u64,
-    /// What a failed insert leads to.
+    /// What happens after a failed insert.
     #[serde(default)]
     pub inserts: InsertSpec,
-    /// Burn the processor while waiting for a due time.
+    /// Spin instead of sleeping while waiting for a due time.
     #[serde(default)]
     pub spin: bool,
-    /// Executors for stores that are not driven by a thread per client; 0: one per processor, but no more than one per
-    /// 32 clients where clients mostly wait for a network.
+    /// Executors for stores that are not driven by a thread per client; 0: one per processor, but at most one per 32
+    /// clients where clients mostly wait for a network.
     #[serde(default)]
     pub executors: u64,
-    /// An operation that ends well, but later than this after it was due (closed loop: sent), is counted as late, ms.
+    /// An operation that succeeds later than this after it was due (closed loop: sent) is counted as late, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
     /// What is recorded.
     pub sinks: Vec<Sink>,
-    /// How often an interval is reported, ms.
+    /// The length of a reported interval, ms.
     pub interval_ms: u64,
     /// The load stops when stdin is silent for this long, ms; no lease if absent.
     #[serde(default)]
     pub lease_ms: Option<u64>,
-    /// The load starts when `start_at` comes on stdin, and not at once.
+    /// The load waits for `start_at` on stdin instead of starting at once.
     #[serde(default)]
     pub wait_for_start: bool,
     /// Wait until the store is idle before ending.
@@ -84,11 +84,11 @@ pub struct TrialSpec {
     pub ledger: Option<LedgerSpec>,
 }
 
-/// Where the writes of a run are noted.
+/// Where the writes of a run are recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerSpec {
-    /// A file that is not there yet. Segments have one each.
+    /// A file that does not exist yet. Each segment has its own.
     pub file: String,
 }
 
@@ -98,7 +98,7 @@ pub struct LedgerSpec {
 pub struct StoreSpec {
     /// Its name.
     pub name: String,
-    /// Its own properties.
+    /// The store's properties.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
     /// What writes must survive.
@@ -135,14 +135,14 @@ impl From<DurabilitySpec> for loadstone_stores::Durability {
 pub enum Phase {
     /// Records are inserted.
     Load,
-    /// The workload runs on them.
+    /// The workload runs on the loaded records.
     Run,
 }
 
 /// What is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-// One per process: a box would save nothing.
+// There is one per process: a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum WorkSpec {
     /// Records with fields, as in YCSB's `CoreWorkload`.
@@ -151,12 +151,12 @@ pub enum WorkSpec {
     TimeSeries(TimeSeriesSpec),
     /// Files, as in Hadoop's TestDFSIO.
     Files(FilesSpec),
-    /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients and no due times, and no store: what the spec says of
-    /// these has no effect.
+    /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store: what the spec says
+    /// about these has no effect.
     Sort(SortSpec),
 }
 
-/// One stage of a sort. The stages follow each other; what runs them is the barrier between them.
+/// One stage of a sort. The stages run one after another; their caller is the barrier between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SortSpec {
@@ -167,7 +167,7 @@ pub struct SortSpec {
 }
 
 impl WorkSpec {
-    /// The table of all operations; of files, their directory.
+    /// The table of all operations; for files, their directory.
     pub fn table(&self) -> &str {
         match self {
             Self::Records(records) => &records.table,
@@ -178,27 +178,27 @@ impl WorkSpec {
     }
 }
 
-/// When a trial ends: at the first of both; at least one must be there.
+/// When a trial ends: at the limit that is reached first; at least one must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
     /// Measured operations of the whole trial.
     #[serde(default)]
     pub operations: Option<u64>,
-    /// Seconds of measuring.
+    /// Measured seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
 }
 
-/// What a failed insert leads to.
+/// What happens after a failed insert.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertSpec {
-    /// Further attempts (`core_workload_insertion_retry_limit`).
+    /// Retries (`core_workload_insertion_retry_limit`).
     pub retries: u64,
     /// Mean sleep before each, seconds (`core_workload_insertion_retry_interval`).
     pub retry_seconds: f64,
-    /// Whether a load goes on after an insert that failed for good (`core_workload_insertion_keep_going_on_error`).
+    /// Whether a load goes on after an insert whose last attempt failed (`core_workload_insertion_keep_going_on_error`).
     pub keep_going: bool,
 }
 
@@ -209,13 +209,13 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
-    /// Reads a spec of this version or an older one. Errors name the place.
+    /// Reads a spec of this version or an older one. Errors give the position.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
         let unreadable = |error: serde_json::Error| {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
-                .hint("docs/reference/schemas/trial-spec.json is its form")
+                .hint("see docs/reference/schemas/trial-spec.json for its form")
         };
-        // The version is looked at first: a newer spec has fields that we cannot name.
+        // The version is checked first: a newer spec has fields that this engine does not know.
         let mut value: serde_json::Value = serde_json::from_str(text).map_err(unreadable)?;
         let spec = match value.get("spec").and_then(serde_json::Value::as_u64) {
             Some(version) if !(OLDEST..=u64::from(VERSION)).contains(&version) => {
@@ -228,7 +228,7 @@ impl TrialSpec {
                 from_version_1(&mut value);
                 serde_json::from_value(value).map_err(unreadable)?
             }
-            // From the text, which says where it is wrong.
+            // From the text, so that errors give the position.
             _ => serde_json::from_str::<Self>(text).map_err(unreadable)?,
         };
         spec.check()?;
@@ -242,7 +242,7 @@ impl TrialSpec {
             return Err(EngineError::usage(message).hint("segment must be k/n with k below n"));
         }
         if self.interval_ms == 0 {
-            return Err(EngineError::usage("interval_ms must be at least 1").hint("1000 is a second"));
+            return Err(EngineError::usage("interval_ms must be at least 1").hint("use 1000 for one second"));
         }
         if self.lease_ms == Some(0) {
             return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
@@ -320,10 +320,10 @@ impl TrialSpec {
         if !records.versions {
             return Err(EngineError::usage("a ledger needs values that name their writes").hint("set versions to true"));
         }
-        // The first attempt may be done after the second was acknowledged, over whatever came later.
+        // The first attempt may take effect after the second was acknowledged, and overwrite later writes.
         if self.inserts.retries > 0 {
             return Err(EngineError::usage(
-                "a ledger needs inserts that are tried once: after a retry the last write is not known",
+                "a ledger needs inserts without retries: after a retry it is not known which write was last",
             )
             .hint("leave core_workload_insertion_retry_limit out of the run"));
         }
@@ -352,11 +352,11 @@ fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
             "insertstart + insertcount = {} + {} is beyond recordcount = {}",
             core.insert_start, core.insert_count, core.records
         ))
-        .hint("recordcount is the number of records after the whole load"));
+        .hint("set recordcount to the number of records after the whole load"));
     }
     if core.integrity && !matches!(core.field_length, loadstone_load::values::Length::Constant { .. }) {
         return Err(EngineError::usage("dataintegrity needs fieldlengthdistribution=constant")
-            .hint("the expected value follows from the field's length"));
+            .hint("set fieldlengthdistribution=constant: expected values follow from the length of the field"));
     }
     if core.field_count == 0 {
         return Err(EngineError::usage("fieldcount must be at least 1, got 0").hint("leave fieldcount out for 10"));
@@ -388,20 +388,20 @@ mod tests {
 
     const SPEC: &str = include_str!("../fixtures/trial-spec-1.json");
 
-    /// Every released version stays readable.
+    /// Every released version can still be read.
     #[test]
     fn a_spec_of_version_1_is_read() {
         let spec = TrialSpec::parse(SPEC).unwrap();
         assert_eq!((spec.store.name.as_str(), spec.clients), ("rocksdb", 8));
-        assert_eq!(spec.segment, Segment::default(), "what is left out has its default");
+        assert_eq!(spec.segment, Segment::default(), "omitted fields have their defaults");
         let WorkSpec::Records(records) = &spec.work else { panic!("{:?}", spec.work) };
         assert_eq!((spec.spec, records.field_count), (2, 10));
         let again = TrialSpec::parse(&serde_json::to_string(&spec).unwrap()).unwrap();
-        assert_eq!(again, spec, "it is written as version 2, and read again");
+        assert_eq!(again, spec, "it is written as version 2, and reads back the same");
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_its_reason() {
+    fn a_spec_that_cannot_run_is_refused_with_the_reason() {
         for (from, to, wanted) in [
             ("\"spec\": 1", "\"spec\": 3", "version 3"),
             ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warm-up"),
@@ -416,16 +416,16 @@ mod tests {
             ("\"mode\": \"closed\"", "\"mode\": \"open\", \"rate\": [], \"arrival\": \"uniform\"", "rate"),
         ] {
             let text = SPEC.replace(from, to);
-            assert_ne!(text, SPEC, "{from} stands in the fixture");
+            assert_ne!(text, SPEC, "{from} is in the fixture");
             let error = TrialSpec::parse(&text).unwrap_err();
             assert!(error.message.contains(wanted) && error.exit == 2, "{to}: {error}");
         }
     }
 
     proptest! {
-        /// A broken lab must not bring an engine down.
+        /// A broken lab must not crash an engine.
         #[test]
-        fn no_text_makes_it_panic(at in 0usize..SPEC.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
+        fn no_text_makes_the_parser_panic(at in 0usize..SPEC.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
             let mut text = SPEC.as_bytes().to_vec();
             let end = (at + bytes.len()).min(text.len());
             text.splice(at..end, bytes);
