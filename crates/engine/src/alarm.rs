@@ -1,7 +1,7 @@
-//! The timer of many clients on one executor: one timerfd, one heap of due times.
+//! The timer of many clients on one executor: one timerfd and one heap of due times.
 //!
-//! The executor's own timers tick in milliseconds, which is as long as the lateness that we call `generator-limited`;
-//! a timerfd wakes to the microsecond. Clients wait in a heap; only the earliest is set in the kernel.
+//! The executor's own timers have a resolution of milliseconds, as coarse as the lateness that counts as
+//! `generator-limited`; a timerfd wakes to the microsecond. Clients wait in a heap; only the earliest is set in the kernel.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -45,8 +45,8 @@ struct Inner {
     turns: Cell<u32>,
 }
 
-/// A turn of the other clients is an `epoll_wait` of the executor. An operation that waits for a network gives them one
-/// by itself, so that only clients whose operations never wait need this: now and then.
+/// A turn for the other clients costs an `epoll_wait` of the executor. An operation that waits for a network yields by
+/// itself, so only clients whose operations never wait need this, and only now and then.
 const TURN_EVERY: u32 = 16;
 
 /// A timer for the clients of one executor.
@@ -54,8 +54,8 @@ const TURN_EVERY: u32 = 16;
 pub struct Alarm(Rc<Inner>);
 
 impl Alarm {
-    /// An alarm on the executor that runs now, and its task, which must be spawned there. `stopped` is asked for all who
-    /// wait: thousands of clients that each looked for themselves would be late for what is due.
+    /// An alarm on the current executor, and its task, which must be spawned there. The task calls `stopped` for all waiting
+    /// clients: thousands of clients that each checked it would be late for what is due.
     pub fn new(stopped: impl Fn() -> bool) -> io::Result<(Self, impl Future<Output = ()>)> {
         // SAFETY: a fresh descriptor, owned from here on.
         let fd = unsafe {
@@ -75,7 +75,7 @@ impl Alarm {
 
     async fn ring(&self, stopped: impl Fn() -> bool) {
         loop {
-            // The expirations are not read: setting the timer anew forgets them, and the next one is a new edge for epoll.
+            // The expirations are not read: setting the timer again clears them, and the next one is a new edge for epoll.
             let Ok(mut ready) = self.0.fd.readable().await else { return };
             ready.clear_ready();
             self.0.armed_ns.set(u64::MAX);
@@ -97,7 +97,7 @@ impl Alarm {
             return;
         }
         self.0.armed_ns.set(ns);
-        // Relative, since our clock is not to the nanosecond the timer's; 0 would disarm it.
+        // Relative, since our clock may differ from the timer's by nanoseconds; 0 would disarm it.
         let wait = ns.saturating_sub(self.now_ns()).max(1);
         let value = libc::timespec {
             tv_sec: (wait / 1_000_000_000) as libc::time_t,
@@ -150,7 +150,7 @@ impl Timer for Alarm {
 mod tests {
     use super::*;
 
-    /// How often each of many waits was looked at, in all.
+    /// How often many waiting clients checked for a stop, in all.
     fn looks(until_ns: u64, stopped: impl Fn() -> bool + Copy + 'static) -> u32 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let looks = Rc::new(Cell::new(0));
@@ -160,13 +160,13 @@ mod tests {
             let clients: Vec<_> = (0..100)
                 .map(|_| {
                     let (alarm, looks) = (alarm.clone(), Rc::clone(&looks));
-                    let asked = move || {
+                    let counted = move || {
                         looks.set(looks.get() + 1);
                         stopped()
                     };
                     tokio::task::spawn_local(async move {
                         let due = alarm.now_ns().saturating_add(until_ns);
-                        alarm.until(due, asked).await;
+                        alarm.until(due, counted).await;
                         assert!(alarm.now_ns() >= due || stopped());
                     })
                 })
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_waits_long_is_not_woken_before_it_is_due() {
+    fn a_client_with_a_long_wait_is_not_woken_before_it_is_due() {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
     }
 
     #[test]
-    fn a_stop_wakes_a_client_that_waits_for_ever() {
+    fn a_stop_wakes_a_client_that_waits_forever() {
         thread_local! { static ASKED: Cell<u32> = const { Cell::new(0) }; }
         let after_all_wait = || {
             ASKED.set(ASKED.get() + 1);

@@ -17,23 +17,23 @@ const CUTOFF_NS_MAX: u64 = 5_000_000_000;
 /// The borders of a trial, in ns on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Borders {
-    /// The load starts.
+    /// When the load starts.
     pub start_ns: u64,
     /// Operations due (closed loop: sent) from here on are counted.
     pub first_ns: u64,
     /// Nothing is due (closed loop: sent) at or after this; [`NEVER`] without a limit of time.
     pub end_ns: u64,
-    /// At a rate: what is overdue is still sent before this; [`NEVER`] without a limit of time.
+    /// At a rate: overdue operations are still sent before this; [`NEVER`] without a limit of time.
     pub cutoff_ns: u64,
     /// The length of an interval; the k-th begins at `first_ns` + k × this.
     pub interval_ns: u64,
     /// At a rate: the index, in the whole trial, of the first operation that is counted.
     pub first_index: u64,
-    /// Operations of this segment in all, those of the warm-up included; [`NEVER`] without a limit.
+    /// All operations of this segment, including those of the warm-up; [`NEVER`] without a limit.
     pub steps: u64,
-    /// Closed loop with a warm-up: how many operations of this segment are counted at the most; [`NEVER`] without a limit.
+    /// Closed loop with a warm-up: the largest number of counted operations of this segment; [`NEVER`] without a limit.
     pub counted: u64,
-    /// At a rate with a limit of operations: when the next one would be due, had it no limit; else 0.
+    /// At a rate with a limit of operations: when the next one would be due without the limit; else 0.
     pub following_ns: u64,
 }
 
@@ -53,11 +53,11 @@ impl Borders {
 
     /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
     pub fn plan(spec: &TrialSpec, pace: Option<&Pace>, operations: Option<u64>) -> Result<Self, EngineError> {
-        let beyond = || EngineError::usage("the warm-up and the measured time together are too long");
+        let too_long = || EngineError::usage("the warm-up and the measured time together are too long");
         let warmup_ns = seconds_ns(spec.warmup_seconds);
         let end_ns = match spec.until.seconds {
             None => NEVER,
-            Some(seconds) => warmup_ns.checked_add(seconds_ns(seconds)).ok_or_else(beyond)?,
+            Some(seconds) => warmup_ns.checked_add(seconds_ns(seconds)).ok_or_else(too_long)?,
         };
         let window_ns = end_ns - warmup_ns;
         let cutoff_ns = end_ns.saturating_add((window_ns / CUTOFF_SHARE).min(CUTOFF_NS_MAX));
@@ -68,7 +68,7 @@ impl Borders {
             None if warmup_ns > 0 => (NEVER, limit),
             None => (limit, NEVER),
         };
-        let interval_ns = spec.interval_ms.checked_mul(1_000_000).ok_or_else(beyond)?;
+        let interval_ns = spec.interval_ms.checked_mul(1_000_000).ok_or_else(too_long)?;
         let following_ns = match pace {
             Some(pace) if steps != NEVER => pace.due_ns(spec.segment.index(steps), &mut Cursor::default()),
             _ => 0,
@@ -96,7 +96,7 @@ impl Borders {
         ns >= self.first_ns && ns < self.end_ns
     }
 
-    /// The number of the interval in which an instant from `first_ns` on lies.
+    /// The number of the interval that contains an instant at or after `first_ns`.
     #[inline]
     pub fn interval(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.first_ns) / self.interval_ns
@@ -117,7 +117,7 @@ impl Borders {
     }
 }
 
-/// Which interval an instant lies in, remembered from the last one asked for: a division only when that changes.
+/// Finds the interval of an instant. It caches the last one, so it divides only when the interval changes.
 #[derive(Debug, Default)]
 pub struct IntervalCursor {
     from_ns: u64,
@@ -126,10 +126,10 @@ pub struct IntervalCursor {
 }
 
 impl IntervalCursor {
-    /// The interval of an instant, if that is counted.
+    /// The interval of an instant, if that instant is counted.
     #[inline]
     pub fn counted(&mut self, borders: &Borders, ns: u64) -> Option<u64> {
-        // One comparison for instants before it, which are very many after it, and for those behind its end.
+        // One comparison for both ends: an instant before the interval wraps around to a very large distance.
         if ns.wrapping_sub(self.from_ns) < self.length_ns { Some(self.interval) } else { self.move_to(borders, ns) }
     }
 
@@ -148,33 +148,33 @@ impl IntervalCursor {
 /// How the load of a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its time was over.
+    /// It reached the end of its time.
     Time,
     /// All its operations were done.
     Count,
-    /// It was stopped at `at_ns`, when `completed` operations had ended well.
+    /// It was stopped at `at_ns`, when `completed` operations had succeeded.
     Stopped {
         at_ns: u64,
-        /// Operations that had ended well until then.
+        /// Operations that had succeeded by then.
         completed: u64,
     },
 }
 
-/// What throughput divides, and by what.
+/// The numerator and the denominator of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// From the first counted instant to the end of the window, ns.
     pub length_ns: u64,
-    /// Operations that ended well within it.
+    /// Operations that succeeded within it.
     pub completed: u64,
 }
 
 /// The window of a trial, given its totals after all its clients have ended.
 ///
-/// A limit of time is the window, whenever the last answer came; what ended well within it counts, whenever it was sent. At a
-/// rate no more counts than was `due` in it and did not fail: a backlog of the warm-up that is worked off in the window is no
-/// throughput of that window. A number of operations at a rate lasts until the next one would be due. Where a store holds
-/// writes back (`BATCHED_OK`), its final flush belongs to the window, as those writes are counted.
+/// A limit of time is the window, whenever the last answer came; operations that succeeded within it count, whenever they were
+/// sent. At a rate no more count than were `due` in it and did not fail: a backlog of the warm-up that is worked off in the
+/// window is not its throughput. At a rate with a number of operations, the window lasts until the next one would be due.
+/// Where a store holds writes back (`BATCHED_OK`), its final flush belongs to the window, as those writes are counted.
 pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
     let held_back = drained.batched > 0;
     let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);
@@ -190,7 +190,7 @@ pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u
     Window { length_ns: end_ns.saturating_sub(borders.first_ns), completed }
 }
 
-/// Seconds as ns; what is beyond the clock's range is its end.
+/// Seconds as ns, saturated at the range of the clock.
 pub fn seconds_ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
@@ -219,7 +219,7 @@ mod tests {
         let held = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &held, None), Window { length_ns: 3_000, completed: 90 });
         let early = Totals { closed_ns: 2_000, ..held };
-        assert_eq!(window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the time asked for");
+        assert_eq!(window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the set time");
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
     fn a_backlog_of_the_warm_up_does_not_count_in_the_window() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
-        // As many come over from the warm-up as are left over at the end.
+        // As many are carried over from the warm-up as are left at the end.
         let even = Totals { in_window: 800, ..drained };
         assert_eq!(window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
     }
@@ -249,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn intervals_lie_on_a_grid_and_the_last_ends_with_the_window() {
+    fn intervals_are_equally_spaced_and_the_last_ends_with_the_window() {
         assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
         assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
         assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
     }
 
     #[test]
-    fn a_cursor_finds_what_the_borders_say_in_whatever_order_it_is_asked() {
+    fn a_cursor_agrees_with_the_borders_in_any_order() {
         for borders in [BORDERS, Borders { end_ns: NEVER, ..BORDERS }, Borders::UNLIMITED] {
             let mut cursor = IntervalCursor::default();
             for ns in

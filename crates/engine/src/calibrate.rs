@@ -1,4 +1,4 @@
-//! What the driver itself costs: the trial's own operations on a null store, for a moment, before the trial.
+//! The driver's own cost: the trial's operations on a null store, for a short time before the trial.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -19,17 +19,17 @@ use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::sink::Sink;
 
-/// Operations of a thread per probe: some 50 µs, so that on a busy host most probes are not interrupted.
+/// Operations of a thread per probe: about 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
-/// Bytes of a thread per probe, where operations move many.
+/// Bytes of a thread per probe, where operations are large.
 const BYTES: u64 = 4 << 20;
-/// The least of this many probes counts: whatever disturbs a probe makes it longer.
+/// The minimum of this many probes counts: any disturbance makes a probe longer.
 const PROBES: u32 = 200;
 /// No probe starts after this.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// ns per operation that the timing loop, the workload and the recorder take in the closed loop, with this many threads at
-/// the same time: what they share, they share here too. Returns the workload.
+/// ns per operation that the timing loop, the workload and the recorder take in the closed loop, with this many concurrent
+/// threads: what clients share in a trial, these threads share too. Returns the workload as well.
 pub fn driver_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
     workload: W,
     seed: u64,
@@ -48,7 +48,7 @@ pub fn driver_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
         deadline_ns: NEVER,
         to_unix_ns: 0,
     };
-    // One recorder a thread for all probes: the first one pays for touching its memory.
+    // One recorder per thread for all probes: only the first probe touches its memory for the first time.
     let recorders: Vec<Recorder> = (0..threads).map(|_| Recorder::new(&shape, 1)).collect();
     let mut task = Task {
         failures: Failures::new(shape.steps),
@@ -76,7 +76,7 @@ pub fn driver_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
     (task.workload, best)
 }
 
-/// How long the longest of the threads takes.
+/// The time of the slowest thread.
 fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
     task: &Task<W>,
     borders: &Borders,
@@ -106,7 +106,7 @@ fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
             })
             .collect();
         start.wait();
-        let own = timed(first);
-        others.into_iter().filter_map(|other| other.join().ok()).fold(own, u64::max)
+        let first_ns = timed(first);
+        others.into_iter().filter_map(|other| other.join().ok()).fold(first_ns, u64::max)
     })
 }

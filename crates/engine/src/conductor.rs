@@ -1,7 +1,7 @@
-//! The conductor of a trial: starts it, reads the recorders, halts it, sums up.
+//! The conductor of a trial: starts it, reads the recorders, halts it, and sums up.
 //!
 //! Clients know the borders and keep to them by themselves. The conductor's thread wakes every millisecond, reads the
-//! recorders once an interval, and hands what it finds to an observer (the events of `trial`, or the printer of a front end).
+//! recorders once an interval, and passes the results to an observer (the events of `trial`, or the printer of a front end).
 
 mod collections;
 mod unfinished;
@@ -29,14 +29,14 @@ use crate::worker_threads::WorkerThreads;
 /// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same at the end of a trial with a server, which may be slow: longer than the time limits of most stores, so that
-/// what is under way ends as `TIMEOUT`, in a histogram, and not as censored.
+/// The same at the end of a trial with a server, which may be slow: longer than the timeouts of most stores, so that
+/// operations in flight end as `TIMEOUT`, in a histogram, and not as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
-/// How often the clock is compared with the kernel's.
+/// How often the clock is compared with the kernel's, ns.
 const COMPARE_NS: u64 = 1_000_000_000;
 
-/// The thread that starts, watches and ends a trial; it never stands in a client's way.
+/// Starts, watches and ends a trial on its own thread; it never blocks a client.
 #[derive(Debug)]
 pub struct Conductor<'a, W> {
     spec: &'a TrialSpec,
@@ -47,29 +47,29 @@ pub struct Conductor<'a, W> {
     reader: Reader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
-    /// When the clock is compared with the kernel's again, ns.
+    /// When the clock is next compared with the kernel's, ns.
     compare_at_ns: u64,
     /// When the next tick of the ledger is due, ns.
     ledger_at_ns: u64,
-    /// How often it was.
+    /// Ticks of the ledger so far.
     ledger_ticks: u64,
-    /// What was read and is not reported yet, by interval.
+    /// What was read but not yet reported, by interval.
     pending: BTreeMap<u64, Additions>,
-    /// Everything that was read.
+    /// All latencies that were read.
     latencies: Readings,
 }
 
-/// What was used when the window began.
+/// The resources used when the window began.
 struct Used {
     cpu_ns: [u64; 2],
     device_bytes: [u64; 2],
-    /// Of each thread: at work, and held up.
+    /// Of each thread: CPU time, and time paused.
     threads_ns: Vec<[u64; 2]>,
     at_ns: u64,
 }
 
 impl<'a, W: Workload> Conductor<'a, W> {
-    /// A conductor of workers that wait for their release.
+    /// A conductor for workers that wait for their release.
     pub fn new(
         spec: &'a TrialSpec,
         operations: Option<u64>,
@@ -92,7 +92,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         }
     }
 
-    /// Returns how it ended, and whether every client has ended.
+    /// Runs the trial. Returns how it ended, and whether every client has ended.
     pub fn conduct<S: Store>(
         &mut self,
         plan: Borders,
@@ -112,7 +112,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         if let Some(ledger) = &self.task.ledger {
             ledger.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
         }
-        // Before anybody writes: without a warm-up, what clients do before this thread wakes again counts.
+        // Before any client writes: without a warm-up, what clients do before this thread wakes again counts.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();
@@ -176,7 +176,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         // Only after a complete trial: after a stop, the user is waiting.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
-            // A store that cannot become idle says so when it is closed or opened next; the results stand.
+            // A store that cannot become idle reports an error when it is closed or next opened; the results are valid.
             let _ = store.settle();
             settling.elapsed()
         });
@@ -204,7 +204,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         (end, all_ended)
     }
 
-    /// Whether every operation is done. Clients that only found the end of the time ahead of them do not end it early.
+    /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial early.
     fn all_done(&self) -> bool {
         self.workers.finished() && !self.task.scheduler.reached_end()
     }
@@ -219,7 +219,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         }
     }
 
-    /// When the load is to start, on the monotonic clock.
+    /// When the load must start, on the monotonic clock.
     fn wait_for_start(&self, controls: &Receiver<Control>) -> Result<u64, End> {
         let soon = || Monotonic.now_ns() + 1_000_000;
         if !self.spec.wait_for_start {
@@ -238,7 +238,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         }
     }
 
-    /// Sleeps until `ns`, a control, the loss of the store, or until every client has finished.
+    /// Sleeps until `ns`, a control, the loss of the store, or the end of the last client.
     fn sleep_until<S: Store>(
         &mut self,
         ns: u64,
@@ -263,7 +263,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
                 self.tick_ledger();
             }
             let wait = (ns - now).min(TICK_NS);
-            // Asked and slept, not waited for: a channel spins and yields before it sleeps, a thousand times a second.
+            // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, a thousand times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
                 Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
@@ -277,7 +277,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         }
     }
 
-    /// Tells the ledger, if there is one, how far the clients are.
+    /// Notes in the ledger, if there is one, how many operations have been claimed.
     fn tick_ledger(&mut self) {
         let Some(ledger) = &self.task.ledger else {
             self.ledger_at_ns = NEVER;
@@ -290,7 +290,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         self.ledger_at_ns = now + ledger::tick_ns(self.ledger_ticks);
     }
 
-    /// Waits for the clients after the end; `false` if one has still not ended after the grace.
+    /// Waits for the clients after the end; `false` if one has not ended within the grace period.
     fn drain<S: Store>(&mut self, borders: &Borders, end: Option<&End>, store: &S) -> bool {
         let overdue = match end {
             Some(End::Done) if borders.cutoff_ns != NEVER => {
@@ -338,14 +338,14 @@ impl<'a, W: Workload> Conductor<'a, W> {
         observer.interval(&self.moment(*borders), &interval);
     }
 
-    /// Reports the intervals up to `last_ns`, when all clients have ended: `number` is the next.
+    /// Reports the remaining intervals up to `last_ns`, after all clients have ended; `number` is the next.
     fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
         // A trial that was stopped before its window has no interval.
         if last_ns <= borders.first_ns {
             return;
         }
         let last = borders.interval(last_ns - 1);
-        // After a stop operations may end in what would have been later intervals; they were sent before.
+        // After a stop, operations that were sent before it may end in what would have been later intervals.
         drop(self.pending.split_off(&(last + 1)));
         while number < last {
             self.report(borders, number, borders.interval_end(number), observer);
@@ -363,12 +363,12 @@ impl<'a, W: Workload> Conductor<'a, W> {
         }
     }
 
-    /// The pulses of the executors, and the conductor's.
+    /// The pulses of the executors, then the conductor's.
     fn pulses<'p>(&'p self, conductor: &'p Pulse) -> impl Iterator<Item = &'p Pulse> {
         self.workers.pulses().iter().map(|pulse| &**pulse).chain([conductor])
     }
 
-    /// For how long one of the engine's threads could not run, at most, ns.
+    /// The longest time for which any of the engine's threads could not run, ns: an upper bound.
     fn held_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
         let now = Monotonic.now_ns();
         let threads = self.pulses(pulse).zip(&before.threads_ns);

@@ -1,4 +1,4 @@
-//! `loadstone-engine describe`: what this engine can do, as JSON, from the tables that it goes by itself.
+//! `loadstone-engine describe`: what this engine can do, as JSON, from the tables that it uses itself.
 //!
 //! The lab, the schemas and the reference pages read it, so that nothing about a store is listed twice.
 
@@ -18,9 +18,9 @@ pub struct Description {
     pub describe: u32,
     /// The version of the engine.
     pub engine: String,
-    /// The stores there are.
+    /// The available stores.
     pub stores: Vec<StoreDescription>,
-    /// The properties of the YCSB front end, whatever the store.
+    /// The properties of the YCSB front end for any store.
     pub properties: Vec<PropertyDescription>,
     /// The kinds of work that a TrialSpec can ask for.
     pub work: Vec<String>,
@@ -39,16 +39,16 @@ pub struct StoreDescription {
     pub holds: String,
     /// Whether its operations cross a network, unless a property says otherwise.
     pub networked: bool,
-    /// Its own properties; a name with `*` at its end stands for all that begin so.
+    /// The store's properties; a name that ends in `*` stands for all names with that prefix.
     pub properties: Vec<String>,
-    /// Those that are passwords: never printed or written down.
+    /// Properties that are passwords: never printed or stored.
     pub secrets: Vec<String>,
-    /// Those that say where its files are; none if it keeps no files.
+    /// Properties that are the directories of its files; empty if it keeps no files.
     pub directories: Vec<String>,
     /// The property that names the hosts of its servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<String>,
-    /// The property that is their port.
+    /// The property that is the port of its servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
 }
@@ -67,7 +67,7 @@ pub struct PropertyDescription {
 }
 
 impl Description {
-    /// Of this engine.
+    /// The description of this engine.
     pub fn of_this_engine() -> Self {
         Self {
             describe: 1,
@@ -98,9 +98,9 @@ impl Description {
 }
 
 fn store(about: &About, holds: &str) -> StoreDescription {
-    let having = |role: Role| {
-        let own = about.properties.iter().filter(move |property| property.role == role);
-        own.map(|property| property.name.to_owned())
+    let with_role = |role: Role| {
+        let properties = about.properties.iter().filter(move |property| property.role == role);
+        properties.map(|property| property.name.to_owned())
     };
     StoreDescription {
         name: about.name.to_owned(),
@@ -108,18 +108,18 @@ fn store(about: &About, holds: &str) -> StoreDescription {
         holds: holds.to_owned(),
         networked: about.networked,
         properties: about.properties.iter().map(|property| property.name.to_owned()).collect(),
-        secrets: having(Role::Secret).collect(),
-        directories: having(Role::Directory).collect(),
-        hosts: having(Role::Hosts).next(),
-        port: having(Role::Port).next(),
+        secrets: with_role(Role::Secret).collect(),
+        directories: with_role(Role::Directory).collect(),
+        hosts: with_role(Role::Hosts).next(),
+        port: with_role(Role::Port).next(),
     }
 }
 
-/// Prints it. Returns the exit code.
+/// Prints the description. Returns the exit code.
 pub fn main(words: &[String]) -> Result<u8, EngineError> {
     if let Some(word) = words.first() {
         return Err(EngineError::usage(format!("describe takes no arguments, got \"{word}\""))
-            .hint("loadstone-engine describe prints everything"));
+            .hint("use loadstone-engine describe without arguments"));
     }
     let json = serde_json::to_string_pretty(&Description::of_this_engine())
         .map_err(|error| EngineError::failed(format!("cannot print the description: {error}")))?;

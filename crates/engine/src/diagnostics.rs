@@ -1,4 +1,4 @@
-//! Notes on a trial: what its figures say about the engine itself, the clients and the system.
+//! Notes on a trial: what its figures show about the engine itself, the clients and the system.
 
 use loadstone_load::Status;
 
@@ -8,18 +8,18 @@ use crate::observer::Closed;
 // The thresholds of the judge's checks of these names (python/loadstone/judge/settings.py); a test compares them.
 /// `generator-limited`, `client-limited`: share of the operations that may be over 1 ms late.
 const LATE_SHARE: f64 = 0.001;
-/// `generator-limited`: share of the time that an executor may be busy, or of its processors that the engine may use.
+/// `generator-limited`: share of the time for which an executor may be busy, or of the processors that the engine may use.
 const CPU_SHARE: f64 = 0.9;
 /// `generator-limited`: share of an embedded operation's time that may be the engine's.
 const DRIVER_SHARE: f64 = 0.1;
 /// `rate-not-held`: share of the operations due that may have no answer in time.
 const CENSORED_SHARE: f64 = 0.001;
-/// `carried-over`: share of the window that operations of the warm-up may last into it.
+/// `carried-over`: how far operations of the warm-up may last into the window, as a share of it.
 const CARRIED_SHARE: f64 = 0.1;
 /// Pauses of the engine below this share of the window do not explain why a rate was not held.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial. Whether it was `generator-limited` is not among them: with the lab, the judge decides that.
+/// The notes of a trial, without `generator-limited`: with the lab, the judge decides that.
 pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));
@@ -39,8 +39,8 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
-/// What a front end that runs without the lab prints where the engine was the bottleneck: by the formula of the judge's check
-/// of this name (`python/loadstone/judge/checks/generator_limited.py`).
+/// What a front end that runs without the lab prints if the engine was the bottleneck, by the formula of the judge's check
+/// with this name (`python/loadstone/judge/checks/generator_limited.py`).
 pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     let totals = closed.moment.totals;
     if totals.operations == 0 {
@@ -98,8 +98,8 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     notes
 }
 
-/// The time of one client for one operation, ns. Of clients that are more than the processors only as many are at work: the
-/// others wait for a processor, not for the store.
+/// The time of one client for one operation, ns. If there are more clients than processors, only one per processor is
+/// working: the others wait for a processor, not for the store.
 fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) -> f64 {
     (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
@@ -128,12 +128,12 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
                 share * 100.0,
                 held(closed)
             ),
-            "the latencies depend on how long was measured: lower the rate, or add clients",
+            "lower the rate, or add clients: the latencies depend on the length of the measurement",
         )
     })
 }
 
-/// Whether the engine itself was paused: then the rate may not be the reason.
+/// A clause for when the engine itself was paused: then the system may not be the reason.
 fn held(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
@@ -178,7 +178,7 @@ fn unanswered(closed: &Closed<'_>) -> Option<Note> {
         note(
             "hung",
             format!("{left} operations had no answer when the engine stopped waiting"),
-            "look at the system: it stopped answering",
+            "check the system: it stopped answering",
         )
     })
 }
@@ -188,8 +188,8 @@ fn unclosed(closed: &Closed<'_>) -> Option<Note> {
     (left > 0).then(|| {
         note(
             "unclosed",
-            format!("{left} clients did not close: writes that were still held there may be lost"),
-            "see the message of CLEANUP; the system must be there until the load has ended",
+            format!("{left} clients did not close: writes buffered in them may be lost"),
+            "see the message of CLEANUP, and keep the system running until the load has ended",
         )
     })
 }
@@ -198,8 +198,8 @@ fn clock(closed: &Closed<'_>) -> Option<Note> {
     closed.clock.filter(|clock| clock.jumps > 0).map(|_| {
         note(
             "clock",
-            "the processor's counter and the kernel's clock parted during the run: its times are wrong",
-            "was the machine suspended or moved? Measure again",
+            "the processor's counter and the kernel's clock diverged during the run: its times are wrong",
+            "measure again on a machine that is not suspended or migrated meanwhile",
         )
     })
 }
@@ -208,8 +208,8 @@ fn clock(closed: &Closed<'_>) -> Option<Note> {
 mod tests {
     use super::*;
 
-    /// The thresholds of a check as the judge has them.
-    fn judges(check: &str) -> serde_json::Value {
+    /// The judge's thresholds for a check.
+    fn judge_thresholds(check: &str) -> serde_json::Value {
         let settings = include_str!("../../../python/loadstone/judge/settings.py");
         let line = settings.lines().find_map(|line| line.trim().strip_prefix(&format!("\"{check}\": ")));
         serde_json::from_str(line.expect("a line of DEFAULTS").trim_end_matches(',')).expect("names and numbers")
@@ -225,13 +225,13 @@ mod tests {
             ("rate-not-held", "censored", CENSORED_SHARE),
             ("carried-over", "share", CARRIED_SHARE),
         ] {
-            assert_eq!(judges(check)[name].as_f64(), Some(ours), "{check}: {name}");
+            assert_eq!(judge_thresholds(check)[name].as_f64(), Some(ours), "{check}: {name}");
         }
     }
 
     /// The same as the judge's cases of the check (`tests/judge_cases.py`).
     #[test]
-    fn of_clients_that_share_processors_only_as_many_are_at_work() {
+    fn only_one_client_per_processor_is_working() {
         let window_ns = 100_000_000_000;
         assert!((operation_ns(window_ns, 10, 64, 100_000) - 10_000_000.0).abs() < 1e-3);
         assert!((operation_ns(window_ns, 10, 4, 100_000) - 4_000_000.0).abs() < 1e-3);

@@ -1,4 +1,4 @@
-//! What the engine says when it cannot go on, and the exit code that goes with it.
+//! The error message when the engine cannot go on, and its exit code.
 
 use loadstone_stores::StoreError;
 use thiserror::Error;

@@ -15,7 +15,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// No failure yet of a workload with this many steps.
+    /// No failures yet, for a workload with this many steps.
     pub fn new(steps: usize) -> Self {
         Self {
             messages: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect(),
@@ -33,7 +33,7 @@ impl Failures {
         }
     }
 
-    /// The message kept.
+    /// The message that was kept, if any.
     pub fn message(&self, step: StepId, status: Status) -> Option<&str> {
         self.messages[usize::from(step.0)][status as usize].get().map(String::as_str)
     }
@@ -51,7 +51,7 @@ impl Failures {
         self.unclosed[status as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Clients that did not close, by the status that they closed with. YCSB's report has no such count.
+    /// Clients that did not close, by the status of the attempt. YCSB's report has no such count.
     pub fn unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
         let counts = self.unclosed.iter().map(|count| count.load(Ordering::Relaxed));
         Status::ALL.into_iter().zip(counts).filter(|&(_, count)| count > 0)

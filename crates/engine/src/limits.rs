@@ -1,4 +1,4 @@
-//! Limits of the host, looked at before threads are started: a process that runs into them later can only be killed.
+//! Limits of the host, checked before threads are started: a process that exceeds them later can only be killed.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ const MAPPINGS_PER_THREAD: u64 = 8;
 /// Address space of a client's thread beside its stack: histograms of four kinds of operation.
 const BYTES_PER_THREAD: u64 = 4 * 270_336;
 
-/// Files that the engine has open beside its connections: its own, its executors' and its store's.
+/// Open files of the engine besides its connections: its own, its executors' and its store's.
 const FILES_BESIDE: u64 = 256;
 
-/// Refuses more connections than this process may open. What it may have by its hard limit it takes by itself.
+/// Refuses more connections than this process may open. Raises its soft limit to the hard limit if necessary.
 pub fn check_files(connections: u64) -> Result<(), EngineError> {
     let wanted = connections + FILES_BESIDE;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -23,7 +23,7 @@ pub fn check_files(connections: u64) -> Result<(), EngineError> {
     if limit.rlim_cur < wanted {
         refuse_files(connections, wanted, limit.rlim_max)?;
         limit.rlim_cur = limit.rlim_max;
-        // SAFETY: the struct is a local one.
+        // SAFETY: the struct is local.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
     }
     Ok(())
@@ -36,7 +36,7 @@ fn refuse_files(connections: u64, wanted: u64, limit: u64) -> Result<(), EngineE
     Err(EngineError::failed(format!(
         "{connections} connections need {wanted} open files, this process may have {limit}"
     ))
-    .hint(format!("ulimit -n {wanted} (`loadstone doctor` tells how to raise its hard limit)")))
+    .hint(format!("ulimit -n {wanted} (`loadstone doctor` shows how to raise the hard limit)")))
 }
 
 /// Refuses more threads than this host can hold.
@@ -68,8 +68,8 @@ fn refuse_bytes(threads: u64, each: u64, limit: u64) -> Result<(), EngineError> 
 fn address_space() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the struct.
-    let asked = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
-    if asked == 0 { limit.rlim_cur } else { u64::MAX }
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    if result == 0 { limit.rlim_cur } else { u64::MAX }
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_named_with_the_command_that_raises_them() {
+    fn errors_name_the_limit_and_the_command_that_raises_it() {
         assert_eq!(refuse_mappings(8_000, 65_530), Ok(()));
         let error = refuse_mappings(10_000, 65_530).unwrap_err();
         assert_eq!(error.message, "10000 threads need 80000 memory mappings, this host allows 65530");

@@ -1,4 +1,4 @@
-//! A file's words in memory that the kernel writes back, whatever becomes of this process.
+//! A file mapped as words of memory, which the kernel writes back even if this process dies.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -13,20 +13,20 @@ pub struct Mapping {
     words: usize,
 }
 
-// SAFETY: the memory is the mapping's until it is dropped, and is only reached as atomics.
+// SAFETY: the memory belongs to the mapping until it is dropped, and is accessed only as atomics.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A new file of so many words, all zero. Its space is taken at once: a device that fills up later would end the
-    /// process at a store into memory.
+    /// A new file of this many words, all zero. Its space is allocated at once: if the device filled up later, a store into
+    /// memory would kill the process.
     pub fn create(path: &str, words: usize) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
             let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
-                "a ledger holds one run: remove the file, or name another"
+                "remove the file, or name another: a ledger holds one run"
             } else {
-                "name a file in a directory that can be written"
+                "name a file in a writable directory"
             };
             EngineError::usage(format!("cannot create the ledger {path}: {error}")).hint(hint)
         })?;
@@ -34,16 +34,16 @@ impl Mapping {
         made.map_err(|error| {
             let _ = std::fs::remove_file(path);
             EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", words * 8))
-                .hint("it takes 2 bits a write; a run with operationcount needs no more than that")
+                .hint("free space, or set operationcount: the ledger takes 2 bits per write")
         })
     }
 
-    /// A file that is there.
+    /// Maps an existing file.
     pub fn open(path: &str) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         file.and_then(|file| Self::of(&file, (file.metadata()?.len() / 8) as usize)).map_err(|error| {
             EngineError::usage(format!("cannot read the ledger {path}: {error}"))
-                .hint("it is the file that ledger= named in the run")
+                .hint("give the file that ledger= named in the run")
         })
     }
 
@@ -51,7 +51,7 @@ impl Mapping {
         if words == 0 {
             return Ok(Self { start: std::ptr::null_mut(), words });
         }
-        // SAFETY: a new mapping of a file that is open; the result is looked at.
+        // SAFETY: a new mapping of an open file; the result is checked.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -70,10 +70,10 @@ impl Mapping {
     }
 }
 
-/// Makes the file so long, and has its space set aside where the file system can.
+/// Sets the length of the file, and allocates its space where the file system supports that.
 fn allocate(file: &File, bytes: usize) -> std::io::Result<()> {
     file.set_len(bytes as u64)?;
-    // SAFETY: a call on a file that is open.
+    // SAFETY: the file is open.
     if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
         return Ok(());
     }
@@ -86,7 +86,7 @@ impl AsRef<[AtomicU64]> for Mapping {
         if self.words == 0 {
             return &[];
         }
-        // SAFETY: so many words are mapped there, aligned to a page, until this is dropped.
+        // SAFETY: this many words are mapped there, aligned to a page, until this is dropped.
         unsafe { std::slice::from_raw_parts(self.start, self.words) }
     }
 }
@@ -94,7 +94,7 @@ impl AsRef<[AtomicU64]> for Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.words > 0 {
-            // SAFETY: what was mapped, and no reference into it is left.
+            // SAFETY: the range was mapped, and no reference into it is left.
             unsafe { libc::munmap(self.start.cast(), self.words * 8) };
         }
     }
@@ -106,7 +106,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn what_is_stored_is_in_the_file_and_a_file_that_is_there_is_not_overwritten() {
+    fn stores_reach_the_file_and_an_existing_file_is_not_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger").display().to_string();
         let mapping = Mapping::create(&path, 3).unwrap();

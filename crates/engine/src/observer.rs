@@ -1,4 +1,4 @@
-//! What is seen of a trial, while it runs and after it.
+//! What an observer is given of a trial, while it runs and at its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
 use crate::spec::TrialSpec;
 use crate::tsc::Agreement;
 
-/// What an observer sees while the trial runs and after it.
+/// The state of a trial while it runs and at its end.
 #[derive(Debug)]
 pub struct Moment<'a> {
     pub recorders: &'a [Arc<Recorder>],
@@ -26,7 +26,7 @@ pub struct Moment<'a> {
     /// The borders, on the monotonic clock.
     pub borders: Borders,
     pub totals: Totals,
-    /// Operations of the segment, if their number is the limit.
+    /// Operations of the segment, if their number is limited.
     pub operations: Option<u64>,
 }
 
@@ -41,13 +41,13 @@ pub struct Interval<'a> {
     pub length_ns: u64,
     /// Operations due in it, at a rate.
     pub due: Option<u64>,
-    /// What is known of it so far.
+    /// What has been recorded in it so far.
     pub additions: &'a Additions,
-    /// What was added to earlier ones, by their numbers.
+    /// What was added to earlier intervals, by their numbers.
     pub earlier: &'a [(u64, Additions)],
 }
 
-/// What is known when the store is open and every session connected.
+/// What is known when the store is open and every session is connected.
 #[derive(Debug)]
 pub struct Opened<'a> {
     pub spec: &'a TrialSpec,
@@ -58,19 +58,19 @@ pub struct Opened<'a> {
     pub clients: u64,
     /// The driver's own cost, ns per operation.
     pub driver_ns: f64,
-    /// How long it took.
+    /// How long opening and connecting took.
     pub connect: Duration,
 }
 
-/// Operations whose end was not seen: their latency is known only to be at least something.
+/// Operations whose end was not seen: only a lower bound of their latency is known.
 #[derive(Clone, Debug, Default)]
 pub struct Censored {
     /// Sent and not answered.
     pub unanswered: u64,
     /// Due and never sent.
     pub unsent: u64,
-    /// By step: bounds of the service time, of those sent; bounds of the response, of all; the same less the time for which
-    /// the engine was held up.
+    /// By step: bounds of the service time, of those sent; bounds of the response, of all; the same minus the time for which
+    /// the engine was paused.
     pub bounds: std::collections::BTreeMap<StepId, Latencies>,
 }
 
@@ -80,18 +80,18 @@ pub struct ThreadUse {
     pub name: String,
     /// Clients that it serves.
     pub clients: u64,
-    /// Processor time within the window, ns.
+    /// CPU time within the window, ns.
     pub cpu_ns: u64,
-    /// How long that was, ns.
+    /// The length of that time, ns.
     pub wall_ns: u64,
-    /// How much too late its ticks woke, ns.
+    /// How late its ticks woke, ns.
     pub lag: Reading,
-    /// For how long it could not run when it was to, ns, at most.
+    /// An upper bound of the time for which it was ready but could not run, ns.
     pub held_ns: u64,
 }
 
 impl ThreadUse {
-    /// The share of the time in which it was at work.
+    /// The share of the time in which it was busy.
     pub fn busy(&self) -> f64 {
         (self.cpu_ns as f64 / self.wall_ns.max(1) as f64).min(1.0)
     }
@@ -104,13 +104,13 @@ pub struct Closed<'a> {
     pub end: End,
     /// The first counted instant, Unix ns.
     pub start_unix_ns: u64,
-    /// What throughput divides, and by what.
+    /// The numerator and the denominator of throughput.
     pub window: Window,
     /// Operations due in the window, at a rate.
     pub due: Option<u64>,
     /// Operations whose end was not seen.
     pub censored: Censored,
-    /// What became of the files, if the work is on files.
+    /// The outcomes of the files, if the work is on files.
     pub files: Option<FilesSummary>,
     /// Reads that missed inserts of other segments.
     pub unsettled: Unsettled,
@@ -126,11 +126,11 @@ pub struct Closed<'a> {
     pub threads: Vec<ThreadUse>,
     /// How well the clock agreed with the kernel's; `None` where it is the kernel's.
     pub clock: Option<Agreement>,
-    /// Mean service time and driver cost tell our share of the run.
+    /// The driver's own cost, ns per operation: with the mean service time, it gives the engine's share of the run.
     pub driver_ns: f64,
-    /// How long the store took to become idle, if asked for.
+    /// How long the store took to become idle, if `settle` was set.
     pub settle: Option<Duration>,
-    /// Whether the store works within this process.
+    /// Whether the store runs in this process.
     pub embedded: bool,
     /// What garbage collectors of this process did while measuring.
     pub collections: Vec<Collections>,
@@ -138,13 +138,13 @@ pub struct Closed<'a> {
     pub open: bool,
 }
 
-/// Sees a trial run.
+/// Observes a trial.
 pub trait Observer {
-    /// The store is open, every session connected.
+    /// The store is open, and every session is connected.
     fn ready(&mut self, opened: &Opened<'_>);
     /// The window begins.
     fn started(&mut self, _moment: &Moment<'_>) {}
-    /// An interval of the window is over; the last one when all clients have ended.
+    /// An interval of the window is over; called for the last one when all clients have ended.
     fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
     /// The end. Called once if `ready` was.
     fn end(&mut self, closed: &Closed<'_>);

@@ -1,4 +1,4 @@
-//! Which operation is next, and whether there is one: what the clients of a segment share while they run.
+//! Which operation is next, if any: what the clients of a segment share while they run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use loadstone_load::Segment;
 use crate::borders::{Borders, NEVER};
 use crate::control::TrialFailure;
 
-/// On cache lines of its own: every client of every thread may write it once per operation.
+/// On separate cache lines: every client of every thread may write it once per operation.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Alone<T>(T);
@@ -17,11 +17,11 @@ struct Alone<T>(T);
 #[derive(Debug)]
 pub struct Scheduler {
     segment: Segment,
-    /// How many operations a client takes at once.
+    /// How many operations a client claims at once.
     stripe: u64,
-    /// How many operations belong together, in one segment.
+    /// How many operations belong together: one client of one segment performs them.
     unit: u64,
-    /// From the index of one operation that a client takes to that of the next.
+    /// The distance from the index of one claimed operation to that of the next.
     pitch: u64,
     /// Operations of this segment; [`NEVER`] without a limit.
     steps: u64,
@@ -31,23 +31,23 @@ pub struct Scheduler {
     counted: Alone<AtomicU64>,
     /// No further operation is sent.
     halted: AtomicBool,
-    /// A client found the end of the time ahead of it: time, and not the number of operations, is the limit.
+    /// A client found nothing more due in time: time, and not the number of operations, is the limit.
     reached_end: AtomicBool,
-    /// Why a client halted it.
+    /// The failure for which a client halted it.
     failure: OnceLock<TrialFailure>,
 }
 
-/// The operations that a client has taken and not yet begun.
+/// The operations that a client has claimed and not yet begun.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// The index of the next one.
     index: u64,
-    /// How many they are.
+    /// How many are left.
     left: u64,
 }
 
 impl Scheduler {
-    /// A scheduler for the operations within `borders`. Clients take `stripe` of them at once: 1, unless their order does
+    /// A scheduler for the operations within `borders`. Clients claim `stripe` of them at once: 1, unless their order does
     /// not matter.
     pub fn new(segment: Segment, borders: &Borders, stripe: u64) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Scheduler {
         }
     }
 
-    /// The same for operations of which so many belong together: a client takes them all, and a segment has all of them.
+    /// The same where every `unit` operations belong together: one client of one segment performs all of them.
     pub fn in_units(self, unit: u64) -> Self {
         if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
     }
@@ -85,7 +85,7 @@ impl Scheduler {
         Some(index)
     }
 
-    /// Takes the next operations; `None` at the end.
+    /// Claims the next operations; `None` at the end.
     #[inline]
     fn take(&self, taken: &mut Taken) -> Option<()> {
         // Clients that find the end leave the counter where it is.
@@ -94,12 +94,12 @@ impl Scheduler {
         }
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
         taken.left = self.stripe.min(self.steps.saturating_sub(first));
-        // A client takes whole units.
+        // A client claims whole units.
         taken.index = self.segment.index(first / self.unit) * self.unit;
         (taken.left > 0).then_some(())
     }
 
-    /// Whether one more operation may be counted. Asked for every operation that would be, just before it is sent.
+    /// Whether one more operation may be counted. Called for every such operation, just before it is sent.
     #[inline]
     pub fn count(&self) -> bool {
         self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
@@ -110,8 +110,8 @@ impl Scheduler {
         self.next.0.load(Ordering::Relaxed).min(self.steps)
     }
 
-    /// Whether the operation at `index` may have begun. Of other segments nothing is known but that they keep up more or
-    /// less: they may be twice as far.
+    /// Whether the operation at `index` may have begun. The progress of other segments is not known; they are assumed to be
+    /// at most twice as far as this one.
     pub fn may_have_begun(&self, index: u64) -> bool {
         let segments = if self.segment.owns(index) { 1 } else { 2 };
         index < self.segment.index(self.claimed()).saturating_mul(segments)
@@ -122,22 +122,22 @@ impl Scheduler {
         self.segment
     }
 
-    /// A client found nothing more to send before the end.
+    /// Notes that a client found nothing more to send before the end.
     pub fn reach_end(&self) {
         self.reached_end.store(true, Ordering::Relaxed);
     }
 
-    /// Whether one did.
+    /// Whether a client found that.
     pub fn reached_end(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
     }
 
-    /// No further operation is sent.
+    /// Stops sending: no further operation is claimed.
     pub fn halt(&self) {
         self.halted.store(true, Ordering::Release);
     }
 
-    /// The same because of a failure, which ends the trial. The first one counts.
+    /// Halts because of a failure, which ends the trial. The first failure is kept.
     pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
         self.failure.get_or_init(failure);
         self.halt();
@@ -149,7 +149,7 @@ impl Scheduler {
         self.halted.load(Ordering::Acquire)
     }
 
-    /// Why a client halted it.
+    /// The failure for which a client halted it, if any.
     pub fn failure(&self) -> Option<&TrialFailure> {
         self.failure.get()
     }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_is_claimed_once_however_many_are_taken_at_once() {
+    fn every_operation_is_claimed_once_for_any_stripe() {
         for stripe in [1, 4, 64] {
             let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(101, NEVER), stripe);
             let mut clients = [Taken::default(), Taken::default(), Taken::default()];
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_belong_together_are_one_clients_and_one_segments() {
+    fn the_operations_of_a_unit_go_to_one_client_of_one_segment() {
         let mut all = Vec::new();
         for k in 0..2 {
             let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).in_units(4);
@@ -193,8 +193,8 @@ mod tests {
                     None => {}
                 }
             }
-            for own in &claims {
-                assert!(own.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0));
+            for each in &claims {
+                assert!(each.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0));
             }
             all.extend(claims.into_iter().flatten());
         }
@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_operations_are_counted() {
+    fn no_more_operations_are_counted_than_the_limit() {
         let scheduler = Scheduler::new(Segment::default(), &borders(NEVER, 2), 1);
         assert_eq!([(); 4].map(|()| scheduler.count()), [true, true, false, false]);
     }
 
     #[test]
-    fn what_has_been_claimed_has_begun_and_another_segment_may_be_twice_as_far() {
+    fn a_claimed_operation_may_have_begun_and_another_segment_may_be_twice_as_far() {
         let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
         let mut taken = Taken::default();
         assert_eq!([(); 3].map(|()| scheduler.claim(&mut taken)), [Some(1), Some(3), Some(5)]);

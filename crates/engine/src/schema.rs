@@ -1,4 +1,4 @@
-//! `loadstone-engine schema`: writes what is generated from the code, so that it cannot drift from it.
+//! `loadstone-engine schema`: writes the files that are generated from the code, so that they cannot drift from it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -49,12 +49,12 @@ fn properties_page() -> String {
     page
 }
 
-/// Writes the files below `directory` (default: here).
+/// Writes the files below `directory` (default: the working directory).
 pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
     let base = Path::new(directory.unwrap_or("."));
     if !base.is_dir() {
         return Err(EngineError::usage(format!("{} is not a directory", base.display()))
-            .hint("loadstone-engine schema DIRECTORY writes the generated files below it"));
+            .hint("give an existing directory: the generated files are written below it"));
     }
     for (path, text) in files() {
         let path = base.join(path);
@@ -74,7 +74,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for (path, text) in files() {
             let on_disk = fs::read_to_string(root.join(path)).unwrap_or_default();
-            assert!(on_disk == text, "{path} is not what the code says: run make docs");
+            assert!(on_disk == text, "{path} differs from what the code generates: run make docs");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! "Did you mean …?" for unknown names: properties, bindings, options.
 
-/// What users call a thing, and the property that it is called in YCSB. Without blanks, `_`, `-` and `.`, in lower case.
+/// Common names of settings, each with YCSB's name of the property. In lower case, without blanks, `_`, `-` and `.`.
 const ALIASES: &[(&str, &str)] = &[
     ("threads", "threadcount"),
     ("clients", "threadcount"),
@@ -24,11 +24,11 @@ const ALIASES: &[(&str, &str)] = &[
     ("interval", "status.interval"),
 ];
 
-/// The word of `known` that `word` is most likely meant to be, if any is near; nothing if `word` is itself known.
+/// The word of `known` that `word` is most likely a misspelling of, if any is near; `None` if `word` itself is known.
 ///
-/// Near is the same word in other case or with other `_`, `-` and `.` in it, then a common other name for it, then at
-/// most one slip in three letters (one in shorter words): a letter missing, too many, wrong, or two letters swapped.
-/// Among equally near words the first wins.
+/// The nearest is the same word in another case or with other `_`, `-` and `.` in it, then a common name for it, then a word
+/// with at most one typo per three letters (one in shorter words): a letter missing, extra or wrong, or two letters
+/// swapped. Among equally near words the first wins.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = fold(word);
     let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(wanted.iter().copied()));
@@ -41,7 +41,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
         let distance = match distance(&wanted, &fold(candidate)) {
             0 => 0,
             _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
-            // An alias beats whatever else is near.
+            // An alias is nearer than any typo.
             distance => distance + 1,
         };
         if distance <= limit + 1 && best.is_none_or(|(least, _)| distance < least) {
@@ -55,7 +55,7 @@ fn fold(word: &str) -> Vec<char> {
     word.chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.')).flat_map(char::to_lowercase).collect()
 }
 
-/// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter takes part in two slips.
+/// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter takes part in two edits.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();
@@ -102,8 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn slips_find_their_word() {
-        for (slip, word) in [
+    fn typos_find_their_word() {
+        for (typo, word) in [
             ("recordCount", "recordcount"),
             ("record_count", "recordcount"),
             ("record-counts", "recordcount"),
@@ -115,12 +115,12 @@ mod tests {
             ("rocksdb_dir", "rocksdb.dir"),
             ("dB", "db"),
         ] {
-            assert_eq!(suggest(slip), Some(word), "{slip}");
+            assert_eq!(suggest(typo), Some(word), "{typo}");
         }
     }
 
     #[test]
-    fn other_names_find_their_word() {
+    fn common_names_find_their_word() {
         for (name, word) in [
             ("threads", "threadcount"),
             ("Threads", "threadcount"),
@@ -131,12 +131,12 @@ mod tests {
         ] {
             assert_eq!(suggest(name), Some(word), "{name}");
         }
-        assert_eq!(did_you_mean("threads", ["thread"].into_iter()), Some("thread"), "whose word is not known here");
+        assert_eq!(did_you_mean("threads", ["thread"].into_iter()), Some("thread"), "its alias is not known here");
         assert!(ALIASES.iter().all(|(alias, _)| fold(alias).iter().copied().eq(alias.chars())));
     }
 
     #[test]
-    fn strangers_and_known_words_find_nothing() {
+    fn unrelated_and_known_words_find_nothing() {
         for word in ["", "cassandra.keyspace", "xyz", "recordcount", "table", "jdbc.url"] {
             assert_eq!(suggest(word), None, "{word}");
         }
@@ -151,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn distances_count_slips() {
+    fn distances_count_edits() {
         let of = |a: &str, b: &str| distance(&fold(a), &fold(b));
-        for (a, b, slips) in [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("ab", "ba", 1), ("abcd", "acbd", 1)] {
-            assert_eq!(of(a, b), slips, "{a} {b}");
+        for (a, b, edits) in [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("ab", "ba", 1), ("abcd", "acbd", 1)] {
+            assert_eq!(of(a, b), edits, "{a} {b}");
         }
         assert_eq!((of("kitten", "sitting"), of("ca", "abc"), of("redis", "rdeis")), (3, 3, 1));
     }

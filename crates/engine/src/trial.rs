@@ -1,4 +1,4 @@
-//! One trial: opens the store, connects every session, has it conducted, closes the store.
+//! One trial: opens the store, connects every session, runs the conductor, closes the store.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -24,10 +24,10 @@ use crate::scheduler::Scheduler;
 use crate::spec::{Phase, TrialSpec};
 use crate::worker_threads::{Job, WorkerThreads, threads};
 
-/// How many operations a client takes at once where their order does not matter. More would leave the last client with a
-/// batch when the others are done.
+/// How many operations a client claims at once where their order does not matter. With more, one client would still have a
+/// batch to do when the others are done.
 const STRIPE_MAX: u64 = 32;
-/// With fewer operations than this for each client they are taken one by one.
+/// With fewer operations per client than this, they are claimed one by one.
 const STRIPED_MIN: u64 = 10_000;
 
 /// Runs a trial on a store of type `S`; sessions of type `N` do nothing, for a probe of the driver.
@@ -45,7 +45,7 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
     let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
     let unit = workload.unit();
     let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
-    // A ledger's times are those of claims: an operation that was claimed with others would be sent much later.
+    // A ledger's times are those of claims: an operation that was claimed with others could be sent much later.
     let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && workload.any_order() {
         stripe(operations, clients)
     } else {
@@ -101,24 +101,24 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
     let (end, all_ended) = conductor.conduct(borders, controls, observer, &keep);
     if all_ended {
         let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
-        // What stopped the trial is reported, not an error of closing the store afterwards.
+        // The failure that stopped the trial is reported, not that of closing the store afterwards.
         if !matches!(end, End::Failed(_)) {
             closed?;
         }
         return Ok(end);
     }
-    // A client still sits in a call of the store: closing under it would crash, so the process ends without.
+    // A client is still in a call of the store: closing it now could crash, so the process ends without closing it.
     std::mem::forget(keep);
     Ok(end)
 }
 
-/// How many operations a client takes at once.
+/// How many operations a client claims at once.
 fn stripe(operations: Option<u64>, clients: u64) -> u64 {
     if operations.is_some_and(|n| n / clients.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
 }
 
 impl TrialSpec {
-    /// Whether a missing database may be made: by a load, and by a run that does nothing but insert.
+    /// Whether a missing database may be created: by a load, and by a run that only inserts.
     fn creates(&self) -> bool {
         use crate::spec::WorkSpec;
         let only_inserts = match &self.work {

@@ -1,6 +1,6 @@
-//! What garbage collectors in this process did during the window, asked on threads of their own.
+//! What garbage collectors in this process did during the window, queried on separate threads.
 //!
-//! A JVM that ends (`System.exit` in a binding) holds every thread that is in Java or comes back to it, for ever. The
+//! A JVM that exits (`System.exit` in a binding) blocks every thread that is in Java or returns to it, forever. The
 //! conductor's must not be among them: it prints the results so far.
 
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use std::time::{Duration, Instant};
 
 use loadstone_stores::{Collections, Store};
 
-/// How long the answer at the end may take: as long as a collection of the whole heap may hold up the thread that asks.
+/// How long the answer at the end may take: as long as a full collection may delay the querying thread.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// How often it is looked whether the store is lost meanwhile.
-const LOOK: Duration = Duration::from_millis(1);
+/// How often to check meanwhile whether the store is lost.
+const CHECK: Duration = Duration::from_millis(1);
 
-/// An answer that comes or does not.
+/// An answer that may never come.
 #[derive(Debug)]
 pub struct Asked(Receiver<Vec<Collections>>);
 
 impl Asked {
-    /// Asks now. `None`: the system starts no further thread.
+    /// Sends the query. `None`: the system cannot start another thread.
     pub fn of<S: Store>(store: &Arc<S>) -> Option<Self> {
         let (answer, answers) = channel();
         let store = Arc::clone(store);
         let body = move || {
             let collections = store.collections();
-            // Before the answer is seen: the trial closes the store once nobody else has it.
+            // Before the answer is sent: the trial closes the store when no other reference is left.
             drop(store);
             let _ = answer.send(collections);
         };
@@ -36,7 +36,7 @@ impl Asked {
     fn wait<S: Store>(&self, store: &S) -> Option<Vec<Collections>> {
         let asked = Instant::now();
         loop {
-            match self.0.recv_timeout(LOOK) {
+            match self.0.recv_timeout(CHECK) {
                 Ok(collections) => return Some(collections),
                 Err(RecvTimeoutError::Timeout) if store.lost().is_none() && asked.elapsed() < ANSWER_MAX => {}
                 Err(_) => return None,
@@ -45,7 +45,7 @@ impl Asked {
     }
 }
 
-/// What each collector did since `before` was asked; nothing where one of the two answers is missing.
+/// What each collector did since the query `before`; empty if one of the two answers is missing.
 pub fn since<S: Store>(before: Option<Asked>, store: &Arc<S>) -> Vec<Collections> {
     let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
     let now = Asked::of(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
@@ -53,10 +53,10 @@ pub fn since<S: Store>(before: Option<Asked>, store: &Arc<S>) -> Vec<Collections
 }
 
 fn difference(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
-    for own in &mut now {
-        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == own.collector) {
-            own.count = own.count.saturating_sub(earlier.count);
-            own.time_ms = own.time_ms.saturating_sub(earlier.time_ms);
+    for each in &mut now {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == each.collector) {
+            each.count = each.count.saturating_sub(earlier.count);
+            each.time_ms = each.time_ms.saturating_sub(earlier.time_ms);
         }
     }
     now

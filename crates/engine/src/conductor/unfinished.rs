@@ -12,8 +12,8 @@ use crate::recorder::reader::totals;
 use loadstone_load::Workload;
 
 impl<W: Workload> Conductor<'_, W> {
-    /// What was due and is in no histogram of latencies, and how much was due in all. `held_ns`: for how long the engine was
-    /// held up.
+    /// The operations that were due and are in no latency histogram, and how many were due in all. `held_ns`: how long the
+    /// engine was paused.
     pub(super) fn censored(
         &self,
         borders: &Borders,
@@ -29,7 +29,7 @@ impl<W: Workload> Conductor<'_, W> {
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
         let mut add = |index: u64, due_ns: u64, sent: bool| {
-            // An answer was waited for until now. What is not sent by the cut-off, or by a stop, never is.
+            // Answers are awaited until now. Operations not sent by the cut-off, or by a stop, never are.
             let until_ns = match ending {
                 _ if sent => now,
                 Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
@@ -74,7 +74,7 @@ impl<W: Workload> Conductor<'_, W> {
         (censored, Some(due))
     }
 
-    /// What of the warm-up lasted into the window; nothing was waited for any longer than until `last_ns`.
+    /// The operations of the warm-up that lasted into the window; none was awaited beyond `last_ns`.
     pub(super) fn carried(&self, borders: &Borders, last_ns: u64) -> Carried {
         let all = totals(self.workers.recorders());
         let left = self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished());

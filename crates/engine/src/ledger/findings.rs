@@ -1,4 +1,4 @@
-//! What the command `ledger` prints.
+//! The output of the command `ledger`.
 
 use loadstone_load::RecordWorkload;
 use loadstone_load::core::CoreRun;
@@ -12,7 +12,7 @@ use crate::mapping::Mapping;
 /// How many losses are listed.
 const LISTED: usize = 10;
 
-/// What was found.
+/// Everything that was found.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
     writes: WriteCounts,
@@ -21,12 +21,12 @@ pub struct Findings {
     found: Found,
     lost: Lost,
     misses: MissCounts,
-    /// The first value that no write of the run explains.
+    /// The first value that no write of the run accounts for.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<Place>,
 }
 
-/// The writes that the ledger knows of.
+/// The writes in the ledger.
 #[derive(Debug, Default, Serialize)]
 struct WriteCounts {
     acknowledged: u64,
@@ -38,7 +38,7 @@ struct WriteCounts {
 /// How complete the ledger is.
 #[derive(Debug, Default, Serialize)]
 struct LedgerFacts {
-    /// Whether the engine lived to end it.
+    /// Whether the engine closed it.
     closed: bool,
     beyond: u64,
     ticks_lost: u64,
@@ -65,11 +65,11 @@ struct Found {
 
 #[derive(Debug, Default, Serialize)]
 struct Lost {
-    /// Acknowledged writes that are missing, overwritten ones as well.
+    /// Acknowledged writes that are missing, including overwritten ones.
     writes: u64,
     /// The first few fields.
     first: Vec<Place>,
-    /// How long before the crash the oldest was done.
+    /// How long before the crash the oldest of them was done.
     oldest: Option<Oldest>,
 }
 
@@ -80,9 +80,9 @@ struct MissCounts {
     failed: u64,
     /// The insert was under way, failed, or has an unknown outcome: no conclusion.
     not_yet: u64,
-    /// Those that the events only count.
+    /// Reads that the events count but do not list.
     unlisted: u64,
-    /// The first few keys of those that failed.
+    /// The keys of the first few failed ones.
     first: Vec<String>,
 }
 
@@ -90,11 +90,11 @@ struct MissCounts {
 struct Place {
     key: String,
     field: String,
-    /// The index of the write that should stand there; `null`: what was loaded.
+    /// The index of the write that should be there; `null`: the loaded value.
     expected: Option<u64>,
-    /// The index of the one that does; `null`: a loaded value, or none of ours.
+    /// The index of the write that is there; `null`: a loaded value, or one that is not ours.
     shown: Option<u64>,
-    /// What stands there: `write`, `loaded`, `nothing` or `unreadable`.
+    /// What is there: `write`, `loaded`, `nothing` or `unreadable`.
     what: &'static str,
 }
 
@@ -106,7 +106,7 @@ struct Oldest {
 }
 
 impl Findings {
-    /// What the ledgers say by themselves.
+    /// What the ledgers show without reading the store.
     pub fn of_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
         let mut all = Self::default();
         all.ledger.closed = ledgers.iter().all(|ledger| ledger.closed().is_some());
@@ -127,7 +127,7 @@ impl Findings {
         all
     }
 
-    /// Settles the reads that a segment could not judge: `count` in all, of which it listed some.
+    /// Decides the reads that a segment could not judge: `count` in all, of which some are `listed`.
     pub fn settle(
         &mut self,
         count: u64,
@@ -152,12 +152,12 @@ impl Findings {
         }
     }
 
-    /// One record was read.
+    /// Counts a record that was read.
     pub fn read(&mut self) {
         self.read.records += 1;
     }
 
-    /// Counts what was found in one of its fields. Returns whether it is a loss.
+    /// Counts what was found in one field. Returns whether it is a loss.
     pub fn add(&mut self, finding: Finding, shown: Shown, key: &[u8], field: &str) -> bool {
         self.read.fields += 1;
         let place = |expected| {
@@ -190,7 +190,7 @@ impl Findings {
         false
     }
 
-    /// Adds how old the lost writes were, a history counted once. Ages mean something only after a crash.
+    /// Adds the ages of the lost writes, counting each history once. Ages are meaningful only after a crash.
     pub fn age(&mut self, losses: &[Loss], ages: &[Option<Age>], histories: usize, crashed: bool) {
         let mut counted = None;
         for (loss, age) in losses.iter().zip(ages) {
@@ -207,10 +207,10 @@ impl Findings {
         }
     }
 
-    /// What is wrong, in a line that names the first place.
+    /// What is wrong, in one line with the first place; `None` if nothing is.
     pub fn bad(&self) -> Option<String> {
         if let Some(Place { key, field, expected, shown, .. }) = self.lost.first.first() {
-            let name = |index: &Option<u64>| index.map_or("none of the run's".to_owned(), |index| index.to_string());
+            let name = |index: &Option<u64>| index.map_or("none of this run".to_owned(), |index| index.to_string());
             let (writes, fields) = (self.lost.writes, self.found.lost);
             let (expected, shown) = (name(expected), name(shown));
             return Some(format!(
@@ -221,11 +221,11 @@ impl Findings {
         if let Some(key) = self.misses.first.first() {
             let failed = self.misses.failed;
             return Some(format!(
-                "{failed} reads found nothing although another segment's insert had been acknowledged: the first was of {key}"
+                "{failed} reads found nothing although another segment's insert had been acknowledged; the first key is {key}"
             ));
         }
         let Place { key, field, .. } = self.first_wrong.as_ref()?;
         let wrong = self.found.corrupt + self.found.phantom;
-        Some(format!("{wrong} fields hold what no write of this run put there: the first is {key} {field}"))
+        Some(format!("{wrong} fields hold values that no write of this run made; the first is {key} {field}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Reads every record that a run wrote, and judges what it shows.
+//! Reads every record that a run wrote, and judges its values.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::error::EngineError;
 use crate::mapping::Mapping;
 use crate::spec::TrialSpec;
 
-/// How many histories are judged at a time, 8 bytes each.
+/// How many histories are judged at a time; 8 bytes each.
 const HISTORIES: u64 = 1 << 26;
-/// A server that was just restarted may need a moment.
+/// Attempts at a read: a server that was just restarted may need some time.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 /// The exit code when the store cannot be read.
 const UNREADABLE: u8 = 3;
 
-/// A run, to be held against what a store shows.
+/// A run, to be compared with what a store returns.
 #[derive(Debug)]
 pub struct ReadBack<'a, E> {
-    /// Of the run.
+    /// The spec of the run.
     pub spec: &'a TrialSpec,
     /// Its records.
     pub core: &'a CoreSpec,
@@ -50,7 +50,7 @@ impl Visitor for ReadBack<'_, Evidence<'_, Mapping>> {
 
 fn unreadable(message: String) -> EngineError {
     let error = EngineError { exit: UNREADABLE, ..EngineError::failed(message) };
-    error.hint("nothing is known of the writes before every record can be read")
+    error.hint("repair the store and repeat the command: it must read every record")
 }
 
 impl ReadBack<'_, Evidence<'_, Mapping>> {
@@ -94,7 +94,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                     written[(record - start) as usize] = true;
                 }
             }
-            // A server orders writes as they come to it, and so an abandoned one may come last.
+            // A server applies writes in the order of arrival, so an abandoned one may be applied last.
             let mut judge = Judge::new(workload, evidence, true, records.clone());
             let mut losses = Vec::new();
             for record in records.filter(|record| written[(record - start) as usize]) {
@@ -132,7 +132,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     }
 }
 
-/// Reads a record; of one that is not there the row is empty.
+/// Reads a record; the row of a missing one is empty.
 async fn read<S: Session>(session: &mut S, key: &[u8], row: &mut Row) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.read(key, Wanted::All, row).await;
@@ -143,10 +143,10 @@ async fn read<S: Session>(session: &mut S, key: &[u8], row: &mut Row) -> Result<
             row.clear();
             return Ok(());
         }
-        let words = session.last_error().unwrap_or_else(|| "no message".to_owned());
+        let message = session.last_error().unwrap_or_else(|| "no message".to_owned());
         if attempt == ATTEMPTS {
             let key = String::from_utf8_lossy(key);
-            return Err(unreadable(format!("cannot read {key}: {}: {words}", status.name())));
+            return Err(unreadable(format!("cannot read {key}: {}: {message}", status.name())));
         }
         tokio::time::sleep(BETWEEN_ATTEMPTS).await;
     }

@@ -1,20 +1,20 @@
-//! Straight lines from the counter's ticks to ns, one after the other: what a clock that is corrected looks like.
+//! A corrected clock: a sequence of straight lines from the counter's ticks to ns.
 //!
-//! The clock must never be seen to step back, whichever threads read it while it is corrected. So a tick has one time, for
-//! every reader: a line holds from where it begins until its `span` ends, and a span that has been read from is only ever
+//! The clock must never appear to step back, whichever threads read it while it is corrected. So a tick has one time for
+//! all readers: a line holds from its beginning to the end of its `span`, and a span that has been read from is only ever
 //! lengthened. A correction closes the last line where its span ends, at most [`STRIDE`] ticks ahead of the last reading,
-//! and the next line begins there, with the same time and another rate. A reader that is between a load and a reading of the
-//! counter, for however long, finds the same time for the ticks that it reads. (A counter that itself goes back is not
-//! caught here, as readings leave nothing behind: the next comparison finds it.)
+//! and the next line begins there, with the same time and another rate. A reader that stalls between loading a line and
+//! reading the counter, for however long, still gets the same time for its ticks. (A counter that itself goes back is not
+//! detected here, as readings store nothing: the next comparison finds it.)
 //!
-//! Lines are not changed once they are published, and never freed, as a reader may hold one: some 64 bytes a correction.
+//! Published lines are not changed, and never freed, as a reader may hold one: about 64 bytes per correction.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// By how much readers lengthen the last line: some ms. A correction cannot begin earlier than a span ends. Even.
+/// How far readers lengthen the last line, in ticks (a few ms). A correction begins where a span ends. Even.
 const STRIDE: u64 = 1 << 22;
-/// In a span: it stays as it is, and another line follows. All spans are even without it.
+/// Flag in a span: the span is final, and another line follows. All spans are even without it.
 const CLOSED: u64 = 1;
 
 #[derive(Debug)]
@@ -23,11 +23,11 @@ struct Line {
     base_ns: u64,
     /// In units of 2^−32.
     ns_per_tick: u64,
-    /// Ticks after `base_ticks` for which it holds. 0 where `lead_ns` is set.
+    /// Ticks after `base_ticks` for which the line holds. 0 where `lead_ns` is set.
     span: AtomicU64,
-    /// Set before the span is closed, read after.
+    /// Set before the span is closed, read after that.
     next: AtomicPtr<Line>,
-    /// The counter is given up: the kernel's clock holds, and this is how far ahead of it the counter was.
+    /// Set once the counter is abandoned for the kernel's clock: how far the counter was ahead of it.
     lead_ns: Option<u64>,
 }
 
@@ -47,12 +47,12 @@ impl Line {
 /// A clock made of lines. Any thread may read it; one at a time may correct it.
 #[derive(Debug)]
 pub struct Lines {
-    /// The line to read from, or one before it; null: none.
+    /// The line to read from, or an earlier one; null: none yet.
     current: AtomicPtr<Line>,
 }
 
 impl Lines {
-    /// One that has no line yet: the kernel's clock.
+    /// A clock without lines: the kernel's clock.
     pub const fn new() -> Self {
         Self { current: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -68,11 +68,11 @@ impl Lines {
         let Some(line) = self.line() else { return kernel_ns() };
         let ticks = ticks();
         let elapsed = ticks.wrapping_sub(line.base_ticks);
-        // One comparison for ticks before the line, which are very many after it, and for those behind its end.
+        // One comparison for both ends: ticks before the line wrap around to a very large distance.
         if elapsed < line.span.load(Relaxed) { line.after(elapsed) } else { self.read_beyond(line, ticks, kernel_ns) }
     }
 
-    /// Lengthens the last line, or finds the one that holds.
+    /// Lengthens the last line, or finds the line that holds for `ticks`.
     #[cold]
     #[inline(never)]
     fn read_beyond(&self, mut line: &Line, ticks: u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
@@ -81,7 +81,7 @@ impl Lines {
                 return line.base_ns.max(kernel_ns() + lead_ns);
             }
             let elapsed = ticks.wrapping_sub(line.base_ticks);
-            // Read a moment before the line was taken up, or by a processor (or after a suspend) that counts behind.
+            // Read just before the line began, or on a processor (or after a suspend) whose counter is behind.
             if elapsed > u64::MAX / 2 {
                 return line.base_ns;
             }
@@ -91,7 +91,7 @@ impl Lines {
             }
             if span & CLOSED == 0 {
                 let longer = (elapsed / STRIDE + 1) * STRIDE;
-                // Another reader may be faster, or a correction: either way the span is looked at again.
+                // Another reader or a correction may be faster: either way, the span is read again.
                 let _ = line.span.compare_exchange(span, longer, Relaxed, Relaxed);
                 continue;
             }
@@ -102,26 +102,26 @@ impl Lines {
         }
     }
 
-    /// From the end of the last line's span on the clock goes at this rate. Only one thread at a time may correct.
+    /// Sets the rate of the clock from the end of the last line's span on. Only one thread at a time may correct.
     pub fn steer(&self, ns_per_tick: u64) {
         self.follow(|base_ticks, base_ns| Line::new(base_ticks, base_ns, ns_per_tick));
     }
 
-    /// The kernel's clock holds from now on, plus what the counter was ahead of it. It stands still (some ms) until it has
-    /// come up to what can have been read before. Only one thread at a time may correct.
+    /// Switches to the kernel's clock plus the counter's lead over it. The clock stands still (for a few ms) until that has
+    /// reached the latest time that may have been read. Only one thread at a time may correct.
     pub fn leave(&self, lead_ns: u64) {
-        let kernels = |base_ticks, base_ns| Line {
+        let kernel_line = |base_ticks, base_ns| Line {
             span: AtomicU64::new(0),
             lead_ns: Some(lead_ns),
             ..Line::new(base_ticks, base_ns, 0)
         };
-        if let Some(line) = self.follow(kernels) {
-            // At once: the counter may have stopped, and would never come to the end of the span.
+        if let Some(line) = self.follow(kernel_line) {
+            // At once: the counter may have stopped, and would never reach the end of the span.
             self.current.store(line, Release);
         }
     }
 
-    /// Closes the last line and puts another behind it, which is made from where that begins.
+    /// Closes the last line and appends another, made from the point where it begins.
     fn follow(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
         let mut last = self.line()?;
         while last.span.load(Acquire) & CLOSED != 0 {
@@ -139,7 +139,7 @@ impl Lines {
                 Ok(_) => return Some(line),
                 // A reader has lengthened it. `next` is not followed before the span is closed.
                 Err(longer) => {
-                    // SAFETY: so this line is not shared.
+                    // SAFETY: therefore this line is not shared.
                     drop(unsafe { Box::from_raw(line) });
                     span = longer;
                 }
@@ -170,14 +170,14 @@ mod tests {
     #[test]
     fn a_line_is_exact_for_a_century() {
         let lines = Lines::new();
-        assert_eq!(lines.read(|| 5, || 77), 77, "no line, no counter");
+        assert_eq!(lines.read(|| 5, || 77), 77, "without a line, the kernel's clock is read");
         lines.begin((1_000, 50), ONE * 10 / 26);
         assert_eq!(at(&lines, 1_000), 50);
         assert!(at(&lines, 2_601_000).abs_diff(1_000_050) <= 1);
         let century_ns = 3_155_760_000u64 * 1_000_000_000;
         let ticks = (u128::from(century_ns) * 26 / 10) as u64 + 1_000;
         assert!(at(&lines, ticks).abs_diff(century_ns + 50) < century_ns / 1_000_000_000);
-        assert_eq!(at(&lines, 999), 50, "a moment before the first reading");
+        assert_eq!(at(&lines, 999), 50, "just before the first reading");
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(at(&lines, STRIDE + 5), seen);
         assert_eq!(at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
         assert_eq!(at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
-        assert_eq!(at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "who comes late does not see the clock go back");
+        assert_eq!(at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
         // Two corrections in a row, with no reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
@@ -203,14 +203,14 @@ mod tests {
         assert_eq!(at(&lines, 500), 1_500);
         lines.leave(0);
         let floor = 1_000 + STRIDE;
-        assert_eq!(lines.read(|| 0, || 1_400), floor, "it stands until the kernel's has come up");
+        assert_eq!(lines.read(|| 0, || 1_400), floor, "it stands still until the kernel's clock has caught up");
         assert_eq!(lines.read(|| 0, || floor + 1), floor + 1);
         lines.steer(ONE);
         lines.leave(9);
-        assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "once is for good");
+        assert_eq!(lines.read(|| 0, || floor + 2), floor + 2, "the switch is permanent");
     }
 
-    /// A reading that begins after another has ended is not earlier than it.
+    /// A reading that begins after another has ended never returns an earlier time.
     #[test]
     fn readings_never_decrease_while_the_clock_is_corrected() {
         for leaves in [false, true] {
@@ -228,7 +228,7 @@ mod tests {
                 for _ in 0..2 {
                     threads.spawn(|| (0..200_000).for_each(|_| read()));
                 }
-                // Rates that differ by a factor, so that a line taken for another shows.
+                // Rates that differ by a factor, so that using the wrong line is noticed.
                 for round in 0..20_000u64 {
                     lines.steer(ONE / 2 + round % 7 * ONE / 4);
                     read();

@@ -1,21 +1,21 @@
-//! Whether the counter still agrees with the kernel's clock, and at which rate it should go.
+//! Whether the counter still agrees with the kernel's clock, and at which rate it should run.
 //!
-//! The kernel's clock is the truth, also where NTP slews it: two hosts are compared by it, and a rate that the kernel
-//! corrects is corrected for a reason. So the counter follows, slowly: never by a step, and by 500 ppm of its rate at most.
+//! The kernel's clock is the reference, also while NTP slews it: hosts are compared by it, and the kernel corrects its rate
+//! for a reason. So the counter follows, slowly: never by a step, and by at most 500 ppm of its rate.
 
 /// Both clocks, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reading {
-    /// How far apart the readings of the kernel's clock before and after are. First, so that the least is the tightest.
+    /// The distance of the kernel's clock before and after. The first field, so that the minimum is the tightest.
     pub width_ns: u64,
-    /// The counter, between them.
+    /// The counter, read between these.
     pub ticks: u64,
-    /// The kernel's clock, in their middle.
+    /// The kernel's clock, at the midpoint.
     pub ns: u64,
 }
 
 impl Reading {
-    /// Whether nothing came between: it is good enough to take a rate from.
+    /// Whether it was not interrupted, and so is good enough to compute a rate from.
     pub fn is_tight(&self) -> bool {
         self.width_ns <= 2_000
     }
@@ -24,69 +24,69 @@ impl Reading {
 /// How well the counter agrees with the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// By how much the rate found at the start of the process was too high since then, on average, in millionths.
+    /// How much the rate found at the start of the process has been too high since then, on average, in millionths.
     pub drift_ppm: f64,
-    /// The largest difference of the two clocks at any comparison, in ns.
+    /// The largest difference of the two clocks at any comparison, ns.
     pub offset_ns_max: u64,
-    /// 1 once they differed by more than slewing explains, or once the kernel gave the counter up. Times measured across it
-    /// are wrong, and from then on the kernel's clock is read.
+    /// 1 once they differed by more than slewing explains, or once the kernel abandoned the counter. Times measured across
+    /// that are wrong, and from then on the kernel's clock is read.
     pub jumps: u64,
 }
 
-/// What is to be done after a comparison.
+/// What to do after a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing.
     Keep,
-    /// Go at this rate: ns per tick, in units of 2^−32.
+    /// Change to this rate: ns per tick, in units of 2^−32.
     Steer(u64),
-    /// Give the counter up for the rest of the process; it was ahead of the kernel's clock by so much.
+    /// Abandon the counter for the rest of the process; it was this far ahead of the kernel's clock.
     Leave { lead_ns: u64 },
 }
 
-/// Between corrections, so that the rate of the kernel's clock is known to some 0.05 ppm. Less than a second, as one that
-/// NTP slows down has not come as far when somebody looks once a second.
+/// The minimum time between corrections, so that the rate of the kernel's clock is known to about 0.05 ppm. Less than a
+/// second: comparisons come once a second, and a clock that NTP slows down has advanced less.
 const BETWEEN_NS: u64 = 900_000_000;
-/// Largest correction of the rate that makes up for an offset.
+/// The largest correction of the rate to remove an offset.
 const SLEW_PPM: u64 = 500;
 /// How much the kernel's rate may change from one comparison to the next. NTP slews by 500 ppm at most (`adjtimex`'s own
 /// limit), and may begin at any moment; a suspend or a counter that is not constant is far beyond.
 const EXPLAINED_PPM: u64 = 600;
-/// What readings that are not quite simultaneous explain beyond their width.
+/// The difference that not quite simultaneous readings explain beyond their width.
 const EXPLAINED_NS: u64 = 20_000;
 
-/// Watches the two clocks.
+/// Compares the two clocks.
 #[derive(Debug)]
 pub struct Watch {
     first: Reading,
     first_rate: u64,
-    /// The kernel's, of the last [`BETWEEN_NS`] or more.
+    /// The rate of the kernel's clock over the last [`BETWEEN_NS`] or more.
     rate: u64,
     last: Reading,
-    /// At the last correction.
+    /// The reading at the last correction.
     corrected: Reading,
     agreement: Agreement,
 }
 
 impl Watch {
-    /// Begins with two readings; `None` if they give no rate.
+    /// A watch that begins with two readings; `None` if they give no rate.
     pub fn new(first: Reading, last: Reading) -> Option<Self> {
         let rate = rate(first, last).filter(|_| first.is_tight() && last.is_tight())?;
         Some(Self { first, first_rate: rate, rate, last, corrected: last, agreement: Agreement::default() })
     }
 
-    /// The rate now: ns per tick, in units of 2^−32.
+    /// The current rate: ns per tick, in units of 2^−32.
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// What was found so far.
+    /// The agreement found so far.
     pub fn agreement(&self) -> Agreement {
         self.agreement
     }
 
-    /// Compares: `own_ns` is what our clock says at the reading's ticks. `vouched`: the kernel itself still keeps time by the
-    /// counter.
+    /// Compares: `own_ns` is the time of our clock at the reading's ticks. `vouched`: the kernel itself still keeps time by
+    /// the counter.
     pub fn look(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
         if self.agreement.jumps > 0 {
             return Advice::Keep;
@@ -106,14 +106,14 @@ impl Watch {
             return Advice::Keep;
         };
         (self.rate, self.corrected) = (rate, now);
-        // Half of the offset in as long as the last correction was in force: the next one may come a little later.
+        // Removes half of the offset in the time since the last correction: the next one may come a little later.
         let time_ns = i128::from(elapsed_ns) * 2;
         let most = time_ns * i128::from(SLEW_PPM) / 1_000_000;
         let slew = i128::from(rate) * offset_ns.clamp(-most, most) / time_ns;
         Advice::Steer((i128::from(rate) - slew) as u64)
     }
 
-    /// Whether the last rate, and what may have become of it, lead from the last reading to this one.
+    /// Whether the last rate, within the limits of its change, leads from the last reading to this one.
     fn explains(&self, now: Reading) -> bool {
         let (Some(ticks), Some(ns)) = (now.ticks.checked_sub(self.last.ticks), now.ns.checked_sub(self.last.ns)) else {
             return false;
