@@ -141,7 +141,7 @@ def test_files_of_somebody_else_are_read_and_not_compared(program: Path, tmp_pat
     hadoops_file(place, 0)
     told = dfsio(program, tmp_path, "-read", place)
     assert (told.code, told.ours("files not compared"), told.counted("VERIFY")) == (0, "1, 0", 0)
-    assert "warning: nothing that was read was compared: Loadstone did not write these files\nhint: " in told.err
+    assert "warning: no content was verified: Loadstone did not write these files\nhint: " in told.err
 
 
 @pytest.mark.parametrize("replaced", ["by Hadoop", "by zeros"])

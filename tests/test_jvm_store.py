@@ -82,7 +82,7 @@ def test_a_client_that_does_not_close_fails_the_run(engine: Engine, scripted: st
     (warning,) = told.said("warning: ")
     assert warning.startswith("1 x CLEANUP returned ERROR; the first: ")
     assert "the buffer of the last client stays here" in warning
-    assert told.said("error: ") == ["1 client of this load did not close: what was still held there may be lost"]
+    assert told.said("error: ") == ["1 client of this load did not close: writes that it buffered may be lost"]
     assert engine.told(f"load {scripted} {RUN} scripted=keep -threads 4 failures.tolerated=0.25").code == 0
 
 

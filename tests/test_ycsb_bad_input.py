@@ -75,7 +75,7 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
         (f"{RUN} -p word", "NAME=VALUE", "--help"),
         (f"{RUN} --threads 4", "unknown option --threads", "-threads"),
         (f"{RUN} -thread 4", "unknown option -thread", "--help"),
-        (f"{RUN} stray", '"stray" follows no option', "--help"),
+        (f"{RUN} stray", 'unexpected argument "stray"', "--help"),
         ("lod rocksdb", '"lod"', "--help"),
         ("load", "needs a store", "rocksdb"),
         (f"{RUN} fieldcount=0", "fieldcount", "fieldcount"),

@@ -72,7 +72,7 @@ def test_threads_as_a_property_is_told_to_have_no_effect(engine: Engine) -> None
 def test_a_column_family_is_told_to_have_no_effect(engine: Engine) -> None:
     told = engine("load null -P workloads/workloada columnfamily=cf -cp /etc/hbase/conf")
     assert told.said("warning: ") == [
-        "neither the workload nor the store null knows columnfamily (-p columnfamily); it has no effect",
+        "unknown property columnfamily for the store null (-p columnfamily); leave it out, as it has no effect",
         "-cp has no effect: the store null does not run in a JVM",
     ]
 

@@ -82,16 +82,16 @@ struct Setting<'a> {
     pace: Option<&'a Pace>,
     clients: usize,
     segment: Segment,
-    /// How much too late the generator wakes.
+    /// How late the generator wakes.
     late_ns: u64,
-    /// Whether the clients share an executor, and do not have threads.
+    /// Whether the clients share an executor instead of having threads.
     executor: bool,
     warmup_ns: u64,
-    /// The window; [`NEVER`]: up to the last operation.
+    /// The length of the window; [`NEVER`]: until the last operation.
     window_ns: u64,
     interval_ns: u64,
     insert_policy: InsertPolicy,
-    /// What comes of inserts, if not what the script says.
+    /// The script of inserts, if it differs.
     inserts: Option<&'a Script>,
     /// File of the ledger, if there is one.
     ledger: Option<&'a str>,
@@ -170,7 +170,7 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
     }
 }
 
-/// Runs a segment of a workload; each client has a recorder of its own.
+/// Runs a segment of a workload; each client has its own recorder.
 fn run<W: RecordWorkload + 'static>(workload: W, setting: &Setting<'_>, script: &Script) -> Simulated<W> {
     run_in(&SimTimer::default(), workload, setting, script)
 }

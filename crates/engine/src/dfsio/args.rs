@@ -1,4 +1,4 @@
-//! TestDFSIO's command line, and what ours adds.
+//! TestDFSIO's command line, and our additions.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ usage: loadstone-engine dfsio TEST [OPTION …] URI
   URI                        file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY; files are in DIRECTORY/io_data
                              (a URI without a directory: test.build.data, default /benchmarks/TestDFSIO)
 TEST, as Hadoop's TestDFSIO:
-  -write                     write files; what was in io_data is deleted
+  -write                     write files; the contents of io_data are deleted first
   -read [-random | -backward | -skip [-skipSize SIZE]]
-  -append                    write at the end of files
+  -append                    append to files
   -truncate                  cut files to -fileSize
-  -clean                     delete DIRECTORY/io_data and what else TestDFSIO makes there, DIRECTORY if it is then empty
+  -clean                     delete everything that TestDFSIO creates in DIRECTORY, and DIRECTORY if it is then empty
 OPTION, as Hadoop's:
   -nrFiles N                 files (1)
   -fileSize SIZE, -size SIZE bytes of a file, with B, KB, MB, GB or TB; a number alone is MB (1MB)
   -bufferSize BYTES          bytes written or read at once (1000000)
-  -resFile FILE              the results are appended to it (TestDFSIO_results.log)
+  -resFile FILE              append the results to FILE (TestDFSIO_results.log)
   -D NAME=VALUE              dfs.replication, dfs.blocksize, test.build.data, fs.defaultFS,
                              mapreduce.local.map.tasks.maximum (clients)
 Loadstone's own:
-  --clients N                files at a time (as many as there are, at most 16)
-  --direct                   O_DIRECT: past the page cache; needs -bufferSize 1048576 or another multiple of 4096
-  --io threads|uring         how local files are reached (threads)
-  --depth N                  with uring: buffers under way for each file (8)
+  --clients N                files at a time (all files, at most 16)
+  --direct                   bypass the page cache (O_DIRECT); needs -bufferSize 1048576 or another multiple of 4096
+  --io threads|uring         how local files are accessed (threads)
+  --depth N                  with uring: buffers in flight for each file (8)
   --sync none|flush|close|buffer
-                             what a written file waits for: nothing but its close (none), that the file system has it
-                             (flush), that the device has it before it is closed (close), or after each buffer (buffer)
+                             when written data is synced: never (none), to the file system before the close (flush),
+                             to the device before the close (close), or to the device after each buffer (buffer)
   --cold                     drop the pages of local files from the page cache first
   --no-verify                do not compare what is read with what was written
-  --seed N                   random positions and the content of files follow from it
+  --seed N                   seed of random positions and of the content of files
   --print-spec               print the TrialSpec instead of running it
 ";
 
@@ -69,17 +69,17 @@ const KNOWN: &[&str] = &[
     "--help",
 ];
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Work on files.
     Work(Action, Access),
-    /// Everything is deleted.
+    /// Delete everything.
     Clean,
 }
 
 impl Test {
-    /// As Hadoop's output names it.
+    /// The name in Hadoop's output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Work(Action::Write, _) => "write",
@@ -94,10 +94,10 @@ impl Test {
     }
 }
 
-/// How local files are reached.
+/// How local files are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// By calls that block, from a thread for each client.
+    /// By blocking calls, from a thread per client.
     Threads,
     /// By io_uring.
     Uring,
@@ -111,7 +111,7 @@ pub struct Args {
     pub files: u64,
     pub file_bytes: u64,
     pub buffer_bytes: u64,
-    /// `None`: the buffer's length.
+    /// `None`: the length of the buffer.
     pub skip_bytes: Option<u64>,
     pub res_file: String,
     pub settings: BTreeMap<String, String>,
@@ -128,8 +128,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Takes the words apart.
-    #[expect(clippy::too_many_lines, reason = "an arm an option")]
+    /// Parses the arguments.
+    #[expect(clippy::too_many_lines, reason = "one arm per option")]
     pub fn parse(words: &[String]) -> Result<Self, EngineError> {
         let (mut action, mut access) = (None::<Option<Action>>, Access::Sequential);
         let mut args = Self {
@@ -155,7 +155,7 @@ impl Args {
         while let Some(word) = words.next() {
             let mut value = || {
                 words.next().ok_or_else(|| {
-                    EngineError::usage(format!("{word} needs a value")).hint("loadstone-engine dfsio --help shows them")
+                    EngineError::usage(format!("{word} needs a value")).hint("see loadstone-engine dfsio --help")
                 })
             };
             let mut test = |new: Option<Action>| match action.replace(new) {
@@ -190,13 +190,12 @@ impl Args {
                 "-resfile" => args.res_file.clone_from(value()?),
                 "-compression" => {
                     let codec = value()?;
-                    return Err(EngineError::usage(format!("-compression {codec} is not supported")).hint(
-                        "leave it out: the content here is incompressible, so a codec would only cost its own time",
-                    ));
+                    return Err(EngineError::usage(format!("-compression {codec} is not supported"))
+                        .hint("leave it out: the content is incompressible, so a codec would only cost time"));
                 }
                 "-seq" => {
                     return Err(EngineError::usage("-seq is not supported")
-                        .hint("use --clients 1: one file after the other, without MapReduce"));
+                        .hint("use --clients 1: one file after another, without MapReduce"));
                 }
                 "-d" => setting(value()?, &mut args.settings)?,
                 "--clients" => args.clients = Some(whole(word, value()?)?),
@@ -231,7 +230,7 @@ impl Args {
                 lower if lower.starts_with("-d") && word.contains('=') => setting(&word[2..], &mut args.settings)?,
                 lower if lower.starts_with('-') => return Err(unknown(word)),
                 _ if args.uri.is_some() => {
-                    return Err(EngineError::usage(format!("\"{word}\" is one argument too many"))
+                    return Err(EngineError::usage(format!("unexpected argument \"{word}\""))
                         .hint("give one URI: file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY"));
                 }
                 _ => args.uri = Some(word.clone()),
@@ -249,7 +248,7 @@ impl Args {
         Ok(args)
     }
 
-    /// Refuses what does not go together.
+    /// Refuses options that cannot be combined.
     fn check(&self, access: Access) -> Result<(), EngineError> {
         let reads = matches!(self.test, Test::Work(Action::Read, _));
         let random_write = matches!(self.test, Test::Work(Action::Write, Access::Random));
@@ -272,16 +271,16 @@ impl Args {
 }
 
 fn unknown(word: &str) -> EngineError {
-    let error = EngineError::usage(format!("there is no option \"{word}\""));
+    let error = EngineError::usage(format!("unknown option \"{word}\""));
     match did_you_mean(word, KNOWN.iter().copied()) {
         Some(near) => error.hint(format!("did you mean {near}?")),
-        None => error.hint("loadstone-engine dfsio --help shows them"),
+        None => error.hint("see loadstone-engine dfsio --help"),
     }
 }
 
 fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {
     let Some((name, value)) = text.split_once('=') else {
-        return Err(EngineError::usage(format!("-D needs NAME=VALUE, got \"{text}\"")).hint("-D dfs.replication=2"));
+        return Err(EngineError::usage(format!("-D needs NAME=VALUE, got \"{text}\"")).hint("use -D dfs.replication=2"));
     };
     settings.insert(name.trim().to_owned(), value.trim().to_owned());
     Ok(())
@@ -290,11 +289,11 @@ fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), En
 /// A whole number.
 pub fn whole(name: &str, text: &str) -> Result<u64, EngineError> {
     text.parse().map_err(|_| {
-        EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("{name} 4, say"))
+        EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("use {name} 4, say"))
     })
 }
 
-/// `parseSize` of TestDFSIO: digits and a unit, which is MB if it is left out.
+/// `parseSize` of TestDFSIO: digits and a unit, which defaults to MB.
 pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let shift = match text[digits..].to_uppercase().as_str() {
@@ -307,7 +306,7 @@ pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
     };
     let bytes = shift.and_then(|shift| text[..digits].parse::<u64>().ok()?.checked_mul(1 << shift));
     bytes.ok_or_else(|| {
-        EngineError::usage(format!("{name} must be a size, got \"{text}\"")).hint(format!("{name} 128MB, say"))
+        EngineError::usage(format!("{name} must be a size, got \"{text}\"")).hint(format!("use {name} 128MB, say"))
     })
 }
 
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn hadoops_command_lines_are_taken_as_hadoop_takes_them() {
+    fn command_lines_are_parsed_as_by_hadoop() {
         let args = parse("-WRITE -nrfiles 4 -size 64 -bufferSize 4096 -Ddfs.replication=2 -D a=b hdfs://nn/x").unwrap();
         assert_eq!((args.test, args.files), (Test::Work(Action::Write, Access::Sequential), 4));
         assert_eq!((args.file_bytes, args.buffer_bytes), (64 << 20, 4_096));
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_a_hint() {
+    fn invalid_arguments_are_refused_with_a_hint() {
         for (line, wanted) in [
             ("/x", "no test"),
             ("-write -read /x", "another test"),
@@ -343,8 +342,8 @@ mod tests {
             ("-write -fileSize 1XB /x", "must be a size"),
             ("-write -fileSize 99999999999TB /x", "must be a size"),
             ("-write -nrFiles many /x", "whole number"),
-            ("-write -nrFiels 1 /x", "no option"),
-            ("-write /x /y", "too many"),
+            ("-write -nrFiels 1 /x", "unknown option"),
+            ("-write /x /y", "unexpected argument"),
             ("-write -compression org.X /x", "-compression"),
             ("-write --sync always /x", "--sync"),
             ("-write --depth 4 /x", "--io uring"),

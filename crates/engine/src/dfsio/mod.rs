@@ -1,4 +1,4 @@
-//! The DFSIO front end: `dfsio -write|-read|… URI`, drop-in for Hadoop's TestDFSIO.
+//! The DFSIO front end: `dfsio -write|-read|… URI`, a drop-in replacement for Hadoop's TestDFSIO.
 
 mod args;
 mod printer;
@@ -32,7 +32,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     let args = Args::parse(words)?;
     let Test::Work(action, access) = args.test else {
         let place = translate::place(&args)?;
-        if clean(&place, &MADE)? {
+        if clean(&place, &CREATED)? {
             err(&format!("deleted the files of TestDFSIO in {}\n", place.uri()));
         } else {
             err(&format!("there are no files of TestDFSIO in {}\n", place.uri()));
@@ -49,12 +49,12 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
         out(&format!("{spec}\n"));
         return Ok(0);
     }
-    // The results must have a place before hours of load are put on a system.
+    // Checks that the results can be written before hours of load.
     let results = Results::open(&args.res_file)?;
     let place = translate::place(&args)?;
     if action == Action::Write && access == Access::Sequential {
-        // As Hadoop does: files of an earlier test are no part of this one.
-        clean(&place, &MADE[..1])?;
+        // As Hadoop does: files of an earlier test are not part of this one.
+        clean(&place, &CREATED[..1])?;
     }
     let started = Instant::now();
     let mut printer = Printer::new(args.test, &spec, place.uri());
@@ -67,7 +67,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
 struct Results {
     path: String,
     file: File,
-    /// Whether it was not there before.
+    /// Whether it did not exist before.
     new: bool,
 }
 
@@ -75,7 +75,7 @@ impl Results {
     fn open(path: &str) -> Result<Self, EngineError> {
         let new = !std::path::Path::new(path).exists();
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
-            EngineError::usage(format!("cannot write to {path}: {error}")).hint("choose another -resFile")
+            EngineError::usage(format!("cannot write to {path}: {error}")).hint("use another -resFile")
         })?;
         Ok(Self { path: path.to_owned(), file, new })
     }
@@ -83,7 +83,7 @@ impl Results {
     fn append(&mut self, block: &str) -> Result<(), EngineError> {
         self.file.write_all(block.as_bytes()).map_err(|error| {
             EngineError::failed(format!("cannot append to {}: {error}", self.path))
-                .hint("copy the results from above, and choose another -resFile next time")
+                .hint("copy the results from above, and use another -resFile next time")
         })?;
         self.new = false;
         Ok(())
@@ -91,7 +91,7 @@ impl Results {
 }
 
 impl Drop for Results {
-    /// A test without results leaves no empty file.
+    /// Removes the empty file of a test without results.
     fn drop(&mut self) {
         if self.new {
             let _ = std::fs::remove_file(&self.path);
@@ -99,18 +99,18 @@ impl Drop for Results {
     }
 }
 
-/// The directories that TestDFSIO makes (3.4; Loadstone makes the first).
-const MADE: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
+/// The directories that TestDFSIO creates (3.4; Loadstone creates the first).
+const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
 
-/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Returns whether there was something.
+/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Returns whether there was any.
 fn clean(place: &Location, names: &[&str]) -> Result<bool, EngineError> {
     async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;
         for name in names {
             deleted |= system.delete(&format!("{}/io_{name}", base.trim_end_matches('/'))).await?;
         }
-        // Whatever else is in the directory is somebody's.
-        if deleted && names.len() == MADE.len() && system.list(base).await?.is_empty() {
+        // Anything else in the directory belongs to the user.
+        if deleted && names.len() == CREATED.len() && system.list(base).await?.is_empty() {
             system.delete(base).await?;
         }
         Ok(deleted)

@@ -1,4 +1,4 @@
-//! Prints a run as TestDFSIO does: Hadoop's block, and what it leaves out under a heading of its own.
+//! Prints a run as TestDFSIO does: Hadoop's block, and what it leaves out under a separate heading.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
 use crate::spec::{TrialSpec, WorkSpec};
 
-/// Sees a run and prints it.
+/// Observes a run and prints it.
 #[derive(Debug)]
 pub struct Printer<'a> {
     test: Test,
@@ -31,7 +31,7 @@ pub struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// A printer of a run on files below `uri`.
+    /// A printer for a run on files below `uri`.
     pub fn new(test: Test, spec: &'a TrialSpec, uri: String) -> Self {
         Self { test, spec, uri, files: None, lines: Vec::new(), warnings: Vec::new(), unanswered: 0 }
     }
@@ -39,22 +39,22 @@ impl<'a> Printer<'a> {
     /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
     pub fn report(self, end: &End, wall: Duration, mut results: Results) -> Result<u8, EngineError> {
         let files = self.files.unwrap_or_default();
-        let asked = match &self.spec.work {
+        let expected = match &self.spec.work {
             WorkSpec::Files(work) => work.files,
             _ => 0,
         };
-        let not_started = report::not_started(&files, asked);
-        // Beside files with Loadstone's mark, one without was damaged or replaced.
+        let not_started = report::not_started(&files, expected);
+        // If other files have Loadstone's mark, one without was damaged or replaced.
         let replaced = if files.foreign < files.done { files.foreign } else { 0 };
-        let whole = files.done == asked && replaced == 0 && *end == End::Done;
-        if whole {
+        let complete = files.done == expected && replaced == 0 && *end == End::Done;
+        if complete {
             let date = report::java_date(unix_ns() / 1_000_000_000);
             let block = report::hadoop(self.test.name(), &date, &files, wall);
             out(&block);
             results.append(&block)?;
         }
         out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
-        for (name, value) in report::aggregate(&files, asked).into_iter().chain(self.lines) {
+        for (name, value) in report::aggregate(&files, expected).into_iter().chain(self.lines) {
             out(&format!("{name:>52}: {value}\n"));
         }
         for wrong in &files.wrong {
@@ -67,30 +67,30 @@ impl<'a> Printer<'a> {
             err(&format!("warning: {warning}\n"));
         }
         if files.foreign > 0 && replaced == 0 {
-            err("warning: nothing that was read was compared: Loadstone did not write these files\n");
+            err("warning: no content was verified: Loadstone did not write these files\n");
             err("hint: add --no-verify if that is intended, or write the files with `loadstone dfsio -write`\n");
         }
         match end {
             End::Done => {}
             End::Stopped(who) => {
                 err(&format!("the test was stopped: {}\n", who.reason()));
-                err("hint: the figures above are of the files that were done; run the test again for Hadoop's block\n");
+                err("hint: run the test again for Hadoop's block; the figures above cover only files that are done\n");
                 return Ok(end.code());
             }
             End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
             End::Failed(why) => return Err(EngineError::failed(format!("the test failed: {why}"))),
         }
-        if !whole || self.unanswered > 0 {
+        if !complete || self.unanswered > 0 {
             if replaced > 0 {
-                let message = format!("{replaced} of {asked} files do not begin with Loadstone's mark, others do");
+                let message = format!("{replaced} of {expected} files do not begin with Loadstone's mark, others do");
                 return Err(EngineError::failed(message)
-                    .hint("they were damaged or replaced after the test that wrote them: write them again"));
+                    .hint("write them again: they were damaged or replaced after the test that wrote them"));
             }
-            let mut message = format!("{} of {asked} files failed", files.failed + files.unfinished);
+            let mut message = format!("{} of {expected} files failed", files.failed + files.unfinished);
             if not_started > 0 {
                 message = format!("{message}, {not_started} were not started");
             }
-            return Err(EngineError::failed(format!("{message}, so there are no results of Hadoop's form"))
+            return Err(EngineError::failed(format!("{message}, so there are no results in Hadoop's format"))
                 .hint("see the warnings above"));
         }
         Ok(0)
@@ -108,7 +108,7 @@ impl Observer for Printer<'_> {
             self.spec.seed
         ));
         let facts = opened.guarantee.facts.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
-        err(&format!("what is written is {}; {}\n", opened.guarantee.how, facts.join(", ")));
+        err(&format!("durability of writes: {}; {}\n", opened.guarantee.how, facts.join(", ")));
     }
 
     fn interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}
@@ -127,16 +127,16 @@ impl Observer for Printer<'_> {
             let moved = closed.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
             let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
             if reads && moved > 0 && read < moved / 10 * 9 {
-                let asked = ["file.cold", "file.direct"]
+                let uncached = ["file.cold", "file.direct"]
                     .iter()
                     .any(|name| self.spec.store.properties.get(*name).is_some_and(|value| value == "true"));
-                let hint = if asked {
-                    "neither --cold nor --direct changes that where there is no device, as on tmpfs"
+                let hint = if uncached {
+                    "use a directory on a device: on tmpfs --cold and --direct have no effect"
                 } else {
                     "use --cold or --direct to measure the device"
                 };
                 self.warnings.push(format!(
-                    "{:.0} % of what was read came from the page cache: {hint}",
+                    "{:.0} % of the bytes read came from the page cache: {hint}",
                     (1.0 - read as f64 / moved as f64) * 100.0
                 ));
             }

@@ -1,10 +1,10 @@
-//! The results: Hadoop's block to the letter, then what Hadoop's figures leave out.
+//! The results: exactly Hadoop's block, then what Hadoop's figures leave out.
 
 use std::time::Duration;
 
 use crate::file_log::{FilesSummary, Reached};
 
-/// Hadoop's MB.
+/// Bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
 
 /// Hadoop's block (`TestDFSIO.analyzeResult` of 3.4), as it is appended to `-resFile`.
@@ -13,7 +13,7 @@ pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> S
     let mean = files.rate_sum / tasks;
     let deviation = (files.rate_square_sum / tasks - mean * mean).abs().sqrt();
     let throughput = files.bytes as f64 / MB / (files.task_ns as f64 / 1e9);
-    // Hadoop has this in single precision.
+    // Hadoop computes this in single precision.
     let processed = f64::from(files.bytes as f32 / MB as f32);
     let seconds = f64::from(wall.as_millis() as f32 / 1_000.0);
     format!(
@@ -44,7 +44,7 @@ pub fn java_date(unix_seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = unix_seconds as libc::time_t;
-    // SAFETY: both structs are local; localtime_r fills the second, whose zone is a text that lives on.
+    // SAFETY: both structs are local; localtime_r fills the second, whose zone is a text that stays valid.
     let (time, zone) = unsafe {
         let mut time = std::mem::zeroed::<libc::tm>();
         libc::localtime_r(&raw const seconds, &raw mut time);
@@ -63,27 +63,27 @@ pub fn java_date(unix_seconds: u64) -> String {
     )
 }
 
-/// MB a second of bytes within so many ns.
+/// MB per second, for bytes within `ns`.
 fn rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
 
-/// Files that were asked for and not begun.
-pub fn not_started(files: &FilesSummary, asked: u64) -> u64 {
-    asked.saturating_sub(files.done + files.failed + files.unfinished)
+/// Files that were not begun, of the `expected` number.
+pub fn not_started(files: &FilesSummary, expected: u64) -> u64 {
+    expected.saturating_sub(files.done + files.failed + files.unfinished)
 }
 
-/// What Hadoop's figures leave out, one line a figure. `asked`: how many files there should be.
-pub fn aggregate(files: &FilesSummary, asked: u64) -> Vec<(String, String)> {
+/// What Hadoop's figures leave out, one line per figure. `expected`: how many files there should be.
+pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     let mut lines = vec![(
         "files done, failed, unfinished, not started".to_owned(),
-        format!("{}, {}, {}, {}", files.done, files.failed, files.unfinished, not_started(files, asked)),
+        format!("{}, {}, {}, {}", files.done, files.failed, files.unfinished, not_started(files, expected)),
     )];
     let since = |at: Option<u64>| Some(at?.saturating_sub(files.first_start_unix_ns?));
     if let Some(ns) = since(files.last_done_unix_ns) {
         lines.push(("aggregate MB/s, first start to last done".to_owned(), rate(files.bytes, ns)));
     }
-    // What had moved until then counts files that failed later.
+    // The bytes moved until then include those of files that failed later.
     if let Some(ns) = since(files.first_done_unix_ns).filter(|_| files.failed == 0) {
         lines.push(("aggregate MB/s, first start to first done".to_owned(), rate(files.first_done_bytes, ns)));
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_block_is_hadoops_to_the_letter() {
+    fn the_block_equals_hadoops_exactly() {
         let files = FilesSummary {
             done: 4,
             bytes: 256 << 20,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_printed_as_java_prints_them() {
+    fn figures_are_printed_as_by_java() {
         let printed = [0.0, 0.5, 31.9, 256.0, 1_803.994, 0.125, 0.375, 1e9].map(decimal);
         assert_eq!(printed, ["0", "0.5", "31.9", "256", "1803.99", "0.12", "0.38", "1000000000"]);
     }

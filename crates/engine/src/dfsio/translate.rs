@@ -1,4 +1,4 @@
-//! From arguments to a TrialSpec.
+//! From TestDFSIO's arguments to a TrialSpec.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::error::EngineError;
 use crate::sink::Sink;
 use crate::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 
-/// Hadoop's own directory (`TestDFSIO.getBaseDir`).
+/// Hadoop's default directory (`TestDFSIO.getBaseDir`).
 const BASE: &str = "/benchmarks/TestDFSIO";
-/// So many files are worked on at a time unless it is said.
+/// At most this many files are worked on at a time by default.
 const CLIENTS_MAX: u64 = 16;
-/// Buffers under way for each file.
+/// Buffers in flight for each file.
 const DEPTH: u64 = 8;
 
-/// A setting of Hadoop's that means something here, other than to HDFS.
-const OWN: &[&str] = &["dfs.replication", "dfs.blocksize", "test.build.data", "fs.defaultFS", CLIENTS];
+/// Hadoop's settings that are interpreted here and not only passed to HDFS.
+const INTERPRETED: &[&str] = &["dfs.replication", "dfs.blocksize", "test.build.data", "fs.defaultFS", CLIENTS];
 const CLIENTS: &str = "mapreduce.local.map.tasks.maximum";
 
-/// Where the files are: those of Hadoop's layout are in `io_data` below it.
+/// The base directory: as in Hadoop's layout, the files are in `io_data` below it.
 pub fn place(args: &Args) -> Result<Location, EngineError> {
     let setting = |name: &str| args.settings.get(name).map(String::as_str);
     let Some(text) = args.uri.as_deref().or(setting("fs.defaultFS")) else {
@@ -40,7 +40,7 @@ pub fn place(args: &Args) -> Result<Location, EngineError> {
     Ok(place)
 }
 
-/// The spec, and warnings.
+/// The spec, with warnings.
 pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSpec, Vec<String>), EngineError> {
     let place = place(args)?;
     let local = place.scheme == Scheme::File;
@@ -86,7 +86,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         let hdfs = ["dfs.", "fs.", "ipc."].iter().any(|start| name.starts_with(start));
         if !local && hdfs && name != "fs.defaultFS" {
             properties.insert(name.clone(), value.clone());
-        } else if !OWN.contains(&name.as_str()) {
+        } else if !INTERPRETED.contains(&name.as_str()) {
             warnings.push(format!("{name} has no effect here"));
         }
     }
@@ -124,13 +124,13 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
     Ok((spec, warnings))
 }
 
-/// Refuses what a file system cannot do, before anything is touched.
+/// Refuses what a file system does not support, before anything is changed.
 fn refuse(args: &Args, place: &Location) -> Result<(), EngineError> {
     let hdfs = place.scheme == Scheme::Hdfs;
     let writes = matches!(args.test, Test::Work(Action::Write | Action::Append, _));
     let hint = |message: &str, hint: &str| Err(EngineError::usage(message).hint(hint));
     if hdfs && args.direct {
-        return hint("--direct is for local files", "leave it out: the data nodes decide how they reach their disks");
+        return hint("--direct is for local files", "leave it out: the data nodes decide how they access their disks");
     }
     if hdfs && args.cold {
         return hint(
@@ -151,7 +151,7 @@ fn refuse(args: &Args, place: &Location) -> Result<(), EngineError> {
         );
     }
     if hdfs && matches!(args.test, Test::Work(Action::Write, Access::Random)) {
-        return hint("HDFS writes files from their beginning to their end", "leave -random out");
+        return hint("HDFS supports only sequential writes", "leave -random out");
     }
     if args.direct && !args.buffer_bytes.is_multiple_of(ALIGNMENT as u64) {
         let message =
@@ -178,7 +178,7 @@ fn replication(text: &str) -> Result<u32, EngineError> {
     match text.parse() {
         Ok(copies @ 1..=512) => Ok(copies),
         _ => Err(EngineError::usage(format!("dfs.replication must be 1 to 512, got \"{text}\""))
-            .hint("-D dfs.replication=3")),
+            .hint("use -D dfs.replication=3")),
     }
 }
 
@@ -189,10 +189,10 @@ fn block_bytes(text: &str) -> Result<u64, EngineError> {
     } else {
         size("dfs.blocksize", &format!("{}B", text.trim_end_matches(['b', 'B'])))?
     };
-    // The checksums of HDFS are of 512 bytes each.
+    // Each checksum of HDFS covers 512 bytes.
     if bytes == 0 || !bytes.is_multiple_of(512) {
         return Err(EngineError::usage(format!("dfs.blocksize must be a multiple of 512, got \"{text}\""))
-            .hint("-D dfs.blocksize=128m"));
+            .hint("use -D dfs.blocksize=128m"));
     }
     Ok(bytes)
 }

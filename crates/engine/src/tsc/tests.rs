@@ -1,13 +1,13 @@
-//! In worlds of our own: what the counter and the kernel's clock say is arithmetic.
+//! In simulated worlds, where the counter and the kernel's clock are computed.
 
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Two clocks in ns of true time each, the counter at 2.6 GHz, and a clock made of them.
+/// The kernel's clock, a counter at 2.6 GHz, and the clock that is made of them.
 struct World {
     clock: Counter,
-    /// Has run at `kernel_ppm` more than true time, and so has the counter at `counter_ppm`.
+    /// Runs `kernel_ppm` faster than true time; the counter runs `counter_ppm` faster.
     kernel_ns: f64,
     ticks: f64,
     kernel_ppm: f64,
@@ -17,7 +17,7 @@ struct World {
 }
 
 impl World {
-    /// Calibrated in 20 ms, in which the counter was `wrong_ppm` faster than it will be.
+    /// Calibrated in 20 ms during which the counter was `wrong_ppm` faster than it will be.
     fn new(wrong_ppm: f64) -> Self {
         let mut world = Self {
             clock: Counter::new(),
@@ -44,7 +44,7 @@ impl World {
         Reading { width_ns: 40, ticks: self.ticks as u64, ns: self.kernel_ns as u64 }
     }
 
-    /// What the clock says; it must not have gone back.
+    /// The time of the clock; it must not have gone back.
     fn now(&mut self) -> u64 {
         let now = self.clock.lines.read(|| self.ticks as u64, || self.kernel_ns as u64);
         assert!(now >= self.seen_ns, "{now} after {}", self.seen_ns);
@@ -60,7 +60,7 @@ impl World {
         self.clock.compare(|| self.reading(), || self.vouched).unwrap()
     }
 
-    /// `seconds` pass, with a comparison and some readings in each; the largest offset.
+    /// Lets `seconds` pass, each with a comparison and some readings; returns the largest offset.
     fn runs(&mut self, seconds: u64) -> u64 {
         let mut most = 0;
         for _ in 0..seconds {
@@ -75,7 +75,7 @@ impl World {
 }
 
 #[test]
-fn a_drift_that_twenty_ms_did_not_show_is_found_and_corrected() {
+fn a_drift_that_the_first_20_ms_did_not_show_is_found_and_corrected() {
     let mut world = World::new(-50.0);
     // Until the first comparison the error is unknown: 50 ppm of a second.
     assert!((49_000..52_000).contains(&world.runs(1)));
@@ -88,7 +88,7 @@ fn a_drift_that_twenty_ms_did_not_show_is_found_and_corrected() {
 }
 
 #[test]
-fn what_ntp_does_to_the_kernels_clock_is_followed_and_no_jump() {
+fn ntp_slewing_of_the_kernels_clock_is_followed_and_is_not_a_jump() {
     let mut world = World::new(0.0);
     for ppm in [0.0, 500.0, 0.0, -500.0] {
         world.kernel_ppm = ppm;
@@ -101,7 +101,7 @@ fn what_ntp_does_to_the_kernels_clock_is_followed_and_no_jump() {
 }
 
 #[test]
-fn comparisons_may_come_as_often_or_as_seldom_as_they_like() {
+fn comparisons_may_be_frequent_or_rare() {
     for every_ns in [1_000_000, 100_000_000, 10 * SECOND, 600 * SECOND] {
         let mut world = World::new(-50.0);
         for _ in 0..20 + 20 * SECOND / every_ns {
@@ -115,61 +115,61 @@ fn comparisons_may_come_as_often_or_as_seldom_as_they_like() {
     }
 }
 
-/// The clock was given up: it is counted once, and is the kernel's from here on.
-fn left(world: &mut World) {
+/// Asserts that the counter was abandoned: this counts as one jump, and the clock follows the kernel's from here on.
+fn assert_abandoned(world: &mut World) {
     assert_eq!(world.compare().jumps, 1);
     world.passes(SECOND);
     let ahead = world.offset_ns();
     assert!(ahead >= 0);
     world.counter_ppm = 1e6;
     world.runs(10);
-    assert_eq!(world.offset_ns(), ahead, "the counter is not asked any more");
+    assert_eq!(world.offset_ns(), ahead, "the counter is no longer read");
     assert_eq!(world.compare().jumps, 1);
 }
 
 #[test]
-fn a_suspend_is_a_jump_whichever_clock_went_on() {
-    for counter_went_on in [true, false] {
+fn a_suspend_is_a_jump_whichever_clock_kept_running() {
+    for counter_kept_running in [true, false] {
         let mut world = World::new(0.0);
         world.runs(5);
-        if counter_went_on {
+        if counter_kept_running {
             world.ticks += 2.6 * 3.6e12;
         } else {
             world.kernel_ns += 3.6e12;
         }
         world.now();
-        left(&mut world);
-        // Time that was shown cannot be taken back, and does not stand still for an hour either.
-        let ahead = if counter_went_on { 3_600 * SECOND } else { 0 };
+        assert_abandoned(&mut world);
+        // A time that was read cannot be taken back, but the clock does not stand still for an hour either.
+        let ahead = if counter_kept_running { 3_600 * SECOND } else { 0 };
         assert!(world.offset_ns().unsigned_abs().abs_diff(ahead) < 1_000_000);
     }
 }
 
 #[test]
-fn a_counter_that_starts_anew_is_a_jump() {
+fn a_counter_that_restarts_is_a_jump() {
     let mut world = World::new(0.0);
     world.runs(5);
     world.ticks = 0.0;
     world.passes(SECOND);
-    // A reading now may go back, as nothing is kept with it; after the comparison none does.
-    left(&mut world);
+    // A reading now may go back, as readings store nothing; after the comparison none does.
+    assert_abandoned(&mut world);
     assert_eq!(world.offset_ns(), 0);
 }
 
 #[test]
-fn a_jump_too_small_for_the_eye_is_one() {
+fn a_small_jump_is_detected() {
     let mut world = World::new(0.0);
     world.runs(5);
     world.ticks += 2.6e6;
-    left(&mut world);
+    assert_abandoned(&mut world);
 }
 
 #[test]
-fn the_counter_is_left_when_the_kernel_leaves_it() {
+fn the_counter_is_abandoned_when_the_kernel_abandons_it() {
     let mut world = World::new(0.0);
     world.runs(5);
     world.vouched = false;
-    left(&mut world);
+    assert_abandoned(&mut world);
     assert!(world.offset_ns() < 1_000);
 }
 
@@ -184,7 +184,7 @@ fn a_reading_that_was_interrupted_corrects_nothing() {
 }
 
 #[test]
-fn without_a_rate_the_clock_is_not_read() {
+fn without_a_rate_the_counter_is_not_read() {
     let (clock, ticks) = (Counter::new(), |ticks| Reading { width_ns: 40, ticks, ns: ticks });
     clock.begin(ticks(5), || ticks(5));
     assert_eq!(clock.compare(|| ticks(9), || true), None);

@@ -1,4 +1,4 @@
-//! Real threads and executors perform the same operations.
+//! Threads and executors perform the same operations, and failures of their clients end the trial.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,10 +23,10 @@ use crate::trial;
 
 const OPERATIONS: u64 = 5_000;
 
-/// Sum of the hashes of all operations, by name of the trial.
+/// Sum of the hashes of all operations, by the name of the trial.
 static SUMS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-/// A store that adds up a hash of everything it is asked.
+/// A store that adds up a hash of every operation.
 struct Hashing<const BY_THREAD: bool>(String);
 
 struct HashingSession(String);
@@ -54,9 +54,9 @@ impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
 }
 
 impl HashingSession {
-    fn add(&self, asked: impl Hash) -> Status {
+    fn add(&self, operation: impl Hash) -> Status {
         let mut hasher = DefaultHasher::new();
-        asked.hash(&mut hasher);
+        operation.hash(&mut hasher);
         let mut sums = SUMS.lock().unwrap();
         let sum = sums.entry(self.0.clone()).or_default();
         *sum = sum.wrapping_add(hasher.finish());
@@ -88,9 +88,9 @@ impl Session for HashingSession {
     }
 }
 
-struct Nobody;
+struct CheckCount;
 
-impl Observer for Nobody {
+impl Observer for CheckCount {
     fn ready(&mut self, _: &Opened<'_>) {}
     fn interval(&mut self, _: &Moment<'_>, _: &Interval<'_>) {}
     fn end(&mut self, closed: &Closed<'_>) {
@@ -143,14 +143,14 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     }
 }
 
-/// The hash of all operations of a trial in `n` segments of `clients` clients in all.
+/// The hash of all operations of a trial with `clients` clients in `n` segments.
 fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
     for k in 0..n {
         let spec = spec(name, clients, Segment { k, n });
         let WorkSpec::Records(core) = spec.work.clone() else { unreachable!() };
         let (_keep, controls) = channel();
         let workload = CoreRun::new(core, spec.seed).unwrap();
-        assert_eq!(trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut Nobody).unwrap(), End::Done);
+        assert_eq!(trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut CheckCount).unwrap(), End::Done);
     }
     SUMS.lock().unwrap()[name]
 }
@@ -165,7 +165,7 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
     assert_eq!(hash_of::<Hashing<false>>("seven segments on executors", 14, 7), alone);
 }
 
-/// A store whose first scan panics, or never returns.
+/// A store whose first scan panics or never returns.
 struct Broken<const BY_THREAD: bool, const HANGS: bool>;
 
 struct BrokenSession {
@@ -229,7 +229,7 @@ impl Session for BrokenSession {
     }
 }
 
-/// Keeps the length of the measured window, ns, and how many operations got no answer.
+/// Keeps the length of the measured window, ns, and the number of operations without an answer.
 #[derive(Default)]
 struct Measured(u64, u64);
 
@@ -259,7 +259,7 @@ fn a_client_that_panics_fails_the_trial_on_a_thread_and_on_an_executor() {
     }
 }
 
-/// All clients hang within milliseconds: what they did until then is what they did in the whole second.
+/// All clients hang within milliseconds, but throughput is still divided by the whole second.
 #[test]
 fn a_store_that_hangs_does_not_look_faster() {
     let (end, Measured(measured_ns, in_flight)) =
@@ -268,10 +268,10 @@ fn a_store_that_hangs_does_not_look_faster() {
     assert_eq!(measured_ns, 1_000_000_000);
 }
 
-/// Whether the store's JVM has ended, as `System.exit` ends it: in a scan, or while it is asked for its collections.
+/// Whether the store's JVM has exited, as by `System.exit`: while it is queried for its collections, or in a scan.
 static ENDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
-/// A store in a JVM that ends: a thread that is in it then never returns.
+/// A store in a JVM that exits: a thread that is in the JVM then never returns.
 struct Ending<const IN_SCAN: bool>;
 
 impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
@@ -287,7 +287,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
     fn session(&self) -> Result<BrokenSession, StoreError> {
         let scan = || {
-            // Longer than the trial, which waits for its clients by then.
+            // Longer than the trial, which by then waits for its clients.
             std::thread::sleep(Duration::from_millis(500));
             ENDED[1].store(true, Ordering::SeqCst);
             hangs();
@@ -312,14 +312,14 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
 }
 
-/// The process of a JVM that has ended is ended after 30 s (crates/stores/src/jvm/exit.rs), reported or not.
+/// The process of a JVM that has exited ends after 30 s (crates/stores/src/jvm/exit.rs), with a report or without.
 #[test]
-fn a_jvm_that_ends_leaves_the_results_so_far_whoever_is_in_it() {
+fn a_jvm_that_exits_leaves_the_results_so_far_whichever_thread_is_in_it() {
     let until = |seconds| Until { operations: None, seconds: Some(seconds) };
-    let (told, ends) = channel();
-    let also = told.clone();
-    std::thread::spawn(move || told.send(end_of::<Ending<false>>(until(60.0))));
-    std::thread::spawn(move || also.send(end_of::<Ending<true>>(until(0.1))));
+    let (in_query, ends) = channel();
+    let in_scan = in_query.clone();
+    std::thread::spawn(move || in_query.send(end_of::<Ending<false>>(until(60.0))));
+    std::thread::spawn(move || in_scan.send(end_of::<Ending<true>>(until(0.1))));
     for _ in 0..2 {
         let (end, Measured(measured_ns, _)) = ends.recv_timeout(Duration::from_secs(20)).expect("a report");
         assert_eq!(end, End::Failed(TrialFailure::StoreLost("System.exit(7)".to_owned())));

@@ -1,30 +1,30 @@
-//! YCSB's command line: `{load|run|shell} STORE [options]`, as `bin/ycsb` and `site.ycsb.Client` take it.
+//! YCSB's command line: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
 
 use crate::error::EngineError;
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Insert the records.
     Load,
     /// Run the workload.
     Run,
-    /// Type operations by hand.
+    /// Type operations interactively.
     Shell,
 }
 
-/// A command line, parsed and not yet understood.
+/// A command line, parsed but not yet interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
-    /// What is to be done.
+    /// What to do.
     pub command: Command,
     /// The store, by our name or YCSB's.
     pub store: String,
     /// `-P` files, in order; later ones win.
     pub files: Vec<String>,
-    /// Properties set by `-p` and by the options that stand for one, in order; later ones win, all win over files.
+    /// Properties set by `-p` and by the options that are short for one, in order; later ones win, all win over files.
     pub properties: Vec<(String, String)>,
-    /// `-cp`: a class path, for stores in a JVM.
+    /// `-cp`: the class path for stores in a JVM.
     pub class_path: Option<String>,
     /// `-jvm-args`.
     pub jvm_options: Option<String>,
@@ -54,9 +54,9 @@ usage: loadstone ycsb {load|run|shell} STORE [options]
 ";
 
 impl Args {
-    /// Parses what stands behind `ycsb`.
+    /// Parses the arguments after `ycsb`.
     pub fn parse(args: &[String]) -> Result<Self, EngineError> {
-        let usage = |message: String| EngineError::usage(message).hint("loadstone ycsb --help shows the options");
+        let usage = |message: String| EngineError::usage(message).hint("see loadstone ycsb --help for the options");
         let mut words = args.iter();
         let command = match words.next().map(String::as_str) {
             Some("load") => Command::Load,
@@ -92,7 +92,7 @@ impl Args {
                 "-s" => set("status", "true".to_owned()),
                 "-l" => set("label", value()?),
                 "-db" => set("db", value()?),
-                // bin/ycsb puts its own after the user's, so the user's has no effect.
+                // bin/ycsb appends its own, so the user's has no effect.
                 "-load" | "-t" => {}
                 "-cp" => parsed.class_path = Some(value()?),
                 "-jvm-args" => parsed.jvm_options = Some(value()?),
@@ -104,7 +104,7 @@ impl Args {
                 }
                 option if option.starts_with('-') => return Err(usage(format!("unknown option {option}"))),
                 store if parsed.store.is_empty() => store.clone_into(&mut parsed.store),
-                stray => return Err(usage(format!("\"{stray}\" follows no option"))),
+                stray => return Err(usage(format!("unexpected argument \"{stray}\""))),
             }
         }
         if parsed.store.is_empty() {
@@ -124,7 +124,7 @@ mod tests {
         Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// The command lines of the reports that started this project, but for the store's name.
+    /// The command lines of the reports that started this project, except for the store's name.
     #[test]
     fn the_reports_command_lines_parse() {
         let lines = [
@@ -151,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn options_may_stand_before_the_store_and_values_may_hold_equals_signs() {
+    fn options_may_precede_the_store_and_values_may_contain_equals_signs() {
         let args = parse("run -p a=b=c -threads 3 lmdb -load").unwrap();
         assert_eq!(args.store, "lmdb");
         assert_eq!(args.properties[0], ("a".to_owned(), "b=c".to_owned()));
     }
 
     #[test]
-    fn bad_lines_say_what_is_wrong() {
+    fn errors_say_what_is_wrong() {
         for (line, wanted) in [
             ("", "load, run or shell"),
             ("lod rocksdb", "\"lod\""),
@@ -166,7 +166,7 @@ mod tests {
             ("load rocksdb -P", "-P needs a value"),
             ("load rocksdb -p recordcount", "NAME=VALUE"),
             ("run rocksdb --threads 4", "unknown option --threads"),
-            ("run rocksdb lmdb", "\"lmdb\" follows no option"),
+            ("run rocksdb lmdb", "unexpected argument \"lmdb\""),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.message.contains(wanted) && error.exit == 2, "{line}: {error}");

@@ -1,19 +1,19 @@
-//! Which store a name of YCSB's bindings means, and the class behind it for those that run in the JVM store.
+//! The store for each of YCSB's binding names, and the class of those that run in the JVM store.
 
 use crate::dispatch;
 use crate::error::EngineError;
 
 /// Our store for a name.
 pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
-    if let Some(own) = dispatch::about(name) {
-        return Ok(own.name);
+    if let Some(about) = dispatch::about(name) {
+        return Ok(about.name);
     }
     match name {
-        // YCSB's own store that does nothing.
+        // YCSB's stores that do nothing.
         "basic" | "basicts" => Ok("null"),
-        // Its other databases are refused by their URL.
+        // Other JDBC databases are refused by their URL.
         "jdbc" => Ok("postgres"),
-        // The latter is what YCSB called it for Cassandra 2, and still takes.
+        // YCSB still accepts `cassandra2-cql`, its old name for Cassandra 2.
         "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
         "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
         other if class_of(other).is_some() => Ok("jvm"),
@@ -21,7 +21,7 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
     }
 }
 
-/// The class of a binding of YCSB 0.17.0 that no store of ours answers to, or that may be asked for beside it.
+/// The class of a binding of YCSB 0.17.0 for which there is no store, or which can be used besides the store.
 pub fn class_of(name: &str) -> Option<String> {
     let class = match name {
         "accumulo" | "accumulo1.6" | "accumulo1.7" | "accumulo1.8" => "db.accumulo.AccumuloClient",
@@ -80,7 +80,7 @@ mod tests {
         for name in ["mongodb", "s3", "accumulo1.8"] {
             assert_eq!(resolve(name).unwrap(), "jvm");
         }
-        assert_eq!(resolve("cassandra-cql").unwrap(), "cassandra", "which has a class too");
+        assert_eq!(resolve("cassandra-cql").unwrap(), "cassandra", "although it has a class too");
         assert!(resolve("mongdb").is_err());
     }
 }

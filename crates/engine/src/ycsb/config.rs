@@ -1,4 +1,4 @@
-//! How a run is reported: the properties that change what is printed and not what is done.
+//! How a run is reported: the properties that change only what is printed.
 
 use super::properties::Properties;
 use crate::error::EngineError;
@@ -7,7 +7,7 @@ use crate::sink::Sink;
 /// `measurement.interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// From sending.
+    /// From the send.
     Op,
     /// From the due time.
     Intended,
@@ -19,7 +19,7 @@ pub enum Interval {
 pub enum Exporter {
     /// `[READ], Operations, 1`.
     Text,
-    /// Objects one after the other, as YCSB writes them: no valid JSON document.
+    /// Objects one after another, as YCSB writes them: not a valid JSON document.
     Json,
     /// An array of the same objects.
     JsonArray,
@@ -54,7 +54,7 @@ pub struct Reporting {
     pub label: String,
 }
 
-/// Understands the properties of reporting; also the sinks that it needs.
+/// Interprets the properties of reporting; also returns the sinks that it needs.
 pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
     let buckets = properties.at_most("histogram.buckets", 10_000_000)?.unwrap_or(1_000) as usize;
     let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
@@ -83,7 +83,7 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
         .map(|text| text.trim().parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p)))
         .collect();
     let percentiles = parsed.unwrap_or_else(|| {
-        warnings.push(format!("hdrhistogram.percentiles \"{percentiles}\" are not percentiles; 50,95,99 are used"));
+        warnings.push(format!("hdrhistogram.percentiles must be percentiles, got \"{percentiles}\"; using 50,95,99"));
         vec![50.0, 95.0, 99.0]
     });
     let exporter = properties.text("exporter", "text");
@@ -92,7 +92,7 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
         "json" | "JSONMeasurementsExporter" => Exporter::Json,
         "jsonarray" | "JSONArrayMeasurementsExporter" => Exporter::JsonArray,
         _ => {
-            warnings.push(format!("there is no exporter {exporter}; the text exporter is used"));
+            warnings.push(format!("there is no exporter {exporter}; using the text exporter"));
             Exporter::Text
         }
     };

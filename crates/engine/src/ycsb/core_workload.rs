@@ -1,4 +1,4 @@
-//! CoreWorkload's and ConstantOccupancyWorkload's properties.
+//! The properties of CoreWorkload and ConstantOccupancyWorkload.
 
 use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
@@ -38,7 +38,7 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
     })?;
     let bad = |line: usize, wanted: &str| {
         EngineError::usage(format!("{file}:{line}: expected {wanted} (fieldlengthhistogram)"))
-            .hint("the form is a line BlockSize<TAB>BYTES, then INDEX<TAB>COUNT from 0 on")
+            .hint("write a line BlockSize<TAB>BYTES, then lines INDEX<TAB>COUNT from 0 on")
     };
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let block = lines
@@ -49,7 +49,7 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
     let mut counts = Vec::new();
     for (at, line) in lines {
         let wanted = format!("{}, a tab and a count", counts.len());
-        // Counts are added up and drawn from: no file has 2^48 fields of one length.
+        // Limited so that the sum of the counts does not overflow: no file has 2^48 fields of one length.
         let pair = line.split_once(char::is_whitespace).and_then(|(index, count)| {
             Some((
                 index.trim().parse::<usize>().ok()?,
@@ -63,7 +63,7 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
     }
     if counts.iter().sum::<u64>() == 0 {
         return Err(EngineError::usage(format!("{file} has no counts above 0 (fieldlengthhistogram)"))
-            .hint("at least one count must be above 0"));
+            .hint("set at least one count above 0"));
     }
     Ok(Length::Histogram { block, counts })
 }
@@ -147,7 +147,7 @@ pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
     }
 }
 
-/// Whether values name their writes; a ledger is of no use without.
+/// Whether values name their writes, which a ledger needs.
 fn versions(properties: &Properties) -> bool {
     properties.boolean("versions", false) || properties.trimmed("ledger").is_some()
 }
@@ -173,23 +173,23 @@ pub fn core(
         let ages = properties.at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
         wanted_operations = Some(ages.unwrap_or(10) * records);
         if records == 0 {
-            return Err(EngineError::usage("disksize holds not one record of this shape").hint("raise disksize"));
+            return Err(EngineError::usage("disksize is too small for one record of this shape").hint("raise disksize"));
         }
     }
     if records == 0 && insert_count.is_none() {
         return Err(EngineError::usage("recordcount is not set")
-            .hint("a run needs the number of the load: -p recordcount=1000"));
+            .hint("set it to the number of records of the load: -p recordcount=1000"));
     }
     if insert_start > records && insert_count.is_none() {
         return Err(EngineError::usage(format!("insertstart {insert_start} is beyond recordcount {records}"))
-            .hint("recordcount is the number of records after the whole load"));
+            .hint("set recordcount to the number of records after the whole load"));
     }
     let insert_count = insert_count.unwrap_or(records - insert_start.min(records));
     if records > 0 && insert_start.saturating_add(insert_count) > records {
         return Err(EngineError::usage(format!(
             "insertstart + insertcount = {insert_start} + {insert_count} is beyond recordcount {records}"
         ))
-        .hint("recordcount is the number of records after the whole load"));
+        .hint("set recordcount to the number of records after the whole load"));
     }
     let records = records.max(insert_start + insert_count);
     let operations = match phase {

@@ -1,4 +1,4 @@
-//! Where the report goes: stdout or files, each whole or not at all.
+//! Where the report goes: stdout or files, each complete or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,7 +8,7 @@ use super::config::Reporting;
 use crate::error::EngineError;
 use crate::output::out;
 
-/// The places of a run's output, found writable before the run.
+/// The files of a run's output, checked to be writable before the run.
 #[derive(Debug)]
 pub struct Export {
     report: Option<PathBuf>,
@@ -16,9 +16,9 @@ pub struct Export {
 }
 
 impl Export {
-    /// Checks the places.
+    /// Checks that the files can be written.
     pub fn prepare(reporting: &Reporting) -> Result<Self, EngineError> {
-        let report = reporting.export_file.as_ref().map(|path| through_links(Path::new(path)));
+        let report = reporting.export_file.as_ref().map(|path| follow_links(Path::new(path)));
         let raw = reporting.raw_file.as_ref().map(PathBuf::from);
         for (path, property) in [(&report, "exportfile"), (&raw, "measurement.raw.output_file")] {
             if let Some(path) = path {
@@ -31,7 +31,7 @@ impl Export {
         Ok(Self { report, raw })
     }
 
-    /// Writes the report: to stdout, or over the file in one step.
+    /// Writes the report: to stdout, or atomically to the file.
     pub fn report(&self, text: &str) -> Result<(), EngineError> {
         let Some(path) = &self.report else {
             out(text);
@@ -50,10 +50,10 @@ impl Export {
                 })
         };
         written.map_err(|error| {
-            // The run is done: what it found must not be lost with the file.
+            // The run is done: its results must not be lost with the file.
             out(text);
             EngineError::failed(format!("cannot write {}: {error} (exportfile)", path.display()))
-                .hint("the report was printed instead")
+                .hint("use the report on stdout, where it was printed instead")
         })
     }
 
@@ -67,7 +67,7 @@ impl Export {
             OpenOptions::new().create(true).append(true).open(path).and_then(|mut f| f.write_all(text.as_bytes()));
         appended.map_err(|error| {
             EngineError::failed(format!("cannot write {}: {error} (measurement.raw.output_file)", path.display()))
-                .hint("the summary was printed; the single operations are lost")
+                .hint("use the printed summary: the single operations are lost")
         })
     }
 }
@@ -78,10 +78,10 @@ fn partial_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The file behind links, also behind one that points to nothing yet: a rename would replace the link itself.
-fn through_links(path: &Path) -> PathBuf {
+/// Follows links, including one to a file that does not exist yet: a rename would replace the link itself.
+fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // As many as the kernel follows.
+    // As many links as the kernel follows.
     for _ in 0..40 {
         let Ok(target) = fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("")).join(target);
@@ -89,12 +89,12 @@ fn through_links(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether something is there that is neither file nor directory.
+/// Whether the path exists and is neither a file nor a directory.
 fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+    fs::metadata(path).is_ok_and(|status| !status.is_file() && !status.is_dir())
 }
 
-/// Whether a file could be made there; leaves nothing behind.
+/// Checks that a file can be created there, and leaves nothing behind.
 fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
     if path.is_dir() {
         return Err(EngineError::usage(format!("{} is a directory ({property})", path.display())).hint("name a file"));
@@ -106,6 +106,6 @@ fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
     let made = File::create(&partial).and_then(|_| fs::remove_file(&partial));
     made.map_err(|error| {
         EngineError::usage(format!("cannot write {}: {error} ({property})", path.display()))
-            .hint("name a file in a directory that exists and that you may write")
+            .hint("name a file in an existing directory that you may write")
     })
 }

@@ -1,4 +1,4 @@
-//! Formats against what YCSB 0.17.0 itself printed for the same latencies.
+//! Compares the formats with what YCSB 0.17.0 printed for the same latencies.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn recorder(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Recor
     let shape = Shape { steps: Kind::COUNT, sinks: sinks.to_vec(), open: false, deadline_ns: u64::MAX, to_unix_ns: 0 };
     let recorder = Recorder::new(&shape, 1);
     for &(kind, status, us, unix_ms) in steps {
-        // A latency is cut to whole µs: the fraction must not show.
+        // A latency is truncated to whole µs: the fraction must not show.
         let done = unix_ms * 1_000_000;
         let sent = done - us * 1_000 - 999;
         let times = Times { due: sent, sent, done };
@@ -48,9 +48,9 @@ fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
     points.iter().map(|&(unix_ms, us)| (kind, Status::Ok, us, unix_ms)).collect()
 }
 
-/// The raw points that a run of YCSB wrote, and the report that it printed of them.
+/// The raw points of a run of YCSB, and its report.
 #[test]
-fn a_report_of_hdrhistogram_and_raw_is_ycsbs_to_the_letter() {
+fn a_report_of_hdrhistogram_and_raw_equals_ycsbs_exactly() {
     let sinks = vec![Sink::YcsbHdrUs, Sink::YcsbRaw];
     let mut steps = ok(
         Kind::Read,
@@ -78,7 +78,7 @@ fn a_report_of_hdrhistogram_and_raw_is_ycsbs_to_the_letter() {
 }
 
 #[test]
-fn metrics_stand_in_the_order_of_javas_map() {
+fn metrics_are_in_the_order_of_javas_map() {
     let order = |kinds: &[(Kind, Status)]| {
         let steps: Vec<_> = kinds.iter().map(|&(kind, status)| (kind, status, 5, 1_000)).collect();
         let sinks = [Sink::YcsbHdrUs];
@@ -105,7 +105,7 @@ fn metrics_stand_in_the_order_of_javas_map() {
 }
 
 #[test]
-fn where_every_operation_failed_the_kind_is_listed_with_nothing_in_it() {
+fn a_kind_whose_operations_all_failed_is_listed_with_zero_operations() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
     let found = metrics(&recorder(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
@@ -125,7 +125,7 @@ fn where_every_operation_failed_the_kind_is_listed_with_nothing_in_it() {
     }
 }
 
-/// `HdrHistogram` 2.1.4 on 1..=10000 µs, once each.
+/// `HdrHistogram` 2.1.4 with each of 1..=10000 µs once.
 #[test]
 fn percentiles_are_those_of_javas_library() {
     let sinks = [Sink::YcsbHdrUs];
@@ -150,7 +150,7 @@ fn percentiles_are_those_of_javas_library() {
 }
 
 #[test]
-fn json_is_laid_out_as_jackson_does_it() {
+fn json_is_formatted_as_by_jackson() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
     let found = metrics(&recorder(&sinks, &ok(Kind::Read, &[(1_000, 5)])), &reporting);
@@ -166,7 +166,7 @@ fn json_is_laid_out_as_jackson_does_it() {
 }
 
 #[test]
-fn a_status_line_tells_the_interval_and_not_the_run() {
+fn a_status_line_covers_the_interval_and_not_the_run() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = Reporting { label: "LBL ".to_owned(), ..reporting(sinks.to_vec()) };
     let recorders = recorder(&sinks, &ok(Kind::Read, &[(1_000, 4_708)]));

@@ -1,4 +1,4 @@
-//! Every property that the YCSB front end knows, with its default and meaning: the source of the did-you-mean, of the warnings
+//! Every property that the YCSB front end knows, with its default and meaning: the source of suggestions, of warnings
 //! and of docs/reference/ycsb-properties.md.
 
 use crate::dispatch;
@@ -21,7 +21,7 @@ pub enum Source {
     Ycsb,
     /// YCSB 0.17.0; accepted, and without effect here for the reason in its meaning.
     YcsbIdle,
-    /// Loadstone.
+    /// Added by Loadstone.
     Extension,
 }
 
@@ -43,11 +43,11 @@ pub const KNOWN: &[Known] = &[
     ycsb("db", "", "class of the binding (-db), for the store jvm"),
     ycsb("recordcount", "0", "records in the table: what a load writes and a run chooses from"),
     ycsb("operationcount", "0", "operations of a run, over all clients; 0: no limit"),
-    ycsb("insertcount", "recordcount - insertstart", "records this load writes, and the width of the range a run chooses from"),
+    ycsb("insertcount", "recordcount - insertstart", "records that this load writes, and the width of the range that a run chooses from"),
     ycsb("insertstart", "0", "first record number"),
     ycsb("threadcount", "1", "clients"),
     ycsb("target", "0", "operations per second over all clients; 0: closed loop"),
-    ycsb("maxexecutiontime", "0", "seconds of measuring; 0: no limit"),
+    ycsb("maxexecutiontime", "0", "measured seconds; 0: no limit"),
     idle("dotransactions", "true", "the word load or run on the command line decides"),
     ycsb("status", "false", "print the status while running (-s)"),
     ycsb("status.interval", "10", "seconds between status lines"),
@@ -55,53 +55,53 @@ pub const KNOWN: &[Known] = &[
     ycsb("exporter", "text", "TextMeasurementsExporter, JSONMeasurementsExporter or JSONArrayMeasurementsExporter, or text, json, jsonarray"),
     ycsb("exportfile", "stdout", "file of the report"),
     ycsb("measurementtype", "hdrhistogram", "hdrhistogram, histogram, timeseries, raw, hdrhistogram+histogram or hdrhistogram+raw"),
-    ycsb("measurement.interval", "op", "op: from sending; intended: from the due time; both"),
-    idle("measurement.trackjvm", "false", "the collectors of a JVM store are reported without it"),
+    ycsb("measurement.interval", "op", "op: from the send; intended: from the due time; both"),
+    idle("measurement.trackjvm", "false", "garbage collectors of a JVM store are always reported"),
     ycsb("measurement.histogram.verbose", "false", "print every bucket"),
     ycsb("hdrhistogram.percentiles", "50,95,99", "percentiles of the report (YCSB: 95,99)"),
     ycsb("hdrhistogram.fileoutput", "false", "write PREFIX + METRIC.hdr"),
-    ycsb("hdrhistogram.output.path", "", "that prefix; a directory needs its slash"),
+    ycsb("hdrhistogram.output.path", "", "that prefix; a directory needs a trailing slash"),
     ycsb("histogram.buckets", "1000", "buckets of 1 ms"),
     ycsb("timeseries.granularity", "1000", "length of a unit, ms"),
     ycsb("measurement.raw.output_file", "stdout", "file of the raw operations; appended to"),
     ycsb("measurement.raw.no_summary", "false", "print no summary of raw operations"),
     ycsb("reportlatencyforeacherror", "false", "a metric per status instead of one X-FAILED"),
-    ycsb("latencytrackederrors", "", "statuses with a metric of their own"),
-    ycsb("spin.sleep", "false", "burn the processor while waiting for a due time"),
+    ycsb("latencytrackederrors", "", "statuses with a separate metric"),
+    ycsb("spin.sleep", "false", "spin instead of sleeping while waiting for a due time"),
     idle("debug", "false", "has no effect here"),
     idle("test", "false", "has no effect here"),
     // CoreWorkload
     ycsb("table", "usertable", "the table"),
     ycsb("fieldcount", "10", "fields of a record"),
-    ycsb("fieldnameprefix", "field", "names are this and a number"),
+    ycsb("fieldnameprefix", "field", "prefix of the field names, followed by a number"),
     ycsb("fieldlength", "100", "bytes of a field; the upper end of uniform and zipfian"),
     ycsb("minfieldlength", "1", "lower end of uniform and zipfian, bytes"),
     ycsb("fieldlengthdistribution", "constant", "constant, uniform, zipfian or histogram"),
     ycsb("fieldlengthhistogram", "hist.txt", "file of that histogram"),
     ycsb("readallfields", "true", "read all fields, or one"),
     ycsb("writeallfields", "false", "update all fields, or one"),
-    ycsb("dataintegrity", "false", "values follow from key and field; reads are checked"),
+    ycsb("dataintegrity", "false", "values are derived from key and field; reads are checked"),
     ycsb("readproportion", "0.95", "share of reads"),
     ycsb("updateproportion", "0.05", "share of updates"),
     ycsb("insertproportion", "0", "share of inserts"),
     ycsb("scanproportion", "0", "share of scans"),
     ycsb("readmodifywriteproportion", "0", "share of read-modify-writes"),
     ycsb("requestdistribution", "uniform", "uniform, zipfian, latest, hotspot, sequential, exponential; or truezipfian"),
-    ycsb("zeropadding", "1", "least digits of a key's number"),
+    ycsb("zeropadding", "1", "minimum digits of a key's number"),
     ycsb("insertorder", "hashed", "hashed; anything else: ordered"),
     ycsb("minscanlength", "1", "shortest scan, records"),
     ycsb("maxscanlength", "1000", "longest scan, records"),
     ycsb("scanlengthdistribution", "uniform", "uniform or zipfian"),
-    ycsb("hotspotdatafraction", "0.2", "share of the records that is hot"),
-    ycsb("hotspotopnfraction", "0.8", "share of the operations that goes there"),
-    ycsb("exponential.percentile", "95", "percent of the operations …"),
+    ycsb("hotspotdatafraction", "0.2", "share of the records that are hot"),
+    ycsb("hotspotopnfraction", "0.8", "share of the operations on hot records"),
+    ycsb("exponential.percentile", "95", "percentage of the operations …"),
     ycsb("exponential.frac", "0.8571428571", "… that go to this share of the records"),
-    ycsb("core_workload_insertion_retry_limit", "0", "further attempts of a failed insert"),
-    ycsb("core_workload_insertion_retry_interval", "3", "mean seconds before each"),
-    ycsb("core_workload_insertion_keep_going_on_error", "false", "a load goes on after an insert that failed for good"),
+    ycsb("core_workload_insertion_retry_limit", "0", "retries of a failed insert"),
+    ycsb("core_workload_insertion_retry_interval", "3", "mean seconds before each retry"),
+    ycsb("core_workload_insertion_keep_going_on_error", "false", "a load goes on after an insert whose last attempt failed"),
     // ConstantOccupancyWorkload
     ycsb("disksize", "100000000", "bytes of storage (ConstantOccupancyWorkload)"),
-    ycsb("storageages", "10", "how often it is written over (ConstantOccupancyWorkload)"),
+    ycsb("storageages", "10", "how often it is overwritten (ConstantOccupancyWorkload)"),
     ycsb("occupancy", "0.9", "share of it in use (ConstantOccupancyWorkload)"),
     // TimeSeriesWorkload
     ycsb("timestampunits", "SECONDS", "unit of timestamps (TimeSeriesWorkload, as all down to downsamplinginterval)"),
@@ -117,11 +117,11 @@ pub const KNOWN: &[Known] = &[
     ycsb("randomwritetimestamporder", "false", "write time steps in random order"),
     ycsb("randomtimeseriesorder", "true", "walk the series in random order"),
     ycsb("valuetype", "floats", "floats, integers or mixed"),
-    ycsb("sparsity", "0.0", "share of points that is left out"),
-    ycsb("delayedseries", "0.10", "share of the series that comes late"),
-    ycsb("delayedintervals", "5", "by how many time steps at most"),
+    ycsb("sparsity", "0.0", "share of the points that are left out"),
+    ycsb("delayedseries", "0.10", "share of the series that are late"),
+    ycsb("delayedintervals", "5", "their largest delay, time steps"),
     ycsb("querytimespan", "0", "length of a query, units"),
-    ycsb("queryrandomtimespan", "false", "draw that length"),
+    ycsb("queryrandomtimespan", "false", "draw the length at random"),
     ycsb("querytimespandelimiter", ",", "between the two timestamps of a query"),
     ycsb("groupbyfunction", "", "function of a group-by query"),
     ycsb("groupbykey", "YCSBGB", "its clause"),
@@ -131,15 +131,15 @@ pub const KNOWN: &[Known] = &[
     ycsb("downsamplinginterval", "0", "its interval, units"),
     // Extensions
     ours("deleteproportion", "0", "share of deletes; they remove the oldest records"),
-    ours("seed", "drawn", "everything random follows from it"),
+    ours("seed", "drawn", "seed of everything random"),
     ours("warmuptime", "0", "seconds before measuring"),
     ours("arrival", "uniform", "spacing of due times: uniform or poisson"),
-    ours("rate.ramp", "", "FROM:TO:SECONDS: a rate that moves, then stays at TO"),
-    ours("rate.steps", "", "RATE:SECONDS,RATE:SECONDS: a staircase; the last rate stays"),
+    ours("rate.ramp", "", "FROM:TO:SECONDS: a rate that changes linearly, then stays at TO"),
+    ours("rate.steps", "", "RATE:SECONDS,RATE:SECONDS: rates in steps; the last rate stays"),
     ours("segment", "0/1", "k/n: run the k-th of n shares"),
-    ours("durability", "os", "what writes survive: none, os (the process's end) or device (the machine's)"),
+    ours("durability", "os", "what writes survive: none, os (the end of the process) or device (the end of the machine)"),
     ours("zipfian.theta", "0.99", "exponent of truezipfian"),
-    ours("insertlag", "2 x threadcount", "how many inserts behind the newest requests stay"),
+    ours("insertlag", "2 x threadcount", "how many inserts requests stay behind the newest one"),
     ours(
         "executors",
         "min(processors, clients / 32)",
@@ -148,7 +148,7 @@ pub const KNOWN: &[Known] = &[
     ours("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
     ours("ledger", "", "file in which a run records its writes, so that lost ones can be found; implies versions"),
     ours("settle", "false", "wait until the store is idle before ending"),
-    ours("failures.tolerated", "0", "share of failed operations that still exits 0"),
+    ours("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
 ];
 
 /// Whether the YCSB front end or this store knows a property.
@@ -156,9 +156,9 @@ pub fn knows(name: &str, store: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name) || dispatch::about(store).is_some_and(|about| about.knows(name))
 }
 
-/// All names that would be known with this store.
+/// All names that are known with this store.
 pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
-    let own = dispatch::about(store).map_or(&[][..], |about| about.properties);
-    let own = own.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));
-    KNOWN.iter().map(|known| known.name).chain(own)
+    let properties = dispatch::about(store).map_or(&[][..], |about| about.properties);
+    let names = properties.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));
+    KNOWN.iter().map(|known| known.name).chain(names)
 }

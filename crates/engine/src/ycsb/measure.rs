@@ -1,4 +1,4 @@
-//! From the recorders to YCSB's metrics: which names there are, in which order, with which figures.
+//! From the recorders to YCSB's metrics: their names, order and figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ pub enum Measure {
 /// Exact sums, µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moments {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Their sum.
     pub sum: u64,
-    /// The least; `i64::MAX` of none, as YCSB prints it.
+    /// Their minimum; `i64::MAX` without values, as YCSB prints it.
     pub min: u64,
-    /// The greatest.
+    /// Their maximum.
     pub max: u64,
 }
 
@@ -54,7 +54,7 @@ impl Moments {
         }
     }
 
-    /// The mean; NaN of none.
+    /// The mean; NaN without values.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
@@ -63,9 +63,9 @@ impl Moments {
 /// 1-ms buckets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Buckets {
-    /// One per ms, the overflow last.
+    /// One per ms; the last one is the overflow.
     pub counts: Vec<u64>,
-    /// Sums.
+    /// Exact sums.
     pub moments: Moments,
     /// Sum of squares, µs².
     pub squares: u64,
@@ -76,21 +76,21 @@ pub struct Buckets {
 pub struct Series {
     /// By unit of the wall clock: count and sum.
     pub units: BTreeMap<u64, (u64, u64)>,
-    /// Sums.
+    /// Exact sums.
     pub moments: Moments,
 }
 
 /// Every operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Raw {
-    /// Unix ms and µs, by time.
+    /// Unix ms of the end and latency in µs, by time.
     pub points: Vec<(u64, u64)>,
-    /// Sums.
+    /// Exact sums.
     pub moments: Moments,
 }
 
 impl Measure {
-    /// How many operations.
+    /// The number of operations.
     pub fn count(&self) -> u64 {
         match self {
             Self::Hdr(reading) => reading.count(),
@@ -112,8 +112,8 @@ impl Measure {
             }
             (Self::Series(mine), Self::Series(theirs)) => {
                 for (unit, (count, sum)) in theirs.units {
-                    let own = mine.units.entry(unit).or_default();
-                    *own = (own.0 + count, own.1 + sum);
+                    let total = mine.units.entry(unit).or_default();
+                    *total = (total.0 + count, total.1 + sum);
                 }
                 add_moments(&mut mine.moments, theirs.moments);
             }
@@ -141,11 +141,11 @@ pub struct Metric {
     pub measures: Vec<Measure>,
     /// How often each status was returned, in YCSB's order.
     pub returns: Vec<(Status, u64)>,
-    /// How many of its values are only what an operation took at least: its end was not seen.
+    /// How many of its values are lower bounds: the end of the operation was not seen.
     pub censored: u64,
 }
 
-/// The order in which YCSB's `ConcurrentHashMap` of statuses lists them; those it does not know come last.
+/// The order of the statuses in YCSB's `ConcurrentHashMap`; those that YCSB does not know come last.
 const STATUS_ORDER: [Status; Status::COUNT] = [
     Status::Timeout,
     Status::Ok,
@@ -173,13 +173,13 @@ pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric
         all.extend(series(recorders, reporting, "", false));
     }
     if intended {
-        // Without a rate an operation's intended start is its start.
+        // Without a rate, the intended start of an operation is its start.
         all.extend(series(recorders, reporting, if op { "Intended-" } else { "" }, true));
     }
     all
 }
 
-/// Adds the operations whose end was not seen to the intended latencies, at the least that each took. YCSB leaves them out.
+/// Adds the operations whose end was not seen to the intended latencies, at their lower bounds. YCSB leaves them out.
 pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
     let prefix = match reporting.interval {
         Interval::Op => return,
@@ -213,17 +213,17 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
                 }
                 let slots = found.entry(metric_name(kind, status, reporting)).or_insert_with(|| vec![None; sinks]);
                 match &mut slots[sink] {
-                    Some(own) => own.merge(measure),
+                    Some(sum) => sum.merge(measure),
                     slot => *slot = Some(measure),
                 }
             }
         }
     }
-    // Where every operation of a kind failed, YCSB still lists the kind, with nothing in it.
+    // If every operation of a kind failed, YCSB still lists the kind, with zero operations.
     for kind in returns.keys() {
         found.entry(kind.name().to_owned()).or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
     }
-    // Names in one bin of Java's map stand in the order of their first use: plain ones, failures, then the end.
+    // Names in the same bin of Java's map are in the order of their first use: plain ones, failures, then CLEANUP.
     let plain = |name: &String| Kind::ALL.iter().position(|kind| kind.name() == name);
     let mut names: Vec<String> = found.keys().cloned().collect();
     names.sort_by_key(|name| match plain(name) {
@@ -236,10 +236,10 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
         .map(|i| {
             let name = &names[i];
             let counts = plain(name).and_then(|at| returns.get(&Kind::ALL[at]));
-            // With both series, statuses stand in the plain one.
+            // With both series, the statuses are in the plain one.
             let counts = counts.filter(|_| prefix.is_empty());
             Metric {
-                // A worker that was read between its two sinks has only one of them yet.
+                // A worker that was read while it wrote to its two sinks may have written only one of them.
                 measures: (found.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
                     .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
                     .collect(),
@@ -252,7 +252,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
 }
 
 fn metric_name(kind: Kind, status: Status, reporting: &Reporting) -> String {
-    // YCSB's checks are one series, whatever came out; its returns tell.
+    // YCSB's checks are one series, whatever their result; its returns show that.
     if status.is_ok() || kind == Kind::Verify {
         return kind.name().to_owned();
     }
@@ -281,9 +281,9 @@ fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
         each.collect()
     }
     let moments = |cell: &crate::sink::Moments| {
-        let mut own = Moments::default();
-        own.add(cell.get());
-        own
+        let mut all = Moments::default();
+        all.add(cell.get());
+        all
     };
     match table {
         YcsbTable::Hdr(table) => each(table, |grid| {
@@ -301,8 +301,8 @@ fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
         YcsbTable::Series(_, table) => each(table, |cell| {
             let mut units: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
             for &(unit, count, sum) in &*cell.units.lock().unwrap_or_else(PoisonError::into_inner) {
-                let own = units.entry(unit).or_default();
-                *own = (own.0 + count, own.1 + sum);
+                let total = units.entry(unit).or_default();
+                *total = (total.0 + count, total.1 + sum);
             }
             Measure::Series(Series { units, moments: moments(&cell.moments) })
         }),

@@ -1,4 +1,4 @@
-//! The YCSB front end: `ycsb {load|run|shell} STORE …`, drop-in for `bin/ycsb`.
+//! The YCSB front end: `ycsb {load|run|shell} STORE …`, a drop-in replacement for `bin/ycsb`.
 
 mod args;
 mod bindings;
@@ -42,7 +42,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     let args = Args::parse(words)?;
     let mut properties = Properties::gather(&args)?;
     if args.command == Command::Shell {
-        // The shell does what is typed; how many records there are does not matter.
+        // The shell does not use the counts.
         properties.default_to("recordcount", "1");
         properties.default_to("operationcount", "1");
     }
@@ -59,7 +59,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     if args.command == Command::Shell {
         return shell::main(&translated.spec);
     }
-    // The file of the report must be writable before hours of load are put on a system.
+    // Checks that the report's file is writable before hours of load.
     let export = Export::prepare(&translated.reporting)?;
     let mut printer = Printer::new(&translated, words, export);
     let end = dispatch::run(&translated.spec, controls, &mut printer)?;

@@ -1,14 +1,14 @@
-//! Numbers as the texts that Java makes of them, because scripts compare YCSB's lines byte by byte.
+//! Formats numbers as Java does, because scripts compare YCSB's lines byte by byte.
 //!
 //! Compared with real JDKs in an English locale: equal to JDK 17 on 9 million throughputs (1000·n/ms), means (sum/n),
-//! decimals, eighths and small fractions. `double` also equals JDK 25 on random bits. What differs before JDK 19 (bug
-//! JDK-4511638: a digit too many, or a neighbour of the nearest last digit) is about 0.3 % of all doubles: many integers
+//! decimals, eighths and small fractions. `double` also equals JDK 25 on random bits. JDKs before 19 (bug
+//! JDK-4511638: a digit too many, or a last digit off by one) differ for about 0.3 % of all doubles: many integers
 //! above 2^53, subnormals, and some powers of two below 10^-7. No count, time or rate that YCSB prints is among them.
 
 /// `Double.toString`: `100.0`, `0.001`, `1.0E-4`, `1.0E7`, `NaN`, `-Infinity`, `-0.0`.
 ///
-/// Plain from 10^-3 to below 10^7, otherwise scientific; at least one digit after the point; as few digits as identify
-/// the value. JDK 17 and older write 10^23 as `9.999999999999999E22` and 2^-44 as `5.6843418860808015E-14`; we write
+/// Plain from 10^-3 to below 10^7, otherwise scientific; at least one digit after the point; the fewest digits that
+/// identify the value. JDK 17 and older write 10^23 as `9.999999999999999E22` and 2^-44 as `5.6843418860808015E-14`; we write
 /// `1.0E23` and `5.684341886080802E-14`, as JDK 19 does.
 #[must_use]
 pub fn double(value: f64) -> String {
@@ -35,12 +35,12 @@ pub fn double(value: f64) -> String {
     }
 }
 
-/// The fewest decimal digits, two at least, that identify `value` (finite, not negative), and the power of ten of the
-/// first of them.
+/// The fewest decimal digits, at least two, that identify `value` (finite, not negative), and the power of ten of the
+/// first digit.
 fn shortest(value: f64) -> (String, i32) {
     let fewest = format!("{value:e}");
-    // Of all decimals with that many digits, but two at least (4.9E-324, not 5.0E-324), Java takes the nearest, and of
-    // two as near the even one, where Rust takes the upper. The nearest may belong to another double at a power of two.
+    // Of all decimals with that many digits, but at least two (4.9E-324, not 5.0E-324), Java takes the nearest, and in a
+    // tie the even one, where Rust takes the upper. At a power of two the nearest may belong to another double.
     let digits = fewest.find('e').map_or(1, |end| end.saturating_sub(2).max(1));
     let nearest = format!("{value:.digits$e}");
     let text = if nearest.parse() == Ok(value) { nearest } else { fewest };
@@ -48,7 +48,7 @@ fn shortest(value: f64) -> (String, i32) {
     (mantissa.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
-/// The same digits without an exponent: whole part, digits after the point (maybe none, no zero at the end).
+/// The same digits without an exponent: the whole part and the digits after the point (may be empty, no trailing zeros).
 fn plain(value: f64) -> (String, String) {
     let (digits, exponent) = shortest(value);
     let text = if exponent < 0 {
@@ -64,7 +64,7 @@ fn plain(value: f64) -> (String, String) {
 /// `∞`. At most two digits after the point, half-even on the exact binary value: `1.005` is `1`, `0.125` is `0.12`.
 ///
 /// Source: `java.text.DigitList.shouldRoundUp`, which rounds the digits of [`double`] but knows on which side of a tie
-/// they lie. So digits that `double` already dropped stay dropped: 79897317443380.125 is `79897317443380.12`.
+/// they are. So digits that `double` already dropped stay dropped: 79897317443380.125 is `79897317443380.12`.
 #[must_use]
 pub fn decimal(value: f64) -> String {
     if value.is_nan() {
@@ -104,8 +104,8 @@ pub fn fixed2(value: f64) -> String {
 
 /// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
 ///
-/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. A whole negative percentile makes that one throw an
-/// `ArrayIndexOutOfBoundsException`, unless it ends in 0; ours takes `th`.
+/// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a whole
+/// negative percentile unless that ends in 0; ours uses `th`.
 #[must_use]
 pub fn percentile_label(percentile: f64) -> String {
     // NaN and infinities leave a remainder that is not zero, as in Java.
@@ -183,7 +183,7 @@ mod tests {
     ];
 
     #[test]
-    fn numbers_read_as_java_17_writes_them() {
+    fn numbers_are_formatted_as_by_java_17() {
         for &(value, text, pattern, fixed) in JDK_17 {
             assert_eq!(double(value), text);
             assert_eq!(decimal(value), pattern, "decimal({text})");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn where_jdk_17_differs_we_follow_jdk_19() {
+    fn where_jdk_17_and_19_differ_we_follow_jdk_19() {
         assert_eq!(double(1e23), "1.0E23");
         assert_eq!(double(2f64.powi(-44)), "5.684341886080802E-14");
         assert_eq!(double(1e-323), "9.9E-324");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_named_with_english_ordinals_unless_they_have_a_fraction() {
+    fn whole_percentiles_are_labelled_with_english_ordinals() {
         let label = |percentile| percentile_label(percentile).replace("PercentileLatency(us)", "");
         let whole =
             [0., 1., 2., 3., 4., 10., 11., 12., 13., 21., 22., 23., 50., 95., 99., 100., 101., 111., 112., 121.];

@@ -1,4 +1,4 @@
-//! Prints a run as YCSB does: banner, status lines, report; and what YCSB does not tell, on stderr.
+//! Prints a run as YCSB does: banner, status lines, report; and what YCSB does not report, on stderr.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ use crate::sink::Sink;
 use crate::spec::{Phase, TrialSpec};
 use loadstone_stores::Guarantee;
 
-/// Sees a run and prints it.
+/// Observes a run and prints it.
 #[derive(Debug)]
 pub struct Printer<'a> {
     spec: &'a TrialSpec,
@@ -32,14 +32,14 @@ pub struct Printer<'a> {
     export: Export,
     status: StatusLine,
     hdr_files: Option<hdr_file::HdrFiles>,
-    /// What went wrong while writing.
-    trouble: Option<EngineError>,
+    /// The error of writing an output, if any.
+    write_error: Option<EngineError>,
     totals: Totals,
     /// Operations without an answer.
     unanswered: u64,
-    /// There was something to do, and none of it ended in the window.
-    nothing: bool,
-    words: Vec<String>,
+    /// There were operations to do, but none of them ended in the window.
+    none_ended: bool,
+    warnings: Vec<String>,
     /// Clients that failed to close.
     unclosed: u64,
 }
@@ -48,7 +48,7 @@ impl<'a> Printer<'a> {
     /// A printer; prints YCSB's banner.
     pub fn new(translated: &'a Translated, words: &[String], export: Export) -> Self {
         let reporting = &translated.reporting;
-        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", shown(words), env!("CARGO_PKG_VERSION")));
+        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", without_passwords(words), env!("CARGO_PKG_VERSION")));
         err("Loading workload...\n");
         Self {
             spec: &translated.spec,
@@ -57,16 +57,16 @@ impl<'a> Printer<'a> {
             export,
             status: StatusLine::default(),
             hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
-            trouble: None,
+            write_error: None,
             totals: Totals::default(),
             unanswered: 0,
-            nothing: false,
-            words: Vec::new(),
+            none_ended: false,
+            warnings: Vec::new(),
             unclosed: 0,
         }
     }
 
-    /// `interval`: none before the first.
+    /// Prints a status line. `interval`: `None` before the first one.
     fn status_line(&mut self, moment: &Moment<'_>, interval: Option<&Interval<'_>>) {
         let metrics = metrics(moment.recorders, self.reporting);
         if let (Some(files), Some(interval)) = (&mut self.hdr_files, interval) {
@@ -94,39 +94,39 @@ impl<'a> Printer<'a> {
         for metric in metrics {
             for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
                 let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
-                self.words.push(told(failures, kind, *status, *count));
+                self.warnings.push(failure_text(failures, kind, *status, *count));
             }
         }
         for (status, count) in failures.unclosed() {
             self.unclosed += count;
-            self.words.push(told(failures, Kind::Cleanup, status, count));
+            self.warnings.push(failure_text(failures, Kind::Cleanup, status, count));
         }
     }
 
-    /// The exit code, after saying why it is not 0.
+    /// The exit code, after printing why it is not 0.
     pub fn exit_code(mut self, end: &End) -> Result<u8, EngineError> {
-        if let Some(trouble) = self.trouble.take() {
-            return Err(trouble);
+        if let Some(error) = self.write_error.take() {
+            return Err(error);
         }
-        for words in &self.words {
-            err(&format!("warning: {words}\n"));
+        for warning in &self.warnings {
+            err(&format!("warning: {warning}\n"));
         }
         let what = if self.spec.phase == Phase::Load { "load" } else { "run" };
         match end {
             End::Failed(why) => {
-                let left = self.spec.until.operations.unwrap_or(0);
+                let total = self.spec.until.operations.unwrap_or(0);
                 let loaded = self.totals.succeeded;
                 let hint = match why {
                     TrialFailure::Insert { status: Status::NoSpace, .. } => {
                         "make room on the device, or choose another"
                     }
                     TrialFailure::Insert { .. } => {
-                        "set core_workload_insertion_retry_limit to try again, or \
+                        "set core_workload_insertion_retry_limit to retry, or \
                          core_workload_insertion_keep_going_on_error=true to go on"
                     }
-                    _ => "the report has what came before; see what was printed above",
+                    _ => "see the messages above; the report covers the operations before the failure",
                 };
-                let message = format!("the {what} stopped after {loaded} of {left}: {why}");
+                let message = format!("the {what} stopped after {loaded} of {total}: {why}");
                 return Err(EngineError::failed(message).hint(hint));
             }
             End::Stopped(who) => err(&format!("the {what} was stopped: {}\n", who.reason())),
@@ -136,25 +136,25 @@ impl<'a> Printer<'a> {
         let hung = self.unanswered;
         if hung > 0 && end.code() == 0 {
             return Err(EngineError::failed(format!(
-                "{hung} operations of this {what} got no answer and are not among those counted"
+                "{hung} operations of this {what} got no answer and are not counted"
             ))
-            .hint("look at the system: it stopped answering"));
+            .hint("check the system: it stopped answering"));
         }
-        if self.nothing && end.code() == 0 {
+        if self.none_ended && end.code() == 0 {
             return Err(EngineError::failed(format!("no operation of this {what} ended in the measured time"))
-                .hint("measure for longer, or look at the system: it may have stopped answering"));
+                .hint("measure for longer, or check the system: it may have stopped answering"));
         }
         let failed = self.totals.failed();
         if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
             return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
-                .hint("the report counts them; failures.tolerated=SHARE sets how many still exit 0"));
+                .hint("see their counts in the report; failures.tolerated=SHARE sets how many still exit 0"));
         }
-        // A store that buffers sends only now what it has answered with OK.
+        // A store that buffers sends only at the close what it has answered with OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
+            let (ending, pronoun) = if self.unclosed == 1 { ("", "it") } else { ("s", "they") };
             return Err(EngineError::failed(format!(
-                "{} client{} of this {what} did not close: what was still held there may be lost",
-                self.unclosed,
-                if self.unclosed == 1 { "" } else { "s" }
+                "{} client{ending} of this {what} did not close: writes that {pronoun} buffered may be lost",
+                self.unclosed
             ))
             .hint(
                 "see the message of the store in the warning above; failures.tolerated=SHARE sets how many still exit 0",
@@ -165,14 +165,14 @@ impl<'a> Printer<'a> {
 }
 
 /// `3 x READ returned ERROR; the first: no such table`.
-fn told(failures: &Failures, kind: Kind, status: Status, count: u64) -> String {
-    let words =
+fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> String {
+    let first =
         failures.message(kind.step(), status).map(|message| format!("; the first: {message}")).unwrap_or_default();
-    format!("{count} x {} returned {}{words}", kind.name(), status.name())
+    format!("{count} x {} returned {}{first}", kind.name(), status.name())
 }
 
-/// The command line, for stderr and so for logs: without the values of passwords.
-fn shown(words: &[String]) -> String {
+/// The command line for stderr, and so for logs: without the values of passwords.
+fn without_passwords(words: &[String]) -> String {
     let hidden = |word: &String| match word.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
         _ => word.clone(),
@@ -188,13 +188,13 @@ impl Observer for Printer<'_> {
             let _ = write!(line, ", {name} {value}");
         }
         err(&format!("{line}\n"));
-        let asked = loadstone_stores::Durability::from(opened.spec.store.durability);
-        let other = match guarantee.durability.cmp(&asked) {
+        let requested = loadstone_stores::Durability::from(opened.spec.store.durability);
+        let difference = match guarantee.durability.cmp(&requested) {
             std::cmp::Ordering::Equal => String::new(),
-            std::cmp::Ordering::Greater => format!(" (asked for {}: this store has no level between)", asked.name()),
-            std::cmp::Ordering::Less => format!(" (asked for {}: the server is not set up for it)", asked.name()),
+            std::cmp::Ordering::Greater => format!(" (requested: {}; the store has no such level)", requested.name()),
+            std::cmp::Ordering::Less => format!(" (requested: {}; the server does not provide it)", requested.name()),
         };
-        err(&format!("Writes survive: {}{other}: {}\n", survives(guarantee), guarantee.how));
+        err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
         err("Starting test.\n");
     }
@@ -213,16 +213,16 @@ impl Observer for Printer<'_> {
         let totals = closed.moment.totals;
         self.totals = totals;
         self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
-        let asked = closed.moment.operations != Some(0) && closed.due != Some(0);
-        self.nothing = asked && closed.window.completed + totals.failed() + totals.not_yet == 0;
+        let any = closed.moment.operations != Some(0) && closed.due != Some(0);
+        self.none_ended = any && closed.window.completed + totals.failed() + totals.not_yet == 0;
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
-            self.trouble = files.finish().err();
+            self.write_error = files.finish().err();
         }
         out(&report::raw_announcement(&metrics, self.reporting));
         let raw = report::raw_text(&metrics, self.reporting);
         if !raw.is_empty() {
-            self.trouble = self.export.raw(&raw).err().or(self.trouble.take());
+            self.write_error = self.export.raw(&raw).err().or(self.write_error.take());
         }
         let overall = Overall {
             measured_ns: closed.window.length_ns,
@@ -231,18 +231,18 @@ impl Observer for Printer<'_> {
         };
         let lines = report::lines(&overall, &metrics, self.reporting);
         let text = report::render(&lines, self.reporting.exporter);
-        self.trouble = self.export.report(&text).err().or(self.trouble.take());
+        self.write_error = self.export.report(&text).err().or(self.write_error.take());
         for note in diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed)) {
             err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
         }
     }
 }
 
-/// What writes survive, in words.
+/// What writes survive, for the banner.
 fn survives(guarantee: &Guarantee) -> &'static str {
     match guarantee.survives() {
         "unknown" => "unknown",
-        "interval" => "the end of the process, but for those of the last moments (durability=interval)",
+        "interval" => "the end of the process, except for the last moments (durability=interval)",
         "os" => "the end of the process (durability=os)",
         "device" => "the end of the machine (durability=device)",
         _ => "nothing (durability=none)",

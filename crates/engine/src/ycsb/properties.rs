@@ -1,4 +1,4 @@
-//! The properties of a run: where each was set, and strict readings of their values.
+//! The properties of a run: where each was set, and strict parsers of their values.
 
 mod java;
 
@@ -19,23 +19,23 @@ struct Setting {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     settings: BTreeMap<String, Setting>,
-    /// What the files' parser had to say.
+    /// Warnings of the parser of the files.
     pub warnings: Vec<String>,
 }
 
 impl Properties {
-    /// Reads the files, then the command line over them.
+    /// Reads the files, then the command line, which wins over them.
     pub fn gather(args: &Args) -> Result<Self, EngineError> {
         let mut properties = Self::default();
         for file in &args.files {
             let bytes = std::fs::read(file).map_err(|error| {
                 EngineError::usage(format!("cannot read {file}: {error}"))
-                    .hint("the core workloads are in workloads/, from workloada to workloadf")
+                    .hint("give an existing file: the core workloads are workloads/workloada to workloads/workloadf")
             })?;
             let parsed = PropertiesFile::parse(&bytes, file).map_err(|error| {
                 let hint = match error {
-                    PropertiesError::Utf16 { .. } => "iconv -f UTF-16 -t UTF-8 converts it",
-                    PropertiesError::Escape { .. } => "write a backslash as two",
+                    PropertiesError::Utf16 { .. } => "convert it with iconv -f UTF-16 -t UTF-8",
+                    PropertiesError::Escape { .. } => "write each backslash as two",
                 };
                 EngineError::usage(error.to_string()).hint(hint)
             })?;
@@ -52,7 +52,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Sets a property that is not set.
+    /// Sets a property unless it is set.
     pub fn default_to(&mut self, name: &str, value: &str) {
         let setting = Setting { value: value.to_owned(), origin: "the default".to_owned() };
         self.settings.entry(name.to_owned()).or_insert(setting);
@@ -63,8 +63,8 @@ impl Properties {
         self.settings.get(name).map(|setting| setting.value.as_str())
     }
 
-    /// The value without blanks around it; `None` if nothing is left. YCSB keeps trailing blanks and then cannot parse
-    /// its own numbers.
+    /// The value without surrounding blanks; `None` if nothing is left. YCSB keeps trailing blanks and then cannot parse
+    /// its numbers.
     pub fn trimmed(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
@@ -116,11 +116,11 @@ impl Properties {
         Ok(value)
     }
 
-    /// The error for a value that is not what it must be.
+    /// The error for an invalid value.
     pub fn bad(&self, name: &str, wanted: &str, got: &str) -> EngineError {
         let origin = self.settings.get(name).map_or("", |setting| setting.origin.as_str());
         let error = EngineError::usage(format!("{name} must be {wanted}, got \"{got}\" ({origin})"));
-        // Scientific notation and separators are what people write; say the number that they meant.
+        // People write scientific notation and separators: suggest the number that they meant.
         let plain: String = got.chars().filter(|c| !matches!(c, '_' | ',')).collect();
         match plain.parse::<f64>() {
             Ok(number) if wanted == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {

@@ -1,4 +1,4 @@
-//! The properties of a rate: `target`, `rate.ramp`, `rate.steps`, `arrival`.
+//! The properties of the rate: `target`, `rate.ramp`, `rate.steps`, `arrival`.
 
 use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
 

@@ -32,9 +32,9 @@ pub struct Line {
 pub struct Overall {
     /// Length of the measured window, ns.
     pub measured_ns: u64,
-    /// Operations that ended well.
+    /// Operations that succeeded.
     pub succeeded: u64,
-    /// What garbage collectors of this process did meanwhile.
+    /// What garbage collectors of this process did during the window.
     pub collections: Vec<Collections>,
 }
 
@@ -49,16 +49,16 @@ pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Ve
     let rate = overall.succeeded as f64 * 1e9 / overall.measured_ns as f64;
     line("OVERALL", "Throughput(ops/sec)", Value::Real(rate));
     let share = |time_ms: u64| Value::Real(100.0 * time_ms as f64 / ms);
-    for own in &collectors(overall) {
-        let name = own.collector.replace(' ', "_");
-        line(&format!("TOTAL_GCS_{name}"), "Count", Value::Whole(own.count as i64));
-        line(&format!("TOTAL_GC_TIME_{name}"), "Time(ms)", Value::Whole(own.time_ms as i64));
-        line(&format!("TOTAL_GC_TIME_%_{name}"), "Time(%)", share(own.time_ms));
+    for each in &collectors(overall) {
+        let name = each.collector.replace(' ', "_");
+        line(&format!("TOTAL_GCS_{name}"), "Count", Value::Whole(each.count as i64));
+        line(&format!("TOTAL_GC_TIME_{name}"), "Time(ms)", Value::Whole(each.time_ms as i64));
+        line(&format!("TOTAL_GC_TIME_%_{name}"), "Time(%)", share(each.time_ms));
     }
     let total = |part: fn(&Collections) -> u64| overall.collections.iter().map(part).sum::<u64>();
-    line("TOTAL_GCs", "Count", Value::Whole(total(|own| own.count) as i64));
-    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(total(|own| own.time_ms) as i64));
-    line("TOTAL_GC_TIME_%", "Time(%)", share(total(|own| own.time_ms)));
+    line("TOTAL_GCs", "Count", Value::Whole(total(|each| each.count) as i64));
+    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(total(|each| each.time_ms) as i64));
+    line("TOTAL_GC_TIME_%", "Time(%)", share(total(|each| each.time_ms)));
     for metric in metrics {
         for (at, measure) in metric.measures.iter().enumerate() {
             let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
@@ -79,7 +79,7 @@ pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Ve
     out
 }
 
-/// The collectors to report: where there is none, those of a JVM's default, because scripts look for these lines.
+/// The collectors to report: without any, those of a default JVM, because scripts look for these lines.
 fn collectors(overall: &Overall) -> Vec<Collections> {
     if !overall.collections.is_empty() {
         return overall.collections.clone();
@@ -246,14 +246,14 @@ pub fn raw_text(metrics: &[Metric], reporting: &Reporting) -> String {
     text
 }
 
-/// What YCSB tells of an HDR histogram in µs.
+/// What YCSB reports of an HDR histogram in µs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HdrFigures {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Mean of the middles of the buckets.
+    /// Mean of the midpoints of the buckets.
     pub mean: f64,
-    /// Lowest value of the lowest bucket; Java's largest long of none.
+    /// Lowest value of the lowest bucket; Java's largest long without values.
     pub min: u64,
     /// Highest value of the highest bucket.
     pub max: u64,

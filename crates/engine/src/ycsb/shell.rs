@@ -1,4 +1,4 @@
-//! YCSB's shell: operations typed by hand.
+//! YCSB's shell: operations typed interactively.
 
 use std::io::BufRead;
 use std::time::Instant;
@@ -18,7 +18,7 @@ Commands:
   insert KEY NAME=VALUE …         write a whole record
   update KEY NAME=VALUE …         merge fields into a record
   delete KEY                      remove a record
-  table [NAME]                    tell the table, or open another
+  table [NAME]                    show the name of the table, or open another
   help
   quit
 ";
@@ -122,11 +122,11 @@ async fn answer<S: Session>(session: &mut S, words: &[&str]) -> String {
         ("read" | "scan" | "insert" | "update" | "delete", None) => {
             return format!("error: {} takes a key\n", words[0]);
         }
-        (other, _) => return format!("error: there is no command \"{other}\"; \"help\" shows them\n"),
+        (other, _) => return format!("error: unknown command \"{other}\"; \"help\" shows the commands\n"),
     };
     let mut text = format!("Return code: {}\n", status.name());
     if status != Status::Ok {
-        text.extend(session.last_error().map(|words| format!("{words}\n")));
+        text.extend(session.last_error().map(|message| format!("{message}\n")));
     }
     text.push_str(&fields(&row));
     for (key, row) in rows.iter() {

@@ -7,14 +7,14 @@ use super::measure::{Measure, Metric};
 use super::number;
 use super::report::{HdrFigures, at_percentile, part_prefix};
 
-/// Writes status lines; remembers the last one.
+/// Writes status lines; keeps the figures of the last one.
 #[derive(Debug, Default)]
 pub struct StatusLine {
     last: BTreeMap<String, Vec<Measure>>,
     last_done: u64,
 }
 
-/// What a line tells.
+/// The progress that a line shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// ms since the start.
@@ -23,12 +23,12 @@ pub struct Progress {
     pub interval_ms: u64,
     /// Operations done.
     pub done: u64,
-    /// Operations to do in all, if known.
+    /// Total operations, if known.
     pub of: Option<u64>,
 }
 
 impl StatusLine {
-    /// The line, without its end.
+    /// The next line, without its line end.
     pub fn next(&mut self, time: &str, progress: Progress, metrics: &[Metric], reporting: &Reporting) -> String {
         let Progress { elapsed_ms, interval_ms, done, of } = progress;
         let mut line = format!("{}{time} {} sec: {done} operations; ", reporting.label, elapsed_ms / 1_000);
@@ -62,7 +62,7 @@ impl StatusLine {
     }
 }
 
-/// What came since the last line.
+/// A summary of what was added since the last line.
 fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
     match (now, earlier) {
         (Measure::Hdr(now), earlier) => {
@@ -114,7 +114,7 @@ fn window(now: &Measure, earlier: Option<&Measure>) -> (u64, u64) {
     (count - old_count, sum - old_sum)
 }
 
-/// YCSB's wording of a number of seconds, its singular included: `2 second ` but `12 seconds `.
+/// YCSB's wording of a number of seconds, including its wrong singular: `2 second ` but `12 seconds `.
 fn remaining(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     let mut text = String::new();
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_worded_as_ycsb_words_them() {
+    fn durations_are_worded_as_in_ycsb() {
         for (seconds, text) in [
             (0, "0 second "),
             (2, "2 second "),

@@ -1,4 +1,4 @@
-//! TimeSeriesWorkload's properties.
+//! The properties of TimeSeriesWorkload.
 
 use loadstone_load::time_series::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
 use loadstone_load::values::Length;
@@ -71,7 +71,7 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
         Phase::Run => spec.operations,
     };
     if phase == Phase::Load && operations.is_none() {
-        return Err(EngineError::usage("recordcount is not set").hint("-p recordcount=1000 loads a thousand points"));
+        return Err(EngineError::usage("recordcount is not set").hint("use -p recordcount=1000 for a thousand points"));
     }
     Ok((WorkSpec::TimeSeries(spec), operations))
 }
@@ -82,7 +82,7 @@ fn size(properties: &Properties, name: &str, default: usize) -> Result<usize, En
 
 fn list(properties: &Properties, name: &str, text: &str) -> Result<Vec<u64>, EngineError> {
     let numbers: Option<Vec<u64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
-    numbers.ok_or_else(|| properties.bad(name, "whole numbers with commas between", text))
+    numbers.ok_or_else(|| properties.bad(name, "whole numbers separated by commas", text))
 }
 
 fn group_by(properties: &Properties) -> Result<Option<GroupBy>, EngineError> {
@@ -96,9 +96,8 @@ fn downsampling(properties: &Properties) -> Result<Option<Downsampling>, EngineE
     let Some(function) = properties.trimmed("downsamplingfunction") else { return Ok(None) };
     let interval = properties.whole("downsamplinginterval")?.unwrap_or(0);
     if interval == 0 {
-        return Err(
-            EngineError::usage("downsamplingfunction needs downsamplinginterval").hint("-p downsamplinginterval=300")
-        );
+        return Err(EngineError::usage("downsamplingfunction needs downsamplinginterval")
+            .hint("add -p downsamplinginterval=300"));
     }
     Ok(Some(Downsampling { function: function.to_owned(), interval }))
 }

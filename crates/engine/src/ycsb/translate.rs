@@ -1,4 +1,4 @@
-//! From YCSB's properties to a TrialSpec and to how it is reported.
+//! From YCSB's properties to a TrialSpec and its reporting.
 
 use loadstone_load::Segment;
 use loadstone_load::kind_sequence::KindSequence;
@@ -14,13 +14,13 @@ use crate::spec::{
 };
 use crate::suggest;
 
-/// Without `-s` nothing looks at intervals; the conductor wakes once in a while all the same.
+/// Without `-s` nothing reads intervals; the conductor still wakes once in a while.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
 
 /// Thirty years.
 const SECONDS_MAX: u64 = 1_000_000_000;
 
-/// What a command line means.
+/// The meaning of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translated {
     /// What is run.
@@ -33,7 +33,7 @@ pub struct Translated {
     pub tolerated: f64,
 }
 
-/// Understands a command line.
+/// Translates a command line.
 pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, EngineError> {
     let store = bindings::resolve(&args.store)?;
     let mut warnings = properties.warnings.clone();
@@ -55,12 +55,12 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         _ => {
             return Err(properties
                 .bad("workload", "a workload class", &class)
-                .hint("there are CoreWorkload, ConstantOccupancyWorkload and TimeSeriesWorkload"));
+                .hint("use CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"));
         }
     };
     if matches!(&work, WorkSpec::Records(core) if core.versions) && properties.trimmed("seed").is_none() {
         return Err(EngineError::usage("versions and ledger need a seed: it is in every value")
-            .hint("give load and run the same one: -p seed=1"));
+            .hint("give the load and the run the same seed: -p seed=1"));
     }
     if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
         && let Some(share) = core.mix.too_rare()
@@ -71,7 +71,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         ));
     }
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
-        warnings.push(format!("threadcount {clients} is above the number of operations: {operations} clients run"));
+        warnings.push(format!("threadcount {clients} is above the number of operations: using {operations} clients"));
         clients = operations;
     }
     let seconds = properties.at_most("maxexecutiontime", SECONDS_MAX)?.filter(|&s| s > 0).map(|s| s as f64);
@@ -88,13 +88,12 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     }
     let segment = match properties.trimmed("segment") {
         None => Segment::default(),
-        Some(text) => {
-            Segment::parse(text).map_err(|error| EngineError::usage(error).hint("segment=0/4 is the first of four"))?
-        }
+        Some(text) => Segment::parse(text)
+            .map_err(|error| EngineError::usage(error).hint("write segment=0/4 for the first of four"))?,
     };
     if clients < segment.n {
         return Err(EngineError::usage(format!("{clients} clients cannot be split into {} segments", segment.n))
-            .hint(format!("use at least as many: -threads {}", segment.n)));
+            .hint(format!("use at least as many clients: -threads {}", segment.n)));
     }
     let (sinks, reporting) = reporting(properties, &mut warnings)?;
     let spec = TrialSpec {
@@ -125,7 +124,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         lease_ms: None,
         wait_for_start: false,
         settle: properties.boolean("settle", false),
-        // A load has nothing to note but the versions of its values.
+        // A load has no ledger: the versions of its values are enough.
         ledger: properties
             .trimmed("ledger")
             .filter(|_| phase == Phase::Run)
@@ -136,7 +135,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// Everything goes to the store but what the front end itself understands. Stores in a JVM have more.
+/// The store gets all properties that the front end itself does not interpret. Stores in a JVM get more.
 fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = properties.all();
     if hosted::is_hosted(store) {
@@ -155,18 +154,18 @@ fn unknown_properties(
     for name in properties.names().filter(|name| !known::knows(name, store)) {
         let value = properties.get(name).unwrap_or_default();
         let (message, hint) = match suggest::did_you_mean(name, known::names(store)) {
-            // A report's script says `-p threads=10`; YCSB took no notice and ran one thread.
+            // A script of a report uses `-p threads=10`; YCSB ignored it and ran one thread.
             Some("threadcount") if name == "threads" => (
                 format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", properties.origin(name)),
                 format!("use -threads {value} or -p threadcount={value}"),
             ),
             Some(near) => (
-                format!("neither the workload nor the store {store} knows {name} ({})", properties.origin(name)),
+                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
                 format!("did you mean {near}?"),
             ),
             None => (
-                format!("neither the workload nor the store {store} knows {name} ({})", properties.origin(name)),
-                "it has no effect".to_owned(),
+                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
+                "leave it out, as it has no effect".to_owned(),
             ),
         };
         if args.strict {

@@ -1,10 +1,10 @@
-//! What becomes of operations that fail, are retried, or find a record missing; and what a ledger notes of them.
+//! How operations count that fail, are retried, or find a record missing; and what a ledger records of them.
 
 use super::*;
 
 #[test]
 fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
-    // Only what was loaded is ever found; an insert takes 5 ms, a read 1 ms.
+    // Only loaded records are ever found; an insert takes 5 ms, a read 1 ms.
     let records = 1_000;
     let script: Script = Rc::new(move |key| (MS, if number(key) < records { Status::Ok } else { Status::NotFound }));
     let mix = Mix { read: 0.5, insert: 0.5, ..Mix::default() };
@@ -18,11 +18,11 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
         [Status::NotYet, Status::NotFound].map(|status| run.count(Kind::Read, status))
     };
     let [not_yet, not_found] = reads(8, Status::Ok);
-    assert!(not_yet > 0, "some inserts were under way");
-    assert!(not_found > 0, "and some were acknowledged and lost all the same");
-    // One client cannot overtake itself: what it misses is really missing.
+    assert!(not_yet > 0, "some inserts were in progress");
+    assert!(not_found > 0, "and some were acknowledged and lost");
+    // A single client cannot overtake itself: a record that it misses is really missing.
     assert_eq!(reads(1, Status::Ok)[0], 0);
-    // After a time-out the record may be there or not: its absence is not a failure.
+    // After a timeout the record may be there or not: its absence is not a failure.
     for clients in [1, 8] {
         let [not_yet, not_found] = reads(clients, Status::Timeout);
         assert!(not_yet > 0 && not_found == 0, "{not_yet} {not_found}");
@@ -30,32 +30,32 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
 }
 
 #[test]
-fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_finds_a_record_missing() {
+fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
     // Nothing is ever found.
     let script: Script = Rc::new(|_| (MS, Status::NotFound));
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
-    // Few records are left at last, so that requests meet the next to be deleted.
+    // Few records are left at the end, so that requests hit those that are deleted next.
     let few = CoreSpec { records: 210, insert_count: 210, insert_lag: 0, operations: Some(400), ..spec(mix, 400) };
-    // As a trial runs it: a workload that does not hand on where deletes stand would find every record missing.
+    // Wrapped as in a trial: a wrapper that does not forward `index_of_delete` would find every record missing.
     let workload = || RecordsOf::Run(CoreRun::new(few.clone(), 3).unwrap());
     let counted = |clients| {
         let run = simulate(workload(), None, clients, Segment::default(), 0, &script);
         let count = |kind, status| run.service().get(&(kind, status)).map_or(0, Reading::count);
-        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "who deletes does not excuse himself");
+        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "a delete cannot be overtaken by itself");
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.failed() + totals.not_yet), (0, 400));
-        // A pair's first half is a read, and if that is overtaken, so is the other.
+        // The first half of a pair is a read, and if that is overtaken, so is the second half.
         assert_eq!(count(Kind::Read, Status::NotYet), totals.not_yet);
         [totals.not_yet, count(Kind::Update, Status::NotYet)]
     };
     assert!(counted(8).into_iter().all(|overtaken| overtaken > 0));
-    // One client cannot overtake itself.
+    // A single client cannot overtake itself.
     assert_eq!(counted(1), [0, 0]);
 }
 
 #[test]
-fn a_clients_rest_after_a_failure_is_not_measured() {
+fn the_pause_of_a_client_after_a_failure_is_not_measured() {
     let script: Script = Rc::new(|key| (MS, if number(key) < 3 { Status::ServiceUnavailable } else { Status::Ok }));
     let run = simulate(reads(10), None, 1, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 10 * MS + 3 * Scripted::REST_NS);
@@ -84,16 +84,16 @@ fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_
     assert_eq!((ok, failed, retried), (10, 1, 2));
     assert_eq!(reason.unwrap(), "insert of user10 failed with SERVICE_UNAVAILABLE: scripted SERVICE_UNAVAILABLE");
     assert_eq!(attempt(0, false, 1), (99, 1, 0, None));
-    assert_eq!(attempt(2, true, 2), (100, 0, 2, None), "the third attempt ends well");
+    assert_eq!(attempt(2, true, 2), (100, 0, 2, None), "the third attempt succeeds");
 }
 
 #[test]
-fn each_write_is_noted_once_and_those_that_were_slow_or_failed_with_their_times() {
+fn each_write_is_noted_once_and_slow_or_failed_ones_with_their_times() {
     let directory = tempfile::tempdir().unwrap();
     let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 200) };
     let workload = || CoreRun::new(core.clone(), 1).unwrap();
-    // Every tenth answer is slow, every eleventh none.
+    // Every tenth answer is slow, every eleventh operation times out.
     let calls = std::cell::Cell::new(0u64);
     let script: Script = Rc::new(move |_| {
         calls.set(calls.get() + 1);
@@ -111,10 +111,10 @@ fn each_write_is_noted_once_and_those_that_were_slow_or_failed_with_their_times(
     let counts = |status| steps.map(|step| run.count(step, status)).iter().sum::<u64>();
     let states: Vec<State> =
         (0..200).filter_map(|index| workload().write_number(index)).map(|n| ledger.state(n)).collect();
-    let having = |wanted| states.iter().filter(|&&state| state == wanted).count() as u64;
+    let in_state = |wanted| states.iter().filter(|&&state| state == wanted).count() as u64;
     assert_eq!(states.len(), 160);
-    assert_eq!((having(State::Acknowledged), having(State::Maybe)), (counts(Status::Ok), counts(Status::Timeout)));
-    assert!(having(State::Maybe) > 5, "{states:?}");
+    assert_eq!((in_state(State::Acknowledged), in_state(State::Maybe)), (counts(Status::Ok), counts(Status::Timeout)));
+    assert!(in_state(State::Maybe) > 5, "{states:?}");
     let exceptions: Vec<_> = ledger.exceptions().collect();
     for each in &exceptions {
         let ok = each.status == Some(Status::Ok);
@@ -123,7 +123,7 @@ fn each_write_is_noted_once_and_those_that_were_slow_or_failed_with_their_times(
         assert!(each.done > each.sent && (!ok || each.done - each.sent <= 150 * MS), "{each:?}");
     }
     let slow = exceptions.iter().filter(|each| each.status == Some(Status::Ok)).count();
-    assert!(slow > 5 && exceptions.len() - slow == having(State::Maybe) as usize, "{exceptions:?}");
+    assert!(slow > 5 && exceptions.len() - slow == in_state(State::Maybe) as usize, "{exceptions:?}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
 
 #[test]
 fn a_message_belongs_to_its_step_and_to_its_failure() {
-    // Two time-outs, of which the first's message is kept, then a record that is not there.
+    // Two timeouts, of which the first one's message is kept, then a missing record.
     let script: Script = Rc::new(|key| match number(key) {
         3 | 4 => (MS, Status::Timeout),
         5 => (MS, Status::NotFound),
@@ -152,7 +152,7 @@ fn a_message_belongs_to_its_step_and_to_its_failure() {
     assert_eq!(run.task.failures.message(Kind::Read.step(), Status::Timeout), Some("scripted TIMEOUT"));
     assert_eq!(run.service()[&(Kind::Read, Status::NotFound)].count(), 1);
     assert_eq!(run.task.failures.message(Kind::Read.step(), Status::NotFound), None);
-    // The halves of a read-modify-write are counted as what they are, so their messages are looked for there.
+    // The halves of a read-modify-write are counted as read and update, so their messages belong there.
     let pairs = CoreRun::new(spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();
     let run = simulate(pairs, None, 1, Segment::default(), 0, &script);
     for kind in [Kind::Read, Kind::Update] {
@@ -163,7 +163,7 @@ fn a_message_belongs_to_its_step_and_to_its_failure() {
 
 #[test]
 fn a_pair_whose_update_fails_has_failed() {
-    // The read is the first call with a key, the update the second.
+    // The first call with a key is the read, the second the update.
     let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
     let script: Script = Rc::new(move |key| {
         let first = seen.borrow_mut().insert(key.to_vec());

@@ -1,16 +1,16 @@
-//! Due times, waits, windows and what the loop costs.
+//! Due times, waits, windows and the cost of the loop.
 
 use super::*;
 
 /// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that was due while the
-/// backlog lasted has waited, and the response times say so to the nanosecond.
+/// backlog lasted has waited, and the response times show that to the nanosecond.
 #[test]
 fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
     const STALLED: u64 = 1_000;
     let script: Script = Rc::new(|key| (if number(key) == STALLED { 1_000 * MS } else { MS / 10 }, Status::Ok));
     let run = simulate(reads(5_000), Some(&rate(1_000.0)), 1, Segment::default(), 0, &script);
 
-    // Behind the stall the m-th operation is sent when those before it are done: at 1000 + 0.1·(m − 1) ms, due at m ms.
+    // After the stall the m-th operation is sent when those before it are done: at 1000 + 0.1·(m − 1) ms; due at m ms.
     let response_of = |index: u64| match index.checked_sub(STALLED) {
         Some(0) => 1_000 * MS,
         Some(m) => (1_000 * MS + m * MS / 10).saturating_sub(m * MS).max(MS / 10),
@@ -32,7 +32,7 @@ fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
     let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
     let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
     assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
-    // Being late is part of the response all the same: the first operation is due at once, all others wake 2 ms late.
+    // Lateness is part of the response nevertheless: the first operation is due at once, all others wake 2 ms late.
     assert_eq!(run.response(), reading((0..2_000).map(|i| if i == 0 { MS / 10 } else { 2 * MS + MS / 10 })));
     let punctual = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 0, &script);
     assert!(!punctual.has_note("generator-limited") && !punctual.has_note("client-limited"));
@@ -78,7 +78,7 @@ fn a_late_answer_does_not_stretch_the_window() {
     let totals = run.totals();
     let window = window(&run.borders, Ending::Time, &totals, None);
     assert_eq!(window.length_ns, 1_000 * MS);
-    // What is sent in the last millisecond ends on or after the end, as does the late one.
+    // Operations sent in the last millisecond end at or after the end, as does the late one.
     assert_eq!((totals.operations, window.completed), (9 * 1_000 + 41, 9 * 999 + 40));
     assert_eq!(run.elapsed_ns, 40 * MS + 1_800 * MS);
 }
@@ -92,13 +92,13 @@ fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
     let pace = rate(500.0);
     let setting = Setting { window_ns: 2_000 * MS, ..Setting::new(Some(&pace), 4) };
     let run = run_in(&world, reads(1_000_000), &setting, &script);
-    assert_eq!(run.totals().operations, 1_000, "all that was due, some after the end");
+    assert_eq!(run.totals().operations, 1_000, "everything due, some of it answered after the end");
     assert_eq!(run.response().count(), 1_000);
     let slow: u64 = run.response().used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
-    assert_eq!(slow, 500, "those due from 1.0 s on and the last before it");
+    assert_eq!(slow, 500, "those due from 1.0 s on, and the last one before");
 }
 
-/// The engine does not run for 0.3 s, while the system goes on to answer within half a millisecond.
+/// The engine is paused for 0.3 s, while the system still answers within half a millisecond.
 #[test]
 fn a_pause_of_the_engine_is_not_charged_to_the_system() {
     for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
@@ -118,7 +118,7 @@ fn a_pause_of_the_engine_is_not_charged_to_the_system() {
     }
 }
 
-/// The system stalls, the engine runs: that no tick is ever quite on time takes nothing from what the system took.
+/// The system stalls while the engine runs: ticks that are always a little late must not reduce the system's share.
 #[test]
 fn a_stall_of_the_system_is_not_charged_to_the_generator() {
     let pace = rate(400.0);
@@ -138,13 +138,13 @@ fn a_stall_of_the_system_is_not_charged_to_the_generator() {
     }
 }
 
-/// A wait is the client's as far as it would have been busy anyway.
+/// The wait for the part of the time in which the client would have been busy anyway is the client's.
 #[test]
-fn only_what_the_generator_delayed_is_taken_from_a_wait() {
-    // Due at 100, the client free at 150, 20 of that because it had been sent late; sent at 155.
+fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
+    // Due at 100, the client free at 150, 20 later than necessary because of late sends; sent at 155.
     assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25 });
     assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55 });
-    assert_eq!(Wait::of(100, 90, 80, 103), Wait { client: 0, generator: 3 }, "idle before it was due: all made up for");
+    assert_eq!(Wait::of(100, 90, 80, 103), Wait { client: 0, generator: 3 }, "idle before it was due: no delay");
 }
 
 /// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
@@ -159,12 +159,12 @@ fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
     let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
     assert!(totals.in_window > 3_000, "{totals:?}");
     assert_eq!(window(&borders, Ending::Time, &totals, Some(due)).completed, 1_000);
-    // 4 clients finish 40 a millisecond; of 2,946 in all some 400 before the window.
+    // 4 clients finish 40 operations per ms; of 2,946 in all about 400 before the window.
     assert!((2_400..2_700).contains(&totals.carried), "{totals:?}");
     assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
 }
 
-/// Everything that was due is exactly one of answered, failed and censored; latencies equal brute force.
+/// Everything that was due is exactly one of answered, failed and censored, as counted by brute force.
 #[test]
 fn everything_due_is_answered_failed_or_censored_in_any_trial() {
     let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
@@ -182,8 +182,8 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
         let mut due_of_all = 0;
         for k in 0..segments {
             let segment = Segment { k, n: segments };
-            let own = segment.share(clients as u64) as usize;
-            let setting = Setting { segment, warmup_ns, window_ns, interval_ns, ..Setting::new(Some(&pace), own) };
+            let share = segment.share(clients as u64) as usize;
+            let setting = Setting { segment, warmup_ns, window_ns, interval_ns, ..Setting::new(Some(&pace), share) };
             let world = SimTimer::default();
             let script = Scripted::silent_between(&world, from, to, service_ns);
             let run = run_in(&world, reads(u64::MAX / 4), &setting, &script);
@@ -198,9 +198,9 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
             let left: Vec<_> = left.filter(|one| one.counted).collect();
             let claimed = run.task.scheduler.claimed().max(segment.share(borders.first_index));
             let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
-            assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: every operation is told");
-            assert!(left.iter().all(|one| !one.sent), "case {case}: what was sent was answered");
-            // Each interval has what was due in it; what ended in it was counted then.
+            assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: nothing is missing");
+            assert!(left.iter().all(|one| !one.sent), "case {case}: everything sent was answered");
+            // Each interval has what was due in it; operations that ended in it were counted then.
             let ends: u64 = run.additions.values().map(|more| more.ended).sum();
             let in_window = totals.in_window;
             assert_eq!(run.additions.values().map(|more| more.completed).sum::<u64>(), in_window, "case {case}");
@@ -224,7 +224,7 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
     }
 }
 
-/// A hundred times the operations, not one allocation more.
+/// A hundred times as many operations, but not one more allocation.
 #[test]
 fn the_loop_does_not_allocate_per_operation() {
     for pace in [None, Some(rate(1e9))] {

@@ -1,8 +1,8 @@
 //! Java `.properties` text, the format of YCSB's workload files, and Java's strict parsers for the values.
 //!
 //! Source: `java.util.Properties.load(InputStream)` and the `parse…` methods of `java.lang`, compared with JDK 17 on
-//! hundreds of thousands of random texts. Differences: a text that is clearly not ISO-8859-1 is refused or decoded as
-//! what it is, and a backslash alone on the last line is nothing (Java makes an entry with an empty key and value of it,
+//! hundreds of thousands of random texts. Differences: a text that is clearly not ISO-8859-1 is refused or decoded in
+//! its encoding, and a backslash alone on the last line is ignored (Java makes it an entry with an empty key and value,
 //! unless the line ends in CR LF).
 
 use std::fmt;
@@ -10,9 +10,9 @@ use std::fmt;
 /// The content of one `.properties` file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PropertiesFile {
-    /// In file order; a key may come again.
+    /// In file order; a key may occur more than once.
     pub entries: Vec<Entry>,
-    /// Oddities that were read in the way that seemed meant, each as `<what> (<origin>:<line>)`.
+    /// Oddities that were read in the likely intended way, each as `<what> (<origin>:<line>)`.
     pub warnings: Vec<String>,
 }
 
@@ -21,13 +21,13 @@ pub struct PropertiesFile {
 pub struct Entry {
     /// May be empty: `=x` is legal.
     pub key: String,
-    /// Blanks at its end are kept, as in Java, where a number with a blank behind it is then no number.
+    /// Trailing blanks are kept, as in Java, where a number with a trailing blank does not parse.
     pub value: String,
     /// The line on which the entry starts, from 1.
     pub line: usize,
 }
 
-/// Why a text is not `.properties`.
+/// Why a text is not in `.properties` format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertiesError {
     /// It starts with a UTF-16 byte order mark or has NUL bytes. Java would read a NUL between any two letters.
@@ -35,13 +35,13 @@ pub enum PropertiesError {
         /// Where the text is from, as given to [`PropertiesFile::parse`].
         origin: String,
     },
-    /// `\u` without four hexadecimal digits behind it.
+    /// `\u` that is not followed by four hexadecimal digits.
     Escape {
         /// Where the text is from.
         origin: String,
         /// The line on which the entry starts, from 1.
         line: usize,
-        /// The escape as it stands there, at most six characters.
+        /// The escape as written, at most six characters.
         escape: String,
     },
 }
@@ -62,17 +62,17 @@ impl std::error::Error for PropertiesError {}
 impl PropertiesFile {
     /// Reads a whole file; `origin` is its name, for messages.
     ///
-    /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 with characters beyond ASCII: Java would
-    /// make two or more letters of each of those, which is never wanted, so they are decoded and warned about.
+    /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 with characters beyond ASCII: Java would read
+    /// each of those as two or more letters, which is never wanted, so they are decoded with a warning.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self, PropertiesError> {
         if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") || bytes.contains(&0) {
             return Err(PropertiesError::Utf16 { origin: origin.to_owned() });
         }
-        let mut found = Self::default();
+        let mut parsed = Self::default();
         let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         if body.len() < bytes.len() {
             let mark = "dropped a UTF-8 byte order mark, which YCSB takes for a part of the first key";
-            found.warnings.push(format!("{mark} ({origin}:1)"));
+            parsed.warnings.push(format!("{mark} ({origin}:1)"));
         }
         let utf8 = std::str::from_utf8(body).ok();
         let text = utf8.map_or_else(|| body.iter().copied().map(char::from).collect(), str::to_owned);
@@ -81,7 +81,7 @@ impl PropertiesFile {
             if !warned && logical.iter().any(|c| !c.is_ascii()) {
                 warned = true;
                 let advice = "read as UTF-8; YCSB reads ISO-8859-1 here, so write characters beyond ASCII as \\uXXXX";
-                found.warnings.push(format!("{advice} ({origin}:{line})"));
+                parsed.warnings.push(format!("{advice} ({origin}:{line})"));
             }
             let (key, value) = split(&logical);
             let mut text = |part| {
@@ -91,22 +91,22 @@ impl PropertiesFile {
                 })?;
                 Ok(String::from_utf16(&units).unwrap_or_else(|_| {
                     let advice = "put U+FFFD for half of a surrogate pair in \\u escapes";
-                    found.warnings.push(format!("{advice} ({origin}:{line})"));
+                    parsed.warnings.push(format!("{advice} ({origin}:{line})"));
                     String::from_utf16_lossy(&units)
                 }))
             };
             let (key, value) = (text(key)?, text(value)?);
-            found.entries.push(Entry { key, value, line });
+            parsed.entries.push(Entry { key, value, line });
         }
-        Ok(found)
+        Ok(parsed)
     }
 }
 
-/// What `.properties` calls white space, apart from line ends.
+/// White space in `.properties`, apart from line ends.
 const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
 
-/// The lines that hold entries, with the number of the line they start on: without comments, empty lines and blanks at
-/// the start, and with continuations joined. Escapes are left in.
+/// The lines that hold entries, with the number of the line they start on: without comments, empty lines and leading
+/// blanks, and with continuations joined. Escapes are not resolved.
 fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     let mut found = Vec::new();
     let mut lines = natural_lines(text).into_iter().zip(1..);
@@ -118,7 +118,7 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
         let mut logical = first.to_owned();
         while logical.bytes().rev().take_while(|&byte| byte == b'\\').count() % 2 == 1 {
             logical.pop();
-            // A line of nothing but a backslash is not yet the start of an entry: a comment may follow.
+            // A line with only a backslash does not start an entry yet: a comment may follow.
             if logical.is_empty() {
                 break;
             }
@@ -132,7 +132,7 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     found
 }
 
-/// The text cut at CR, LF and CR LF; an end of line at the end of the text starts no further line.
+/// The text split at CR, LF and CR LF; a line end at the end of the text does not start another line.
 fn natural_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -147,7 +147,7 @@ fn natural_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Cuts a logical line into key and value: at the first `=`, `:` or blank without a backslash, plus the blanks around it
+/// Splits a logical line into key and value: at the first unescaped `=`, `:` or blank, plus the blanks around it
 /// and, after a blank, one `=` or `:`.
 fn split(line: &[char]) -> (&[char], &[char]) {
     let mut escaped = false;
@@ -200,13 +200,13 @@ fn unescape(text: &[char]) -> Result<Vec<u16>, String> {
     Ok(units)
 }
 
-/// `Long.parseLong`: an optional `+` or `-`, then ASCII digits (Java takes other scripts' too), within 64 bits.
+/// `Long.parseLong`: an optional `+` or `-`, then ASCII digits (Java accepts those of other scripts too), within 64 bits.
 pub fn java_long(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `Double.parseDouble`: blanks and control characters around it are dropped; an exponent and one of `d`, `D`, `f`, `F`
-/// at the end may follow; `NaN` and `Infinity` in just that spelling. Hexadecimal floats are refused here.
+/// `Double.parseDouble`: surrounding blanks and control characters are dropped; an exponent and a final `d`, `D`, `f` or
+/// `F` may follow; `NaN` and `Infinity` in exactly that spelling. Hexadecimal floats are refused here.
 pub fn java_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|c| c <= ' ');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -228,7 +228,7 @@ pub fn java_double(text: &str) -> Option<f64> {
     Some(if text.starts_with('-') { -number } else { number })
 }
 
-/// `Boolean.parseBoolean`: whether it is "true", in any case; everything else, `yes` and `1` too, is false.
+/// `Boolean.parseBoolean`: whether it is "true", in any case; everything else, including `yes` and `1`, is false.
 pub fn java_boolean(text: &str) -> bool {
     text.eq_ignore_ascii_case("true")
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The entry that holds: the last one with this key.
+/// The entry that counts: the last one with this key.
 fn last<'a>(found: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
     found.entries.iter().rev().find(|entry| entry.key == key)
 }
@@ -31,7 +31,7 @@ fn separators_and_blanks_are_as_in_java() {
     assert_eq!(entries("a b"), ["1 a=b"]);
     assert_eq!(entries("a : = b"), ["1 a== b"], "only one separator");
     assert_eq!(entries("alone\n=x\n:\n="), ["1 alone=", "2 =x", "3 =", "4 ="]);
-    assert_eq!(entries("n = 5 \t\n"), ["1 n=5 \t"], "blanks at the end stay");
+    assert_eq!(entries("n = 5 \t\n"), ["1 n=5 \t"], "trailing blanks are kept");
     assert_eq!(entries("a\u{a0}=\u{85}b"), ["1 a\u{a0}=\u{85}b"], "other white space is text");
     assert_eq!(entries(r"a\ b\=\:c\\=d"), [r"1 a b=:c\=d"]);
 }
@@ -52,8 +52,8 @@ fn a_backslash_joins_lines_without_the_blanks_that_follow() {
     assert_eq!(entries("a=1\\\\\nb=2"), ["1 a=1\\", "2 b=2"], "an escaped backslash does not");
     assert_eq!(entries("a=1\\\\\\\nb=2"), ["1 a=1\\b=2"]);
     assert_eq!(entries("a=1\\\n\nb=2"), ["1 a=1", "3 b=2"]);
-    assert_eq!(entries("a\\\n #b=2"), ["1 a#b=2"], "no comment within an entry");
-    assert_eq!(entries("\\\n#a\nb=1"), ["3 b=1"], "but behind a line with nothing but the backslash");
+    assert_eq!(entries("a\\\n #b=2"), ["1 a#b=2"], "not a comment within an entry");
+    assert_eq!(entries("\\\n#a\nb=1"), ["3 b=1"], "but it is one after a line with only a backslash");
     assert_eq!(entries("a=1\\"), ["1 a=1"]);
     assert!(entries("\\").is_empty() && entries("\\\n").is_empty() && entries("\\\r\n").is_empty());
     assert!(entries("").is_empty() && entries("\n \n").is_empty());
@@ -87,14 +87,14 @@ fn malformed_escapes_name_their_line() {
 }
 
 #[test]
-fn the_last_entry_with_a_key_holds() {
+fn the_last_entry_with_a_key_counts() {
     let found = parse("a=1\nb=2\na=3");
     assert_eq!(last(&found, "a").map(|entry| (entry.value.as_str(), entry.line)), Some(("3", 3)));
     assert_eq!(last(&found, "A"), None);
 }
 
 #[test]
-fn encodings_are_noticed() {
+fn encodings_are_detected() {
     let latin = PropertiesFile::parse(b"table=caf\xe9 \xc3", "x").expect("legal");
     assert_eq!((latin.entries[0].value.as_str(), latin.warnings.len()), ("caf\u{e9} \u{c3}", 0));
 
@@ -115,9 +115,9 @@ fn encodings_are_noticed() {
     }
 }
 
-/// Xorshift bytes, half of them from the characters that mean something.
+/// Xorshift bytes, half of them characters with a meaning.
 #[test]
-fn no_bytes_make_it_panic_or_lose_order() {
+fn no_bytes_make_the_parser_panic_or_reorder_lines() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move || {
         state ^= state << 13;
@@ -162,7 +162,7 @@ fn whole_numbers_are_as_strict_as_java() {
 }
 
 #[test]
-fn doubles_are_read_as_java_reads_them() {
+fn doubles_are_parsed_as_by_java() {
     let legal = [
         ("0.95", 0.95),
         (" \t1.\n", 1.0),
