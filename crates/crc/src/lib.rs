@@ -1,7 +1,7 @@
-//! What hdfs-native uses of the crate `crc` 3.4, by the same names, computed with the processor's own instructions.
+//! The part of the crate `crc` 3.4 that hdfs-native uses, under the same names, but with the processor's CRC instructions.
 //!
-//! HDFS has a CRC for each 512 bytes. The tables of `crc` took a third of the CPU of a client that reads; `Cargo.toml` puts this
-//! crate in its place.
+//! HDFS has a CRC for every 512 bytes. The lookup tables of `crc` took a third of the CPU time of a client that reads;
+//! `Cargo.toml` replaces it with this crate.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ pub const CRC_32_ISCSI: CrcAlgorithm = CrcAlgorithm::Crc32Iscsi;
 /// The CRC-32 of gzip (RFC 1952, 8).
 pub const CRC_32_ISO_HDLC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
-/// How large the tables of the crate `crc` are; means nothing here.
+/// The size of the lookup tables in the crate `crc`; ignored here.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<const LANES: usize>;
 
@@ -24,24 +24,24 @@ pub struct Crc<W, T> {
 }
 
 impl<T> Crc<u32, T> {
-    /// Of a polynomial.
+    /// A CRC with this algorithm.
     pub const fn new(algorithm: &'static CrcAlgorithm) -> Self {
         Self { algorithm: *algorithm, of: PhantomData }
     }
 
-    /// Of bytes that are there at once.
+    /// The checksum of `bytes`.
     pub fn checksum(&self, bytes: &[u8]) -> u32 {
-        // Both are of 32 bits.
+        // Both algorithms have 32 bits.
         crc_fast::checksum(self.algorithm, bytes) as u32
     }
 
-    /// Of bytes that come one after the other.
+    /// A digest for bytes that arrive in parts.
     pub fn digest(&self) -> Digest {
         Digest(crc_fast::Digest::new(self.algorithm))
     }
 }
 
-/// A checksum that grows.
+/// An incremental checksum.
 #[derive(Clone, Copy, Debug)]
 pub struct Digest(crc_fast::Digest);
 
@@ -51,7 +51,7 @@ impl Digest {
         self.0.update(bytes);
     }
 
-    /// The checksum of all of them.
+    /// The checksum of all bytes.
     pub fn finalize(self) -> u32 {
         self.0.finalize() as u32
     }
@@ -66,7 +66,7 @@ mod tests {
 
     /// The check values of the catalogue of parametrised CRC algorithms (Cook), and of RFC 3720, B.4.
     #[test]
-    fn checksums_are_those_of_the_specifications() {
+    fn checksums_equal_those_of_the_specifications() {
         assert_eq!((CRC32.checksum(b"123456789"), CRC32C.checksum(b"123456789")), (0xcbf4_3926, 0xe306_9283));
         assert_eq!((CRC32C.checksum(&[0; 32]), CRC32C.checksum(&[0xff; 32])), (0x8a91_36aa, 0x62a8_ab43));
         assert_eq!((CRC32.checksum(b""), CRC32C.checksum(b"")), (0, 0));

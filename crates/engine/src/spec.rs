@@ -37,7 +37,7 @@ pub struct TrialSpec {
     pub store: StoreSpec,
     /// Whether records are loaded or a workload is run on them.
     pub phase: Phase,
-    /// What is done.
+    /// The work to do.
     pub work: WorkSpec,
     /// Clients of the whole trial; a segment runs its share.
     pub clients: u64,
@@ -139,7 +139,7 @@ pub enum Phase {
     Run,
 }
 
-/// What is done.
+/// The work of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 // There is one per process: a box would save nothing.

@@ -1,17 +1,17 @@
-//! What a file holds: a pure function of (seed, file, offset), incompressible.
+//! The content of a file: a pure function of (seed, file, offset), incompressible.
 //!
-//! A file is a row of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so that a file says itself whether it
-//! is one of ours and what must stand in it. The rest is eight xorshift generators (Marsaglia, J. Stat. Softw. 8,
-//! 2003) side by side, which the compiler makes vectors of; their state comes from seed, file and sector.
+//! A file is a sequence of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so a file itself shows
+//! whether it is one of ours and what it must contain. The rest comes from eight interleaved xorshift generators (Marsaglia,
+//! J. Stat. Softw. 8, 2003), which the compiler vectorises; their state is derived from seed, file and sector.
 
-/// Bytes of which each can be made without those before it.
+/// Bytes of a sector, which can be generated without those before it.
 pub const SECTOR: usize = 4_096;
-/// How a sector of ours begins; the seed follows, little endian.
+/// The mark at the beginning of each of our sectors; the seed follows, little endian.
 pub const MAGIC: [u8; 8] = *b"\x89LDSTN1\n";
 /// Bytes of [`MAGIC`] and seed.
 const HEADER: usize = 16;
-/// How many sectors are asked whether they are ours: a flipped bit in one must not make a file pass for someone else's.
-const ASKED: usize = 4;
+/// How many sectors are checked for a mark: a flipped bit in one must not make our file look foreign.
+const CHECKED: usize = 4;
 const LANES: usize = 8;
 
 /// The content of the files of one seed.
@@ -20,14 +20,14 @@ pub struct Content {
     seed: u64,
 }
 
-/// A byte that is not what was written.
+/// A byte that differs from what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What stands there.
+    /// The byte that was read.
     pub found: u8,
-    /// What must stand there.
+    /// The byte that was written.
     pub expected: u8,
 }
 
@@ -40,19 +40,19 @@ pub(crate) fn mix(mut x: u64) -> u64 {
 }
 
 impl Content {
-    /// Of a seed.
+    /// The content for a seed.
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
     #[inline]
     fn state(self, file: u64, sector: u64) -> [u64; LANES] {
-        let own = mix(mix(self.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(file)).wrapping_add(sector);
-        // An xorshift must not begin with 0.
-        std::array::from_fn(|lane| mix(own.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(lane as u64)) | 1)
+        let base = mix(mix(self.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(file)).wrapping_add(sector);
+        // The state of an xorshift must not be 0.
+        std::array::from_fn(|lane| mix(base.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(lane as u64)) | 1)
     }
 
-    /// Fills one sector, or the part of one that begins with it.
+    /// Fills a sector, or the beginning of one.
     #[inline]
     fn sector(self, file: u64, sector: u64, into: &mut [u8]) {
         let mut state = self.state(file, sector);
@@ -73,32 +73,32 @@ impl Content {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(&MAGIC);
         header[8..].copy_from_slice(&self.seed.to_le_bytes());
-        let own = into.len().min(HEADER);
-        into[..own].copy_from_slice(&header[..own]);
+        let len = into.len().min(HEADER);
+        into[..len].copy_from_slice(&header[..len]);
     }
 
-    /// The content that a part of a file is of, by what its sectors begin with; `None`: not ours, or too short to tell.
+    /// The content to which a part of a file belongs, by the marks of its sectors; `None`: not ours, or too short to tell.
     pub fn of(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
-        let sectors = read.get(first..)?.chunks(SECTOR).take(ASKED);
+        let sectors = read.get(first..)?.chunks(SECTOR).take(CHECKED);
         let mut headers = sectors.filter(|sector| sector.len() >= HEADER && sector[..8] == MAGIC);
         let mut seeds = headers.by_ref().map(|sector| u64::from_le_bytes(std::array::from_fn(|i| sector[8 + i])));
         let one = seeds.next()?;
-        // A seed that stands there twice is right, whichever came first.
+        // A seed that occurs twice is right, whichever came first.
         let two = seeds.next();
         let three = seeds.next();
         let seed = if two.is_some() && two == three { two.unwrap_or(one) } else { one };
         Some(Self::new(seed))
     }
 
-    /// The first byte of the first whole mark in a part of a file that is not the mark's.
+    /// The first byte that differs from the mark, where the first complete mark of a part of a file should be.
     pub fn unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let found = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
         (found != MAGIC).then(|| first_difference(start, found, &MAGIC)).flatten()
     }
 
-    /// Fills `into` with what stands at `offset` of a file.
+    /// Fills `into` with the content at `offset` of a file.
     pub fn fill(self, file: u64, offset: u64, into: &mut [u8]) {
         let before = (offset % SECTOR as u64) as usize;
         let mut sector = offset / SECTOR as u64;
@@ -124,10 +124,10 @@ impl Content {
         while done < read.len() {
             let at = offset + done as u64;
             let taken = (read.len() - done).min(SECTOR - (at % SECTOR as u64) as usize);
-            let (own, expected) = (&read[done..done + taken], &mut expected[..taken]);
+            let (part, expected) = (&read[done..done + taken], &mut expected[..taken]);
             self.fill(file, at, expected);
-            if own != expected {
-                return first_difference(at, own, expected);
+            if part != expected {
+                return first_difference(at, part, expected);
             }
             done += taken;
         }
@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any part of a file is the same whether it is made alone or with what is around it.
+        /// Any part of a file is the same whether it is generated alone or with the rest.
         #[test]
         fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
             let content = Content::new(seed);
@@ -168,7 +168,7 @@ mod tests {
             prop_assert_eq!(content.verify(file, offset as u64, &part), None);
         }
 
-        /// One bit anywhere is found, and where.
+        /// A flipped bit is found anywhere, with its offset.
         #[test]
         fn a_flipped_bit_is_found_at_its_offset(offset in 0u64..9_000, bytes in 1usize..9_000, at: prop::sample::Index, bit in 0u8..8) {
             let content = Content::new(7);
@@ -181,9 +181,9 @@ mod tests {
         }
     }
 
-    /// A file tells its seed from any part with a sector in it, also where one bit of a header is wrong.
+    /// The seed is recovered from any part of a file with a whole sector in it, even if one bit of a header is wrong.
     #[test]
-    fn a_file_of_ours_says_so_and_another_does_not() {
+    fn our_file_is_recognised_and_a_foreign_one_is_not() {
         let mut bytes = vec![0; 5 * SECTOR];
         Content::new(99).fill(3, 0, &mut bytes);
         assert_eq!(Content::of(0, &bytes), Some(Content::new(99)));
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(Content::of(0, &hadoop), None);
     }
 
-    /// Neither files nor sectors nor seeds share bytes, and no byte is more frequent than chance allows.
+    /// Files, sectors and seeds share no words, and no byte value is more frequent than chance allows.
     #[test]
     fn content_differs_between_files_and_is_incompressible() {
         let mut seen = std::collections::HashSet::new();
@@ -207,7 +207,7 @@ mod tests {
             let mut bytes = vec![0; 64 * SECTOR];
             Content::new(seed).fill(file, 0, &mut bytes);
             for word in bytes.chunks(SECTOR).flat_map(|sector| sector[HEADER..].chunks_exact(8)) {
-                assert!(seen.insert(<[u8; 8]>::try_from(word).unwrap()), "a word stands twice");
+                assert!(seen.insert(<[u8; 8]>::try_from(word).unwrap()), "a word occurs twice");
                 for &byte in word {
                     counts[usize::from(byte)] += 1;
                 }

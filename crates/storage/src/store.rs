@@ -1,4 +1,4 @@
-//! File systems as stores of the engine: a session is one client's way to files.
+//! File systems as stores of the engine: a session is one client's access to files.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::fs::local::{Local, LocalOptions};
 use crate::fs::null::NullFs;
 use crate::fs::{FileSystem, Location, Scheme};
 
-/// More buffers than any device takes at a time.
+/// More buffers than any device can process at a time.
 const DEPTH_MAX: u64 = 1_024;
 
 /// A session on files.
 pub trait FileSession: Connection {
     /// The file system.
     type System: FileSystem;
-    /// Whether it keeps what is written. What does not is for probes of ourselves, which compare nothing.
+    /// Whether the file system keeps what is written. One that does not is for probes of the engine, which verify nothing.
     const KEEPS: bool = true;
 
     /// The file system.
     fn system(&self) -> &Self::System;
 
-    /// The directory below which everything is.
+    /// The base directory of all files.
     fn base(&self) -> &str;
 }
 
@@ -36,7 +36,7 @@ pub struct FileClient<F> {
 }
 
 impl<F: FileSystem> Connection for FileClient<F> {
-    // Failures of files are values, with path and offset.
+    // Failures of files are returned as values, with path and offset.
     fn last_error(&mut self) -> Option<String> {
         None
     }
@@ -54,7 +54,7 @@ impl<F: FileSystem> FileSession for FileClient<F> {
     }
 }
 
-/// A client of files that are nowhere: for the engine's probe of itself.
+/// A client of a file system that stores nothing: for the engine's probe of its own cost.
 #[derive(Debug, Default)]
 pub struct NullFiles(FileClient<NullFs>);
 
@@ -133,20 +133,19 @@ impl Store for FileStore {
             }
         };
         if uring.is_some_and(|depth| !(1..=DEPTH_MAX).contains(&depth)) {
-            return Err(
-                StoreError::usage(format!("file.depth must be 1 to {DEPTH_MAX}")).hint("8 is enough for most disks")
-            );
+            return Err(StoreError::usage(format!("file.depth must be 1 to {DEPTH_MAX}"))
+                .hint("use 8, which is enough for most disks"));
         }
         let system = Local::new(LocalOptions { direct, uring_depth: uring.map(|depth| depth as usize) });
         let how = if in_memory(&place.path) {
-            "in memory alone: this file system (tmpfs) has no device"
+            "only in memory: this file system (tmpfs) has no device"
         } else if direct {
-            "written to the device without the page cache, its cache flushed as --sync says"
+            "on the device, bypassing the page cache; its own cache is flushed according to --sync"
         } else {
-            "in the page cache, on the device as --sync says"
+            "in the page cache; on the device according to --sync"
         };
         let io = match (uring, system.without_uring()) {
-            (Some(_), Some(why)) => format!("pread, pwrite (io_uring cannot be used here: {why})"),
+            (Some(_), Some(why)) => format!("pread, pwrite (io_uring is not available: {why})"),
             (Some(depth), None) => format!("io_uring, {depth} buffers for each file"),
             (None, _) => "pread, pwrite".to_owned(),
         };
@@ -175,25 +174,25 @@ impl Store for FileStore {
     }
 }
 
-/// Whether a directory, or the one in which it will be made, is on a file system without a device.
+/// Whether a directory, or the one in which it will be created, is on a file system without a device.
 fn in_memory(directory: &str) -> bool {
-    let there = std::path::Path::new(directory).ancestors().find(|path| path.exists());
-    let Some(path) = there.and_then(|path| std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()) else {
+    let existing = std::path::Path::new(directory).ancestors().find(|path| path.exists());
+    let Some(path) = existing.and_then(|path| std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()) else {
         return false;
     };
-    // SAFETY: a path that ends with 0, and a struct that statfs(2) fills.
+    // SAFETY: the path ends with NUL, and statfs(2) fills the struct.
     let kind = unsafe {
         let mut facts = std::mem::zeroed::<libc::statfs>();
         if libc::statfs(path.as_ptr(), &raw mut facts) == 0 { facts.f_type } else { 0 }
     };
-    // The type's width differs between targets.
+    // The width of the type differs between targets.
     #[expect(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
     let kind = kind as i64;
     // TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h.
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
-/// Drops what the page cache holds of the files of a directory. One that is not there yet has none.
+/// Drops the files of a directory from the page cache. A directory that does not exist yet has none.
 fn drop_caches(directory: &str) -> Result<(), StoreError> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -222,7 +221,7 @@ impl Store for HdfsStore {
     const DRIVE: Drive = Drive::Task;
     // The client's futures are large, and there are few executors.
     const STACK_BYTES: usize = 8 << 20;
-    // Clients of files work more than they wait: checksums, copies, content.
+    // File clients compute more than they wait: checksums, copies, content.
     const CLIENTS_PER_EXECUTOR: u64 = 1;
 
     fn open(options: &Options) -> Result<Self, StoreError> {
@@ -240,7 +239,7 @@ impl Store for HdfsStore {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // A data node acknowledges what is in its memory; hsync writes it to the device, close alone does not.
+        // A data node acknowledges data in its memory; hsync writes it to the device, close alone does not.
         Guarantee::new(Durability::Os, "in the data nodes' page cache on close, on their devices after hsync")
             .fact("directory", self.place.uri())
             .fact("replication", self.settings.get("dfs.replication").map_or("the server's", String::as_str))
@@ -261,12 +260,12 @@ impl Store for HdfsStore {
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        // The name node's, and one to a data node.
+        // One to the name node and one to a data node.
         clients.saturating_mul(2)
     }
 }
 
-/// What a failure counts as, if it is one.
+/// The status of a result.
 pub fn status_of<T>(result: &Result<T, crate::fs::FsError>) -> Status {
     result.as_ref().map_or_else(crate::fs::FsError::status, |_| Status::Ok)
 }

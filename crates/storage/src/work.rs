@@ -1,7 +1,7 @@
-//! What a trial does with files: operations as a pure function of seed and index.
+//! The operations of a trial on files: a pure function of seed and index.
 //!
-//! An operation is one buffer of one file. The operations of a file follow one another and belong to one client: the unit of a
-//! claim, and of segments, is a file.
+//! An operation is one buffer of one file. The operations of a file are consecutive and belong to one client: the unit of
+//! claims and of segments is a file.
 
 use loadstone_load::{StepId, Workload};
 use schemars::JsonSchema;
@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::mix;
 
-/// The most buffers of a trial: indices must be numbers that add up.
+/// The maximum number of buffers of a trial, so that sums of indices do not overflow.
 const OPERATIONS_MAX: u64 = 1 << 48;
 /// The largest buffer.
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
-/// Work on files, as Hadoop's TestDFSIO does it.
+/// Work on files, as in Hadoop's TestDFSIO.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesSpec {
-    /// The directory of the files, below that of the store.
+    /// The directory of the files, below the store's directory.
     pub directory: String,
-    /// How their names begin; a number follows.
+    /// The prefix of their names; a number follows.
     pub prefix: String,
-    /// How many there are.
+    /// The number of files.
     pub files: u64,
-    /// What is done to each: bytes written, appended or read. To truncate: the length that is left.
+    /// Bytes written to, appended to or read from each file. For truncate: the length that is left.
     pub file_bytes: u64,
     /// Bytes of an operation; the last one of a file may have fewer.
     pub buffer_bytes: u64,
-    /// What is done.
+    /// The operation on the files.
     pub action: Action,
-    /// In which order.
+    /// The order of access.
     #[serde(default)]
     pub access: Access,
-    /// With `access` skip: bytes left out after each buffer.
+    /// With `access` skip: bytes skipped after each buffer.
     #[serde(default)]
     pub skip_bytes: u64,
-    /// Random positions are multiples of this: 1 as in Hadoop, the buffer as in fio.
+    /// Random positions are multiples of this: 1 as in Hadoop, the buffer size as in fio.
     #[serde(default = "one")]
     pub align_bytes: u64,
-    /// What is waited for before a written file counts as done.
+    /// When a written file counts as done.
     #[serde(default)]
     pub sync: Sync,
-    /// Whether bytes that were read are compared with what was written.
+    /// Whether bytes that are read are compared with what was written.
     #[serde(default = "yes")]
     pub verify: bool,
     /// Copies of a written file; absent: the file system's default.
@@ -61,21 +61,21 @@ fn yes() -> bool {
     true
 }
 
-/// What is done to files.
+/// The operation on files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Files are created and written.
     Write,
-    /// Files are written on at their end.
+    /// Files are appended to.
     Append,
     /// Files are read.
     Read,
-    /// Files are cut to a length.
+    /// Files are truncated to a length.
     Truncate,
 }
 
-/// In which order the buffers of a file are read or written.
+/// The order in which the buffers of a file are read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -86,22 +86,22 @@ pub enum Access {
     Random,
     /// From the end to the beginning.
     Backward,
-    /// From the beginning to the end, with bytes left out after each buffer.
+    /// From the beginning to the end, with bytes skipped after each buffer.
     Skip,
 }
 
-/// What is waited for before a written file counts as done.
+/// When a written file counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sync {
-    /// That the file is closed.
+    /// When it is closed.
     #[default]
     None,
-    /// That the file system has everything, then that the file is closed.
+    /// When the file system has all bytes and the file is closed.
     Flush,
-    /// That the device has everything (fsync, hsync), then that the file is closed.
+    /// When the device has all bytes (fsync, hsync) and the file is closed.
     Close,
-    /// The same after each buffer.
+    /// The same, with a sync after each buffer.
     Buffer,
 }
 
@@ -115,28 +115,28 @@ pub enum FileStep {
     Read,
     /// A buffer is written: the call returned.
     Write,
-    /// The file system has what was written.
+    /// The file system has the written bytes.
     Flush,
-    /// The device has it.
+    /// The device has the written bytes.
     Sync,
     /// A file is closed.
     Close,
     /// A buffer that was read is compared with what was written.
     Verify,
-    /// The content of a buffer is made.
+    /// The content of a buffer is generated.
     Generate,
-    /// A file is cut to a length.
+    /// A file is truncated to a length.
     Truncate,
-    /// A client ends.
+    /// A client closes its session.
     Cleanup,
 }
 
 impl FileStep {
-    /// Their names.
+    /// The names of the steps.
     pub const NAMES: [&'static str; 10] =
         ["OPEN", "READ", "WRITE", "FLUSH", "SYNC", "CLOSE", "VERIFY", "GENERATE", "TRUNCATE", "CLEANUP"];
 
-    /// Its number.
+    /// The number of the step.
     #[inline]
     pub const fn id(self) -> StepId {
         StepId(self as u16)
@@ -150,30 +150,30 @@ pub struct FileOperation {
     pub file: u64,
     /// The number of the operation among those of the file.
     pub part: u64,
-    /// Where in the file (of an append: after where it began).
+    /// Its offset in the file (for an append: from the old end of the file).
     pub offset: u64,
-    /// How many bytes; 0 for a file that has none.
+    /// Its length; 0 for an empty file.
     pub bytes: u64,
-    /// Whether no other follows on the file.
+    /// Whether it is the last operation on the file.
     pub last: bool,
 }
 
 /// The operations of a [`FilesSpec`].
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// What was asked for.
+    /// The spec of the work.
     pub spec: FilesSpec,
     seed: u64,
     /// Operations of a file.
     parts: u64,
-    /// What a random order of whole buffers steps by.
+    /// The step of a random order of whole buffers.
     stride: u64,
 }
 
 impl Files {
-    /// Of a spec. An error says what cannot be, and what to do.
+    /// The operations of a spec. An error is a message and a hint.
     pub fn new(spec: FilesSpec, seed: u64) -> Result<Self, (String, &'static str)> {
-        let wrong = |what: String, hint| Err((what, hint));
+        let wrong = |message: String, hint| Err((message, hint));
         if spec.files == 0 {
             return wrong("files must be at least 1, got 0".to_owned(), "set -nrFiles to 1 or more");
         }
@@ -184,18 +184,18 @@ impl Files {
             );
         }
         if spec.action == Action::Append && spec.access != Access::Sequential {
-            return wrong("an append is sequential".to_owned(), "leave -random, -backward and -skip out");
+            return wrong("an append must be sequential".to_owned(), "leave -random, -backward and -skip out");
         }
         if spec.action == Action::Write && matches!(spec.access, Access::Backward | Access::Skip) {
-            return wrong("a write is sequential or random".to_owned(), "leave -backward and -skip out");
+            return wrong("a write must be sequential or random".to_owned(), "leave -backward and -skip out");
         }
         if spec.align_bytes == 0 {
             return wrong("align_bytes must be at least 1, got 0".to_owned(), "leave align_bytes out for 1");
         }
         if spec.directory.is_empty() || spec.directory.contains("..") || spec.prefix.contains('/') {
             return wrong(
-                format!("\"{}\" and \"{}\" are not a directory and the start of a name", spec.directory, spec.prefix),
-                "io_data and test_io_ are Hadoop's",
+                format!("\"{}\" and \"{}\" are not a directory and a prefix of names", spec.directory, spec.prefix),
+                "use Hadoop's, io_data and test_io_",
             );
         }
         let stride = match spec.access {
@@ -209,7 +209,7 @@ impl Files {
                 "use a larger -bufferSize, or fewer or smaller files",
             );
         }
-        // A step that has no divisor in common with the number of buffers goes through all of them.
+        // A step that is coprime with the number of buffers visits all of them.
         let mut stride = mix(seed) % parts;
         while common_divisor(stride, parts) > 1 {
             stride = (stride + 1) % parts;
@@ -217,7 +217,7 @@ impl Files {
         Ok(Self { spec, seed, parts, stride })
     }
 
-    /// The operation `part` of a file.
+    /// Operation number `part` of a file.
     #[inline]
     pub fn operation(&self, file: u64, part: u64) -> FileOperation {
         let FilesSpec { file_bytes: whole, buffer_bytes: buffer, .. } = self.spec;
@@ -236,12 +236,12 @@ impl Files {
         FileOperation { file, part, offset, bytes, last: part + 1 == self.parts }
     }
 
-    /// How many operations a file has.
+    /// The number of operations of a file.
     pub fn parts(&self) -> u64 {
         self.parts
     }
 
-    /// Bytes of all operations of a file: what a file that is done has moved.
+    /// Bytes of all operations of a file.
     pub fn bytes_of_file(&self) -> u64 {
         match self.spec.access {
             Access::Sequential => self.spec.file_bytes,
@@ -250,12 +250,12 @@ impl Files {
         }
     }
 
-    /// Writes the path of a file, below a base directory, into a text.
+    /// Writes the path of a file below a base directory into a string.
     pub fn path_of(&self, base: &str, file: u64, into: &mut String) {
         use std::fmt::Write;
         into.clear();
         let FilesSpec { directory, prefix, .. } = &self.spec;
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(into, "{}/{directory}/{prefix}{file}", base.trim_end_matches('/'));
     }
 
@@ -272,7 +272,7 @@ impl Files {
         mix(mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
     }
 
-    /// The number of a buffer: each comes once, in an order that looks random.
+    /// The number of a buffer: each comes once, in a pseudo-random order.
     #[inline]
     fn shuffled(&self, file: u64, part: u64) -> u64 {
         // Both are below 2^48.
@@ -348,7 +348,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each byte is moved once, whatever the sizes; the same holds for a random order of whole buffers.
+        /// Each byte is read or written once, for all sizes; the same holds for a random order of whole buffers.
         #[test]
         fn the_buffers_of_a_file_cover_it_once(file_bytes in 0u64..5_000, buffer in 1u64..700, seed: u64, random: bool) {
             let access = if random { Access::Random } else { Access::Sequential };
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn backward_and_skip_go_where_hadoop_goes() {
+    fn backward_and_skip_use_hadoops_offsets() {
         let offsets = |spec: FilesSpec| {
             let files = Files::new(spec, 1).unwrap();
             (0..files.parts()).map(|part| files.operation(0, part).offset).collect::<Vec<_>>()
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_bytes_has_one_operation_that_moves_nothing() {
+    fn an_empty_file_has_one_operation_without_bytes() {
         let files = Files::new(spec(2, 0, 1_000, Access::Sequential), 1).unwrap();
         assert_eq!(files.operations(), Some(2));
         let expected = FileOperation { file: 1, part: 0, offset: 0, bytes: 0, last: true };

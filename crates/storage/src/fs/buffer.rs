@@ -1,10 +1,10 @@
-//! Memory that O_DIRECT can be given.
+//! Memory with the alignment that O_DIRECT needs.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// What O_DIRECT asks of addresses, offsets and lengths: the largest logical block of common devices. open(2) says that it
+/// The alignment of addresses, offsets and lengths for O_DIRECT: the largest logical block of common devices. By open(2) it
 /// depends on the file system; a page is enough for all that we know.
 pub const ALIGNMENT: usize = 4_096;
 
@@ -15,17 +15,17 @@ pub struct AlignedBuffer {
     layout: Layout,
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does.
+// SAFETY: it owns its memory, like a `Box<[u8]>`.
 unsafe impl Send for AlignedBuffer {}
 // SAFETY: as above; shared references only read.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// At least `bytes`, all 0, as a multiple of [`ALIGNMENT`].
+    /// A zeroed buffer of at least `bytes`, rounded up to a multiple of [`ALIGNMENT`].
     ///
     /// # Panics
     ///
-    /// If `bytes` is more than an address space holds.
+    /// If `bytes` exceeds the address space.
     pub fn new(bytes: usize) -> Self {
         let size = bytes.max(1).next_multiple_of(ALIGNMENT);
         let layout = Layout::from_size_align(size, ALIGNMENT).expect("a buffer is smaller than the address space");
@@ -48,14 +48,14 @@ impl Deref for AlignedBuffer {
 impl DerefMut for AlignedBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: allocated with this size, initialised, owned and borrowed for this alone.
+        // SAFETY: allocated with this size, initialised, owned and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
     }
 }
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and given back once.
+        // SAFETY: allocated with this layout, and freed once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }

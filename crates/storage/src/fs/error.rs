@@ -1,4 +1,4 @@
-//! What goes wrong with a file: which one, where in it, and what to do.
+//! Errors of file systems: the file, the offset, and what to do.
 
 use std::fmt;
 use std::io;
@@ -6,18 +6,18 @@ use std::io;
 use loadstone_load::Status;
 use loadstone_stores::StoreError;
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
-    /// There is one already.
+    /// The file already exists.
     AlreadyExists,
     /// Not allowed: permissions, a read-only file system.
     Forbidden,
     /// The device or the quota is full.
     NoSpace,
-    /// This file system cannot do this.
+    /// The file system does not support this.
     Unsupported,
     /// The request is not valid.
     Invalid,
@@ -25,9 +25,9 @@ pub enum ErrorKind {
     Unavailable,
     /// No answer in time.
     Timeout,
-    /// The end of the file was lost, and the writer stands at the end of what is left: what follows must be written again.
+    /// The end of the file was lost. The writer is at the end of what is left: the bytes after it must be written again.
     Rewound,
-    /// The bytes are not what was written: a checksum, or our own content.
+    /// The bytes are not what was written, by a checksum or by our own comparison.
     Corrupt,
     /// Something else.
     Other,
@@ -36,13 +36,13 @@ pub enum ErrorKind {
 /// A failure of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsError {
-    /// What kind.
+    /// Its kind.
     pub kind: ErrorKind,
-    /// What was tried: `write`, `open` …
+    /// The action that failed: `write`, `open` …
     pub action: &'static str,
-    /// Of which file or directory.
+    /// The file or directory.
     pub path: String,
-    /// Where in it, if that is known.
+    /// The offset in it, if known.
     pub offset: Option<u64>,
     /// The file system's own message.
     pub message: String,
@@ -68,13 +68,13 @@ impl FsError {
         let hint = match kind {
             ErrorKind::NoSpace => Some("free space, or use fewer or smaller files".to_owned()),
             ErrorKind::Forbidden => Some("use a directory that this user may write to and read from".to_owned()),
-            ErrorKind::Unavailable => Some("look whether the servers run and the address is right".to_owned()),
+            ErrorKind::Unavailable => Some("check that the servers are running and the address is right".to_owned()),
             _ => None,
         };
         Self { kind, action, path: path.to_owned(), offset: None, message: message.into(), hint }
     }
 
-    /// From the operating system's error.
+    /// From an error of the operating system.
     pub fn io(action: &'static str, path: &str, error: &io::Error) -> Self {
         let kind = match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => ErrorKind::NoSpace,
@@ -108,7 +108,7 @@ impl FsError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// How it is counted.
+    /// The status that it counts as.
     pub fn status(&self) -> Status {
         match self.kind {
             ErrorKind::NotFound => Status::NotFound,

@@ -1,8 +1,8 @@
 //! HDFS, through the crate `hdfs-native`: no JVM. Replication and block size per file.
 //!
-//! What it lacks: hflush (a flush is an hsync there, which guarantees more) and truncate.
+//! It lacks hflush (its flush is an hsync, which guarantees more) and truncate.
 
-#![expect(clippy::large_futures, reason = "those of the client; they stay in the one that the executor holds")]
+#![expect(clippy::large_futures, reason = "the client's futures; they stay within the executor's")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,14 +21,14 @@ use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Wr
 
 /// How long a name node may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
-/// For how long a write goes on trying when a block cannot be begun …
+/// For how long a write is retried when a block cannot be begun …
 const RESUME: Duration = Duration::from_secs(60);
-/// … and how long it waits in between.
-const AGAIN: Duration = Duration::from_millis(500);
+/// … and how long it waits between retries.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
-/// Buffers whose memory is used again: more than are on their way at a time.
+/// Sent buffers kept to reuse their memory: more than are in flight at a time.
 const SENT_MAX: usize = 16;
-/// Directories that we make.
+/// The mode of directories that we create.
 const DIRECTORY_MODE: u32 = 0o755;
 
 /// A name node.
@@ -38,13 +38,13 @@ pub struct Hdfs {
 }
 
 impl Hdfs {
-    /// Of a name node (`host:port`), with settings as Hadoop names them. Made within the tokio runtime that will drive it;
-    /// nothing is sent before the first call.
+    /// The file system of a name node (`host:port`), with Hadoop's settings. Must be created within the tokio runtime that
+    /// drives it; nothing is sent before the first call.
     pub fn new(authority: &str, settings: &BTreeMap<String, String>) -> Result<Self, FsError> {
         let url = format!("hdfs://{authority}");
         let mut settings = settings.clone();
-        // Hadoop's own client replaces a lost node of a block of 3 copies only after an append or a flush; this one takes any
-        // block that has bytes for one of those, and without a fourth node gives up.
+        // For a block of 3 copies, Hadoop's own client replaces a lost node only after an append or a flush; this one does so
+        // for any block with bytes, and gives up without a fourth node.
         settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
         let built = ClientBuilder::new()
             .with_url(&url)
@@ -55,8 +55,8 @@ impl Hdfs {
     }
 }
 
-/// Looks whether somebody listens at a name node's address: the client itself tries again for minutes. An address without a
-/// port may be a name service, of which only the client's settings know the hosts.
+/// Checks that a name node accepts connections: the client itself retries for minutes. An address without a port may be a
+/// name service, whose hosts are only in the client's settings.
 pub fn reach(authority: &str) -> Result<(), FsError> {
     let url = format!("hdfs://{authority}");
     if !authority.contains(':') {
@@ -73,7 +73,7 @@ pub fn reach(authority: &str) -> Result<(), FsError> {
     Err(failed(&last))
 }
 
-/// An error of the crate's, with what was tried.
+/// An error of the crate, with the action that failed.
 fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     let kind = match error {
         HdfsError::IOError(error) => return FsError::io(action, path, error),
@@ -93,7 +93,7 @@ fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     FsError::new(kind, action, path, first_line)
 }
 
-/// What the name node's exception means.
+/// The kind of an exception of the name node.
 fn of_class(class: &str, message: &str) -> ErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
         "FileNotFoundException" => ErrorKind::NotFound,
@@ -102,7 +102,7 @@ fn of_class(class: &str, message: &str) -> ErrorKind {
         "DSQuotaExceededException" | "NSQuotaExceededException" => ErrorKind::NoSpace,
         "SafeModeException" | "StandbyException" | "RetriableException" => ErrorKind::Unavailable,
         "InvalidPathException" | "IllegalArgumentException" | "HadoopIllegalArgumentException" => ErrorKind::Invalid,
-        // BlockManager.chooseTarget4NewBlock: too few data nodes, or none with space.
+        // BlockManager.chooseTarget4NewBlock: too few data nodes, or none with free space.
         _ if message.contains("could only be written to") => ErrorKind::NoSpace,
         // FSNamesystem: a block size below dfs.namenode.fs-limits.min-block-size, a replication beyond the limits.
         _ if message.contains("fs-limits") || message.contains("eplication") => ErrorKind::Invalid,
@@ -166,12 +166,12 @@ impl FileSystem for Hdfs {
 
     async fn mkdirs(&self, path: &str) -> Result<(), FsError> {
         let made = self.client.mkdirs(path, DIRECTORY_MODE, true).await;
-        made.map_err(|error| failed("make the directory", path, &error))
+        made.map_err(|error| failed("create the directory", path, &error))
     }
 
     async fn truncate(&self, path: &str, _bytes: u64) -> Result<(), FsError> {
         Err(FsError::new(ErrorKind::Unsupported, "truncate", path, "the native HDFS client has no truncate")
-            .hint("use `hdfs dfs -truncate`, or Hadoop's own TestDFSIO -truncate"))
+            .hint("use `hdfs dfs -truncate`, or Hadoop's TestDFSIO -truncate"))
     }
 }
 
@@ -194,7 +194,7 @@ pub struct HdfsReader {
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
     /// The offset of the first byte of `rest`.
     at: u64,
-    /// What has come and was not asked for yet.
+    /// Bytes received and not requested yet.
     rest: Bytes,
     buffer: BytesMut,
 }
@@ -250,12 +250,12 @@ impl Reader for HdfsReader {
 /// Writes a file of HDFS.
 pub struct HdfsWriter {
     client: Client,
-    /// `None` after a failure that could not be mended.
+    /// `None` after a failure that could not be recovered from.
     file: Option<FileWriter>,
     path: String,
     at: u64,
     buffer: BytesMut,
-    /// Buffers that were handed over.
+    /// Buffers that were passed to the client.
     sent: VecDeque<Bytes>,
 }
 
@@ -282,29 +282,29 @@ impl HdfsWriter {
         }
     }
 
-    /// Goes on with a file after a block that could not be begun, because one of its data nodes is gone.
+    /// Continues a file after a block that could not be begun because one of its data nodes is gone.
     ///
-    /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed as
-    /// far as it came, and opened for append, until the name node gives other nodes for the next block.
+    /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed at
+    /// its current length and opened for append, until the name node assigns other nodes to the next block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let begun = Instant::now();
         let mut last = self.failed("write", &first);
         while begun.elapsed() < RESUME {
-            match self.reopened(buffer, begun).await {
+            match self.reopen(buffer, begun).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind == ErrorKind::Rewound => return Err(error),
                 Err(error) => last = error,
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         Err(last.hint(
-            "the name node still gives a data node that is gone: see dfs.namenode.heartbeat.recheck-interval, or use fewer copies",
+            "lower dfs.namenode.heartbeat.recheck-interval, or use fewer copies: the name node still assigns a dead data node",
         ))
     }
 
-    /// Opens the file anew, and writes what is missing of a buffer.
-    async fn reopened(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
-        // Before the next one is made: it ends the lease of this file.
+    /// Reopens the file, and writes the missing part of a buffer.
+    async fn reopen(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
+        // Dropped before the next writer is created: this ends the lease of the file.
         self.file = None;
         while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
             if begun.elapsed() > RESUME {
@@ -312,26 +312,26 @@ impl HdfsWriter {
                     FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released").at(self.at)
                 );
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         let found = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
         let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
         self.file = Some(file);
-        let missing = (found.length as u64).checked_sub(self.at).filter(|&there| there <= buffer.len() as u64);
-        let Some(there) = missing else {
-            let message = format!("{} bytes are left after recovery, of {}", found.length, self.at);
+        let written = (found.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
+        let Some(written) = written else {
+            let message = format!("{} of {} bytes are left after recovery", found.length, self.at);
             let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).at(self.at);
             self.at = found.length as u64;
             return Err(rewound);
         };
-        self.write_bytes(buffer.slice(there as usize..)).await.map_err(|error| self.failed("write", &error))
+        self.write_bytes(buffer.slice(written as usize..)).await.map_err(|error| self.failed("write", &error))
     }
 }
 
 impl Writer for HdfsWriter {
     async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
         if self.buffer.capacity() < bytes {
-            // Memory that was acknowledged, if there is some: fresh memory costs as much as sending it.
+            // Reuses an acknowledged buffer, if any: fresh memory costs as much as sending it.
             let free = self.sent.iter().position(Bytes::is_unique).and_then(|first| self.sent.swap_remove_back(first));
             self.buffer = free.and_then(|old| old.try_into_mut().ok()).unwrap_or_default();
         }
@@ -346,7 +346,7 @@ impl Writer for HdfsWriter {
             Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => self.resume(&buffer, error).await,
             other => other.map_err(|error| self.failed("write", &error)),
         };
-        // The client keeps it until it is acknowledged.
+        // The client keeps a reference until it is acknowledged.
         self.sent.push_back(buffer);
         if self.sent.len() > SENT_MAX {
             self.sent.pop_front();
@@ -364,7 +364,7 @@ impl Writer for HdfsWriter {
         if offset == self.at {
             return Ok(());
         }
-        let message = "HDFS writes files from their beginning to their end";
+        let message = "HDFS supports only sequential writes";
         Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message).at(offset).hint("write sequentially"))
     }
 

@@ -1,4 +1,4 @@
-//! Files of this machine: buffered or O_DIRECT, by `pread`/`pwrite` on the caller's thread or by io_uring.
+//! Local files: buffered or with O_DIRECT, by `pread`/`pwrite` on the caller's thread or by io_uring.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,37 +16,37 @@ use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Wr
 /// How local files are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalOptions {
-    /// `O_DIRECT`: past the page cache.
+    /// `O_DIRECT`: bypasses the page cache.
     pub direct: bool,
-    /// io_uring with so many buffers for each file; `None`: calls that block.
+    /// io_uring with this many buffers per file; `None`: blocking calls.
     pub uring_depth: Option<usize>,
 }
 
 /// What moves the bytes of one file.
 #[derive(Debug)]
 enum Engine {
-    /// Calls that block, with one buffer.
+    /// Blocking calls, with one buffer.
     Calls(AlignedBuffer),
-    /// io_uring, with several.
+    /// io_uring, with several buffers.
     Uring(Box<Ring>),
 }
 
-/// Engines of closed files, for the next ones.
+/// Engines of closed files, to be used again.
 type Pool = Arc<Mutex<Vec<Engine>>>;
 
-/// Files of this machine.
+/// The local file systems.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
     options: LocalOptions,
     pool: Pool,
-    /// Why there is no io_uring.
+    /// Why io_uring is not available.
     forbidden: Option<String>,
 }
 
 impl Local {
-    /// With these options.
+    /// Local files with these options.
     ///
-    /// Where io_uring is forbidden (containers, `kernel.io_uring_disabled`) files are reached by calls that block.
+    /// Where io_uring is forbidden (containers, `kernel.io_uring_disabled`) blocking calls are used.
     pub fn new(mut options: LocalOptions) -> Self {
         let forbidden = options.uring_depth.and_then(|_| Ring::forbidden());
         if forbidden.is_some() {
@@ -55,7 +55,7 @@ impl Local {
         Self { options, pool: Pool::default(), forbidden: forbidden.map(|error| error.to_string()) }
     }
 
-    /// Drops the pages of a file from the page cache, as far as they are clean and nobody else maps them.
+    /// Drops the pages of a file from the page cache if they are clean and not mapped by another process.
     pub fn drop_cache(path: &str) -> Result<(), FsError> {
         let file = File::open(path).map_err(|error| FsError::io("open", path, &error))?;
         // Dirty pages stay (posix_fadvise(2)).
@@ -68,12 +68,12 @@ impl Local {
         }
     }
 
-    /// Why io_uring is not used although it was asked for.
+    /// Why io_uring is not used although it was requested.
     pub fn without_uring(&self) -> Option<&str> {
         self.forbidden.as_deref()
     }
 
-    /// What moves the bytes of a file. With O_DIRECT the size of its buffers must be a multiple of what that asks for.
+    /// An engine for a file. With O_DIRECT the size of its buffers must be a multiple of [`ALIGNMENT`].
     fn engine(&self, path: &str, bytes: usize) -> Result<Pooled, FsError> {
         if self.options.direct && !bytes.is_multiple_of(ALIGNMENT) {
             return Err(FsError::new(
@@ -90,7 +90,7 @@ impl Local {
             (Some(Engine::Calls(buffer)), None) if buffer.len() >= bytes => Engine::Calls(buffer),
             (_, Some(depth)) => {
                 let ring =
-                    Ring::new(depth, bytes).map_err(|error| FsError::io("make an io_uring for", path, &error))?;
+                    Ring::new(depth, bytes).map_err(|error| FsError::io("create an io_uring for", path, &error))?;
                 Engine::Uring(Box::new(ring))
             }
             (_, None) => Engine::Calls(AlignedBuffer::new(bytes)),
@@ -102,7 +102,7 @@ impl Local {
         if self.options.direct {
             options.custom_flags(libc::O_DIRECT);
         }
-        // Opening a FIFO waits for its other end, perhaps forever; a character device keeps nothing, or never ends.
+        // Opening a FIFO may wait forever for its other end; a character device stores nothing, or never ends.
         if let Ok(kind) = fs::metadata(path).map(|facts| facts.file_type())
             && (kind.is_fifo() || kind.is_char_device() || kind.is_socket())
         {
@@ -112,7 +112,7 @@ impl Local {
         options.open(path).map_err(|error| {
             let failed = FsError::io(action, path, &error);
             if self.options.direct && error.raw_os_error() == Some(libc::EINVAL) {
-                return FsError::new(ErrorKind::Unsupported, action, path, "this file system has no O_DIRECT")
+                return FsError::new(ErrorKind::Unsupported, action, path, "this file system lacks O_DIRECT")
                     .hint("leave O_DIRECT out, or use a directory on a disk");
             }
             failed
@@ -120,7 +120,7 @@ impl Local {
     }
 }
 
-/// An engine that goes back when its file is closed.
+/// An engine that returns to the pool when its file is closed.
 #[derive(Debug)]
 struct Pooled {
     engine: Option<Engine>,
@@ -174,14 +174,14 @@ impl FileSystem for Local {
         how.write(true).create(true).truncate(options.overwrite).create_new(!options.overwrite);
         let file = match self.opened("create", path, &mut how) {
             Err(error) if error.kind == ErrorKind::NotFound => {
-                let above = Path::new(path).parent().unwrap_or(Path::new("/"));
-                fs::create_dir_all(above).map_err(|error| FsError::io("create", path, &error))?;
+                let parent = Path::new(path).parent().unwrap_or(Path::new("/"));
+                fs::create_dir_all(parent).map_err(|error| FsError::io("create", path, &error))?;
                 self.opened("create", path, &mut how)
             }
             other => other,
         }?;
         if let Some(bytes) = options.file_bytes.filter(|&bytes| self.options.direct && bytes > 0) {
-            // O_DIRECT writes that make a file longer wait for one another. A file system without fallocate goes on without.
+            // O_DIRECT writes that extend a file are serialised. A file system without fallocate goes on without it.
             // SAFETY: an open descriptor and plain numbers.
             let failed = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0;
             let error = io::Error::last_os_error();
@@ -234,7 +234,7 @@ impl FileSystem for Local {
             return Err(FsError::new(ErrorKind::Invalid, "open", path, "it is a directory"));
         }
         if options.access == Access::Random {
-            // Read-ahead would fetch what nobody asks for. Advice: an error changes nothing.
+            // Read-ahead would fetch bytes that are not needed. Only advice, so an error is ignored.
             // SAFETY: an open descriptor and plain numbers.
             unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
         }
@@ -251,9 +251,9 @@ impl FileSystem for Local {
         let mut found = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let own = entry.path();
+            let entry_path = entry.path();
             let facts = entry.metadata().map_err(failed)?;
-            found.push(stat(&own.to_string_lossy(), &facts));
+            found.push(stat(&entry_path.to_string_lossy(), &facts));
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
@@ -261,7 +261,7 @@ impl FileSystem for Local {
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), FsError> {
         if Path::new(to).exists() {
-            return Err(FsError::new(ErrorKind::AlreadyExists, "rename", from, format!("{to} is there already")));
+            return Err(FsError::new(ErrorKind::AlreadyExists, "rename", from, format!("{to} already exists")));
         }
         fs::rename(from, to).map_err(|error| FsError::io("rename", from, &error))
     }
@@ -280,7 +280,7 @@ impl FileSystem for Local {
     }
 
     async fn mkdirs(&self, path: &str) -> Result<(), FsError> {
-        fs::create_dir_all(path).map_err(|error| FsError::io("make the directory", path, &error))
+        fs::create_dir_all(path).map_err(|error| FsError::io("create the directory", path, &error))
     }
 
     async fn truncate(&self, path: &str, bytes: u64) -> Result<(), FsError> {
@@ -302,7 +302,7 @@ fn stat(path: &str, facts: &fs::Metadata) -> FileStat {
 /// Reads a local file.
 #[derive(Debug)]
 pub struct LocalReader {
-    // Before the file: what is under way is waited for first.
+    // Before the file: I/O in flight must end before the file is closed.
     engine: Pooled,
     file: File,
     path: String,
@@ -311,7 +311,7 @@ pub struct LocalReader {
 }
 
 impl LocalReader {
-    /// What the device must read for so many bytes at an offset: from where, how much, and how much of that is before them.
+    /// The aligned range to read for `bytes` at an offset: its start, its length, and how much of it comes before the offset.
     fn span(&self, offset: u64, bytes: usize) -> (u64, usize, usize) {
         if !self.direct {
             return (offset, bytes, 0);
@@ -337,7 +337,7 @@ impl Reader for LocalReader {
         let (from, whole, _) = self.span(offset, bytes);
         if let Some(Engine::Uring(ring)) = &mut *self.engine {
             ring.release(None);
-            // What cannot be queued is read, or fails, when it is asked for.
+            // A read that cannot be queued is done, or fails, in `fetch`.
             let _ = ring.read(&self.file, from, whole);
         }
     }
@@ -371,7 +371,7 @@ fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
             Ok(0) => break,
             Ok(read) => done += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // O_DIRECT does not read from an offset that is not aligned: the file ended with what came before.
+            // O_DIRECT does not read from an unaligned offset: the file ended before it.
             Err(error) if done % ALIGNMENT != 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
             Err(error) => return Err(error),
         }
@@ -382,16 +382,16 @@ fn read_full(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
 /// Writes a local file.
 #[derive(Debug)]
 pub struct LocalWriter {
-    // Before the file: what is under way is waited for first.
+    // Before the file: I/O in flight must end before the file is closed.
     engine: Pooled,
     file: File,
     path: String,
     at: u64,
     filled: usize,
-    /// The buffer of io_uring that is filled.
+    /// The io_uring buffer that is being filled.
     held: usize,
     direct: bool,
-    /// The last block of the file was filled up for O_DIRECT: the file must be cut to this length.
+    /// Set when the last block of the file was padded for O_DIRECT: the file must be truncated to this length.
     cut: Option<u64>,
 }
 
@@ -400,7 +400,7 @@ impl LocalWriter {
         FsError::io(action, &self.path, error).at(*at)
     }
 
-    /// Waits for what is under way, then cuts the file if its last block was filled up.
+    /// Waits for I/O in flight, then truncates the file if its last block was padded.
     fn drain(&mut self, action: &'static str) -> Result<(), FsError> {
         let drained = match &mut *self.engine {
             Some(Engine::Uring(ring)) => ring.drain(&self.file),
@@ -436,7 +436,7 @@ impl Writer for LocalWriter {
                 ErrorKind::Invalid,
                 "write",
                 &self.path,
-                "with O_DIRECT only the last buffer may have a length of its own",
+                "with O_DIRECT only the last buffer may have an unaligned length",
             ));
         }
         let whole = if self.direct { self.filled.next_multiple_of(ALIGNMENT) } else { self.filled };
@@ -469,7 +469,7 @@ impl Writer for LocalWriter {
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
-        // write(2) has handed over what is not under way.
+        // What is not in flight was already passed to the kernel by write(2).
         self.drain("write")
     }
 
@@ -482,8 +482,8 @@ impl Writer for LocalWriter {
         use std::os::fd::IntoRawFd;
         self.drain("write")?;
         let Self { file, path, at, .. } = self;
-        // `File` ignores what close(2) says: NFS and quotas tell of failed writes there.
-        // SAFETY: the descriptor is ours, and closed once.
+        // `File` ignores the result of close(2), where NFS and quotas report failed writes.
+        // SAFETY: the descriptor is owned here, and closed once.
         match unsafe { libc::close(file.into_raw_fd()) } {
             0 => Ok(()),
             _ => Err(FsError::io("close", &path, &io::Error::last_os_error()).at(at)),

@@ -1,43 +1,43 @@
-//! Where files are: a URI, taken apart.
+//! The location of files: a parsed URI.
 
 use loadstone_stores::StoreError;
 
-/// The file systems there are.
+/// The supported file systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Files of this machine.
+    /// Local files.
     File,
-    /// Hadoop's.
+    /// Hadoop's distributed file system.
     Hdfs,
 }
 
 /// A file system and a path in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Which kind.
+    /// The kind of file system.
     pub scheme: Scheme,
-    /// The server of it: `namenode:8020`; empty for local files.
+    /// Its server: `namenode:8020`; empty for local files.
     pub authority: String,
     /// The path, which begins with `/`.
     pub path: String,
 }
 
 impl Location {
-    /// Takes `file:///data`, `/data`, `data` or `hdfs://host:8020/data` apart. A relative path is below the working directory.
+    /// Parses `file:///data`, `/data`, `data` or `hdfs://host:8020/data`. A relative path is below the working directory.
     pub fn parse(text: &str) -> Result<Self, StoreError> {
         if let Some(rest) = text.strip_prefix("hdfs://") {
             let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
             if authority.is_empty() {
-                return Err(StoreError::usage(format!("\"{text}\" names no name node"))
+                return Err(StoreError::usage(format!("\"{text}\" is missing a name node"))
                     .hint("write hdfs://HOST:PORT/DIRECTORY"));
             }
             return Ok(Self { scheme: Scheme::Hdfs, authority: authority.to_owned(), path: clean(path) });
         }
         let path = match text.strip_prefix("file:") {
-            // file:/x, file:///x; a host is not ours to read.
+            // file:/x, file:///x; files of another host cannot be read.
             Some(rest) => match rest.strip_prefix("//") {
                 Some(rest) if !rest.starts_with('/') => {
-                    return Err(StoreError::usage(format!("\"{text}\" names a host, files are local"))
+                    return Err(StoreError::usage(format!("\"{text}\" names a host, but files are local"))
                         .hint("write file:///DIRECTORY"));
                 }
                 Some(rest) => rest,
@@ -50,7 +50,7 @@ impl Location {
                 .hint("use file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY"));
         }
         if path.is_empty() {
-            return Err(StoreError::usage(format!("\"{text}\" names no directory")).hint("write file:///DIRECTORY"));
+            return Err(StoreError::usage(format!("\"{text}\" is missing a directory")).hint("write file:///DIRECTORY"));
         }
         let path = std::path::absolute(path)
             .map_err(|error| StoreError::failed(format!("\"{text}\" cannot be made absolute: {error}")))?;
@@ -69,7 +69,7 @@ impl Location {
     }
 }
 
-/// Without slashes at its end.
+/// Removes trailing slashes.
 fn clean(path: &str) -> String {
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_owned() }

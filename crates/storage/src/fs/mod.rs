@@ -1,7 +1,7 @@
 //! The file-system layer: one trait, static dispatch, no allocation per buffer.
 //!
-//! Paths are those of the file system, without a scheme: [`Location`] takes a URI apart. Futures of the local file system are ready
-//! at the first poll, and block; those of HDFS need a tokio runtime.
+//! Paths are those of the file system, without a scheme: [`Location`] parses a URI. Futures of the local file system block
+//! and are ready at the first poll; those of HDFS need a tokio runtime.
 
 mod buffer;
 mod error;
@@ -20,15 +20,15 @@ pub use location::{Location, Scheme};
 /// How a file is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// How many copies the file system keeps; `None`: its default. Refused where it keeps none of its own.
+    /// How many copies the file system keeps; `None`: its default. Refused by file systems without replication.
     pub replication: Option<u32>,
     /// Bytes of a block of the file system; `None`: its default.
     pub block_bytes: Option<u64>,
-    /// Whether a file that is there is replaced; else it is an error.
+    /// Whether an existing file is replaced; otherwise it is an error.
     pub overwrite: bool,
-    /// The largest buffer that is written at once.
+    /// The largest buffer of a write.
     pub buffer_bytes: usize,
-    /// How long the file will be, if that is known: with O_DIRECT it gets its space at once.
+    /// The final length of the file, if known: with O_DIRECT its space is allocated at once.
     pub file_bytes: Option<u64>,
 }
 
@@ -41,9 +41,9 @@ impl Default for CreateOptions {
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// In which order.
+    /// The order of access.
     pub access: Access,
-    /// The largest buffer that is read at once.
+    /// The largest buffer of a read.
     pub buffer_bytes: usize,
 }
 
@@ -53,27 +53,27 @@ impl Default for OpenOptions {
     }
 }
 
-/// In which order a file is read.
+/// The order in which a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// From an offset to the end: what comes next may be fetched ahead.
+    /// From an offset to the end: read-ahead is allowed.
     Sequential,
-    /// Here and there: nothing but what is asked for is fetched.
+    /// At arbitrary offsets: only the requested bytes are fetched.
     Random,
 }
 
-/// What a file system knows of a file or a directory.
+/// The metadata of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStat {
-    /// Its whole path.
+    /// Its full path.
     pub path: String,
     /// Whether it is a directory.
     pub directory: bool,
     /// Its length.
     pub bytes: u64,
-    /// Copies that are kept; `None` where the file system does not replicate.
+    /// Number of copies; `None` where the file system does not replicate.
     pub replication: Option<u32>,
-    /// Bytes of a block; `None` where files have none.
+    /// Bytes of a block; `None` where files have no blocks.
     pub block_bytes: Option<u64>,
 }
 
@@ -84,33 +84,33 @@ pub trait FileSystem: Send + Sync {
     /// Writes one file.
     type Writer: Writer;
 
-    /// Creates a file, with the directories above it.
+    /// Creates a file and its parent directories.
     fn create(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
-    /// Opens a file to write at its end. Of the options only the buffer counts.
+    /// Opens a file to append to it. Of the options only the buffer size is used.
     fn append(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
     /// Opens a file for reading.
     fn open(&self, path: &str, options: OpenOptions) -> impl Future<Output = Result<Self::Reader, FsError>> + Send;
 
-    /// Looks at a file or directory; an error of kind [`ErrorKind::NotFound`] if it is not there.
+    /// The metadata of a file or directory; an error of kind [`ErrorKind::NotFound`] if it does not exist.
     fn stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
 
-    /// What is in a directory, by path.
+    /// The entries of a directory, sorted by path.
     fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
 
-    /// Renames a file or directory; what has the new name is an error.
+    /// Renames a file or directory; an error if the new name exists.
     fn rename(&self, from: &str, to: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Deletes a file, or a directory and all below it; `false` if it was not there.
+    /// Deletes a file, or a directory and everything below it; `false` if it did not exist.
     fn delete(&self, path: &str) -> impl Future<Output = Result<bool, FsError>> + Send;
 
-    /// Makes a directory and those above it.
+    /// Creates a directory and its parents.
     fn mkdirs(&self, path: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Cuts a file to a length.
+    /// Truncates a file to a length.
     fn truncate(&self, path: &str, bytes: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 }
 
@@ -124,18 +124,18 @@ pub trait Reader: Send + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// How many reads it begins ahead of its caller.
+    /// How many reads it can start ahead of its caller.
     fn depth(&self) -> usize {
         0
     }
 
-    /// Announces a read that comes later: a file system that reads ahead of its caller begins it, as far as it has room.
+    /// Announces a later read: a file system that reads ahead starts it if a buffer is free.
     fn ahead(&mut self, _offset: u64, _bytes: usize) {}
 
-    /// Reads `bytes` at an offset into a buffer of the reader's: fewer only at the end of the file.
+    /// Reads `bytes` at an offset into a buffer of the reader; fewer only at the end of the file.
     fn fetch(&mut self, offset: u64, bytes: usize) -> impl Future<Output = Result<&[u8], FsError>> + Send;
 
-    /// Reads into a buffer of the caller's; fewer bytes than it holds only at the end of the file.
+    /// Reads into the caller's buffer; fewer bytes than its length only at the end of the file.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> impl Future<Output = Result<usize, FsError>> + Send {
         async move {
             let read = self.fetch(offset, into.len()).await?;
@@ -145,15 +145,15 @@ pub trait Reader: Send + std::fmt::Debug {
     }
 }
 
-/// Writes one file, from its beginning (or its end, if it was appended to) on.
+/// Writes one file, starting at its beginning, or at its end for an append.
 ///
-/// What is written is guaranteed step by step: returned ([`submit`](Writer::submit)), handed over to the file system
+/// The guarantee for written bytes grows step by step: returned ([`submit`](Writer::submit)), passed to the file system
 /// ([`flush`](Writer::flush)), on the device ([`sync`](Writer::sync)), complete ([`close`](Writer::close)).
 pub trait Writer: Send + Sized + std::fmt::Debug {
-    /// A buffer of `bytes`, to be filled; waits until one is free.
+    /// A buffer of `bytes` to fill; waits until one is free.
     fn buffer(&mut self, bytes: usize) -> impl Future<Output = Result<&mut [u8], FsError>> + Send;
 
-    /// Writes the buffer that was filled. Its failure may show in a later call.
+    /// Writes the filled buffer. A later call may return its failure.
     fn submit(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Writes a copy of `data`.
@@ -164,23 +164,23 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
         }
     }
 
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     fn position(&self) -> u64;
 
-    /// Where the next buffer goes, for file systems that write anywhere.
+    /// Sets the offset of the next buffer, for file systems with random writes.
     fn seek(&mut self, offset: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Waits until the file system has everything that was written: the end of this process loses nothing.
+    /// Waits until the file system has all written bytes: they then survive the end of this process.
     fn flush(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Waits until the device has it: fsync, hsync.
+    /// Waits until the device has all written bytes: fsync, hsync.
     fn sync(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Brings the file to where closing it can lose nothing. An error of kind [`ErrorKind::Rewound`] leaves the writer open.
+    /// Completes the file so that closing it loses nothing. After an [`ErrorKind::Rewound`] error the writer is still open.
     fn complete(&mut self) -> impl Future<Output = Result<(), FsError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Closes the file. Whatever failed and was not told before is told now.
+    /// Closes the file. Returns any failure that was not returned before.
     fn close(self) -> impl Future<Output = Result<(), FsError>> + Send;
 }

@@ -1,12 +1,12 @@
-//! Files that are nowhere: what is written is forgotten, what is read is 0. For the engine's probe of itself.
+//! A file system that stores nothing: writes are discarded, reads return zeros. For the engine's probe of its own cost.
 
 use super::{CreateOptions, FileStat, FileSystem, FsError, OpenOptions, Reader, Writer};
 
-/// The file system that keeps nothing.
+/// The file system that stores nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullFs;
 
-/// A buffer that is handed out again and again.
+/// A buffer that is used for every read and write.
 #[derive(Debug)]
 pub struct NullFile(Vec<u8>);
 

@@ -1,7 +1,7 @@
-//! io_uring for local files: several buffers under way for each file, one system call a buffer.
+//! io_uring for local files: several buffers in flight per file, one system call per buffer.
 //!
-//! A write returns when its buffer is queued, a read-ahead is queued when it is announced. What was queued is handed to the
-//! kernel by the next call, together with the wait that it needs.
+//! A write returns when its buffer is queued, a read-ahead is queued when it is announced. The next call submits what is
+//! queued to the kernel, together with the wait that it needs.
 
 use std::fs::File;
 use std::io;
@@ -15,16 +15,16 @@ use super::buffer::{ALIGNMENT, AlignedBuffer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Free,
-    /// Its owner fills it, or looks at it.
+    /// Its owner fills or reads it.
     Held,
-    /// Under way: from here to there in the file, and how much of it is done.
+    /// In flight: its range of the file, and how much of it is done.
     Busy {
         write: bool,
         offset: u64,
         bytes: usize,
         done: usize,
     },
-    /// Read: from here, so many bytes.
+    /// Read: its range of the file.
     Read {
         offset: u64,
         bytes: usize,
@@ -39,9 +39,9 @@ pub struct Ring {
     /// Whether the kernel has the buffers mapped.
     registered: bool,
     busy: usize,
-    /// Queued, and not handed to the kernel.
+    /// Queued, and not yet submitted to the kernel.
     queued: usize,
-    /// The first failure that was not told yet, and where.
+    /// The first failure that was not returned yet, with its offset.
     failed: Option<(u64, io::Error)>,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Ring {
 pub type Failed = (u64, io::Error);
 
 impl Ring {
-    /// Why this process may not use io_uring; `None`: it may.
+    /// Why this process cannot use io_uring; `None`: it can.
     pub fn forbidden() -> Option<io::Error> {
         IoUring::new(1).err()
     }
@@ -63,7 +63,7 @@ impl Ring {
     /// A ring with `depth` buffers of `bytes` each.
     pub fn new(depth: usize, bytes: usize) -> io::Result<Self> {
         let entries = depth.max(1).next_power_of_two() as u32;
-        // Completions are looked at when this thread enters the kernel anyway (Linux 5.19).
+        // Completions are processed when this thread enters the kernel anyway (Linux 5.19).
         let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
         let ring = cooperative.or_else(|_| IoUring::new(entries))?;
         // A read past a page boundary needs a page before and a page after.
@@ -83,7 +83,7 @@ impl Ring {
         self.buffers[0].len() - ALIGNMENT
     }
 
-    /// How many buffers there are.
+    /// The number of buffers.
     pub fn depth(&self) -> usize {
         self.slots.len()
     }
@@ -114,7 +114,7 @@ impl Ring {
         if self.depth() == 1 { self.wait(file) } else { Ok(()) }
     }
 
-    /// Queues a read if a buffer is free; whether it did.
+    /// Queues a read if a buffer is free; returns whether it did.
     pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
         let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
         self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
@@ -123,7 +123,7 @@ impl Ring {
         Ok(true)
     }
 
-    /// Gives back every buffer that is held, and what was read and is not wanted at `offset`.
+    /// Frees every held buffer, and with `wanted` every buffer that was read at another offset.
     pub fn release(&mut self, wanted: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
@@ -134,16 +134,16 @@ impl Ring {
         }
     }
 
-    /// Waits for the read at an offset, queues it first if it was not; returns its buffer and how much was read.
+    /// Waits for the read at an offset, after queueing it if necessary; returns its buffer and how much was read.
     pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
         let known = |slot: &Slot| match *slot {
-            Slot::Busy { write: false, offset: own, bytes: len, .. } => own == offset && len >= bytes,
-            Slot::Read { offset: own, .. } => own == offset,
+            Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
+            Slot::Read { offset: start, .. } => start == offset,
             _ => false,
         };
         if !self.slots.iter().any(known) {
             while !self.read(file, offset, bytes)? {
-                // Announced and not asked for: something else is read now.
+                // Announced reads that were not fetched give way to this one.
                 self.release(Some(offset));
                 if !self.slots.contains(&Slot::Free) {
                     self.wait(file)?;
@@ -152,7 +152,7 @@ impl Ring {
         }
         loop {
             let ready =
-                self.slots.iter().position(|slot| matches!(slot, Slot::Read { offset: own, .. } if *own == offset));
+                self.slots.iter().position(|slot| matches!(slot, Slot::Read { offset: at, .. } if *at == offset));
             if let Some(slot) = ready {
                 self.enter(0).map_err(|error| (offset, error))?;
                 let Slot::Read { bytes: read, .. } = self.slots[slot] else { continue };
@@ -163,7 +163,7 @@ impl Ring {
         }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until nothing is in flight.
     pub fn drain(&mut self, file: &File) -> Result<(), Failed> {
         while self.busy > 0 {
             self.wait(file)?;
@@ -171,7 +171,7 @@ impl Ring {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Waits until something that was under way is done.
+    /// Waits until something in flight is done.
     fn wait(&mut self, file: &File) -> Result<(), Failed> {
         if self.busy > 0 {
             self.enter(1).map_err(|error| (0, error))?;
@@ -180,7 +180,7 @@ impl Ring {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Hands over what is queued, and waits for so many completions.
+    /// Submits what is queued, and waits for this many completions.
     fn enter(&mut self, wait: usize) -> io::Result<()> {
         if self.queued == 0 && wait == 0 {
             return Ok(());
@@ -207,18 +207,18 @@ impl Ring {
             (false, true) => opcode::ReadFixed::new(fd, start, left, slot as u16).offset(at).build(),
             (false, false) => opcode::Read::new(fd, start, left).offset(at).build(),
         };
-        // SAFETY: the buffer is the ring's own and nobody looks at it until its completion was reaped; the file outlives
-        // the wait for that, which each owner does before it closes the file.
+        // SAFETY: the ring owns the buffer, which is not accessed until its completion is reaped; the file outlives the
+        // wait for that, which each owner does before it closes the file.
         let pushed = unsafe { self.uring.submission().push(&entry.user_data(slot as u64)) };
         pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
         self.queued += 1;
         Ok(())
     }
 
-    /// Looks at what is done; what was done in part is continued.
+    /// Processes completions; partial ones are continued.
     fn reap(&mut self, file: &File) {
         loop {
-            // A queue of its own each time: the ring is needed for what goes on.
+            // The completion queue is borrowed anew each time: continuing an entry needs the ring.
             let next = self.uring.completion().next();
             let Some(done) = next else { break };
             let slot = done.user_data() as usize;
@@ -227,7 +227,7 @@ impl Ring {
             let moved = usize::try_from(result).unwrap_or(0);
             let all = before + moved;
             let retry = result == -libc::EINTR || result == -libc::EAGAIN;
-            // O_DIRECT does not go on from an offset that is not aligned: the file ended there.
+            // O_DIRECT cannot continue at an unaligned offset: the file ended there.
             let ended = !write && (moved == 0 || all % ALIGNMENT != 0);
             if retry || (result > 0 && all < bytes && !ended) {
                 self.slots[slot] = Slot::Busy { write, offset, bytes, done: all };
@@ -250,7 +250,7 @@ impl Ring {
         }
     }
 
-    /// Waits for everything under way, without a file to continue what was done in part.
+    /// Waits for everything in flight; without a file, partial completions are not continued.
     fn abandon(&mut self) {
         while self.busy > 0 {
             if self.enter(1).is_err() {
@@ -264,7 +264,7 @@ impl Ring {
         self.failed = None;
     }
 
-    /// Makes it ready for another file.
+    /// Prepares the ring for another file.
     pub fn reset(&mut self) {
         self.abandon();
     }
@@ -272,7 +272,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel must not write to buffers that are gone.
+        // The kernel must not write to freed buffers.
         self.abandon();
     }
 }
