@@ -420,7 +420,7 @@ def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
         (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "exclude each other", "dataintegrity"),
         (
             f"run null {WORK} ledger=x core_workload_insertion_retry_limit=1 operationcount=1",
-            "tried once",
+            "without retries",
             "core_workload_insertion_retry_limit",
         ),
         (
@@ -449,4 +449,4 @@ def test_the_ledger_of_another_seed_is_refused(engine: Engine, tmp_path: Path) -
     words = [str(engine.program), "ledger", "--spec", str(tmp_path / "spec.json")]
     done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (USAGE, "")
-    assert "the ledger is of seed 7, the spec of seed 8" in done.stderr
+    assert "the ledger has seed 7, the spec has seed 8" in done.stderr

@@ -435,7 +435,7 @@ def test_the_shell_takes_a_script_on_stdin(engine: Engine) -> None:
     assert "Record bob\nname=Bob\n" in text
     assert "Return code: NOT_FOUND\n" in text
     assert "error: read takes a key\n" in text
-    assert 'error: there is no command "frobnicate"' in text
+    assert 'error: unknown command "frobnicate"' in text
     assert 'Using table "usertable"\n' in text
     assert "scan KEY COUNT" in text
     assert text.count("Return code: ") == 9, "nothing is read behind quit"

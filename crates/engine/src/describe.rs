@@ -116,9 +116,9 @@ fn store(about: &About, holds: &str) -> StoreDescription {
 }
 
 /// Prints the description. Returns the exit code.
-pub fn main(words: &[String]) -> Result<u8, EngineError> {
-    if let Some(word) = words.first() {
-        return Err(EngineError::usage(format!("describe takes no arguments, got \"{word}\""))
+pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
+    if let Some(argument) = arguments.first() {
+        return Err(EngineError::usage(format!("describe takes no arguments, got \"{argument}\""))
             .hint("use loadstone-engine describe without arguments"));
     }
     let json = serde_json::to_string_pretty(&Description::of_this_engine())

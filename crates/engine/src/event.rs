@@ -289,7 +289,7 @@ pub struct Summary {
 }
 
 /// The borders of a trial, which are fixed before it starts.
-#[expect(clippy::struct_field_names, reason = "units stand last")]
+#[expect(clippy::struct_field_names, reason = "units come last")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
     /// The length of the warm-up, ns.

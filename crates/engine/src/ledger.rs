@@ -80,16 +80,16 @@ struct Args {
     events: Vec<String>,
 }
 
-fn parse(words: &[String]) -> Result<Args, EngineError> {
+fn parse(arguments: &[String]) -> Result<Args, EngineError> {
     let hint = "see loadstone-engine ledger --help";
     let mut args = Args::default();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+    let mut arguments = arguments.iter();
+    while let Some(arg) = arguments.next() {
         let mut value = |name: &str| {
-            let value = words.next().cloned();
+            let value = arguments.next().cloned();
             value.ok_or_else(|| EngineError::usage(format!("{name} takes a value")).hint(hint))
         };
-        match word.as_str() {
+        match arg.as_str() {
             "--spec" => args.spec = value("--spec")?,
             "--events" => args.events.push(value("--events")?),
             "--crash" => {
@@ -98,7 +98,7 @@ fn parse(words: &[String]) -> Result<Args, EngineError> {
                 args.crash = Some(text.parse().map_err(|_| bad())?);
             }
             option if option.starts_with('-') => {
-                return Err(EngineError::usage(format!("there is no option {option}")).hint(hint));
+                return Err(EngineError::usage(format!("unknown option {option}")).hint(hint));
             }
             file => args.files.push(file.to_owned()),
         }
@@ -110,12 +110,12 @@ fn parse(words: &[String]) -> Result<Args, EngineError> {
 }
 
 /// Runs the command. Returns the exit code.
-pub fn main(words: &[String]) -> Result<u8, EngineError> {
-    if words.iter().any(|word| matches!(word.as_str(), "--help" | "-h")) {
+pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
+    if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-h")) {
         out(USAGE);
         return Ok(0);
     }
-    let mut args = parse(words)?;
+    let mut args = parse(arguments)?;
     let text = std::fs::read_to_string(&args.spec).map_err(|error| {
         EngineError::usage(format!("cannot read the spec {}: {error}", args.spec))
             .hint("loadstone-engine ycsb run … --print-spec prints it")

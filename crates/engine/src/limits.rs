@@ -6,7 +6,7 @@ use crate::error::EngineError;
 
 /// Mappings of a client's thread: its stack with a guard page, its histograms, its share of the allocator's arenas.
 const MAPPINGS_PER_THREAD: u64 = 8;
-/// Address space of a client's thread beside its stack: histograms of four kinds of operation.
+/// Address space of a client's thread besides its stack: histograms of four kinds of operation.
 const BYTES_PER_THREAD: u64 = 4 * 270_336;
 
 /// Open files of the engine besides its connections: its own, its executors' and its store's.

@@ -64,22 +64,22 @@ usage: loadstone-engine COMMAND
 ";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
-        Ok(words) => words,
-        Err(word) => {
-            let error = EngineError::usage(format!("an argument is not valid UTF-8: {}", word.display()));
+    let arguments: Vec<String> = match std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect() {
+        Ok(arguments) => arguments,
+        Err(argument) => {
+            let error = EngineError::usage(format!("an argument is not valid UTF-8: {}", argument.display()));
             return fail(&error.hint("give names and values as UTF-8 text"));
         }
     };
     let (signals, controls) = channel();
-    let result = match words.first().map(String::as_str) {
+    let result = match arguments.first().map(String::as_str) {
         Some("ycsb") => {
             signals::listen(signals);
-            ycsb::main(&words[1..], &controls)
+            ycsb::main(&arguments[1..], &controls)
         }
         Some("dfsio") => {
             signals::listen(signals);
-            dfsio::main(&words[1..], &controls)
+            dfsio::main(&arguments[1..], &controls)
         }
         Some(name @ ("teragen" | "terasort" | "teravalidate")) => {
             let command = match name {
@@ -88,15 +88,15 @@ fn main() -> ExitCode {
                 _ => tera::Command::Validate,
             };
             signals::listen(signals);
-            tera::main(command, &words[1..], &controls)
+            tera::main(command, &arguments[1..], &controls)
         }
         Some("trial") => {
             signals::listen(signals.clone());
             trial_mode::main(&signals, &controls)
         }
-        Some("ledger") => ledger::main(&words[1..]),
-        Some("describe") => describe::main(&words[1..]),
-        Some("schema") => schema::main(words.get(1).map(String::as_str)),
+        Some("ledger") => ledger::main(&arguments[1..]),
+        Some("describe") => describe::main(&arguments[1..]),
+        Some("schema") => schema::main(arguments.get(1).map(String::as_str)),
         Some("--version") => {
             output::out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
             Ok(0)

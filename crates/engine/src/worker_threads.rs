@@ -297,7 +297,7 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
             let (alarm, ringing) = match Alarm::new(move || task.scheduler.halted()) {
                 Ok(made) => made,
                 Err(error) => {
-                    let _ = connected.send(Err(StoreError::failed(format!("cannot make a timer: {error}"))));
+                    let _ = connected.send(Err(StoreError::failed(format!("cannot create a timer: {error}"))));
                     return;
                 }
             };

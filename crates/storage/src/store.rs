@@ -113,16 +113,16 @@ impl Store for FileStore {
     const DRIVE: Drive = Drive::Thread;
 
     fn open(options: &Options) -> Result<Self, StoreError> {
-        let place = options.directory("file.dir")?;
-        let place = Location::parse(&place.to_string_lossy())?;
-        if place.scheme != Scheme::File {
-            return Err(StoreError::usage(format!("file.dir must be a local directory, got \"{}\"", place.uri()))
+        let location = options.directory("file.dir")?;
+        let location = Location::parse(&location.to_string_lossy())?;
+        if location.scheme != Scheme::File {
+            return Err(StoreError::usage(format!("file.dir must be a local directory, got \"{}\"", location.uri()))
                 .hint("use the store hdfs"));
         }
         let direct = flag(options, "file.direct")?;
         let cold = flag(options, "file.cold")?;
         if cold {
-            drop_caches(&format!("{}/{}", place.path, options.table))?;
+            drop_caches(&format!("{}/{}", location.path, options.table))?;
         }
         let uring = match options.get("file.io") {
             None | Some("threads") => None,
@@ -137,7 +137,7 @@ impl Store for FileStore {
                 .hint("use 8, which is enough for most disks"));
         }
         let system = Local::new(LocalOptions { direct, uring_depth: uring.map(|depth| depth as usize) });
-        let how = if in_memory(&place.path) {
+        let how = if in_memory(&location.path) {
             "only in memory: this file system (tmpfs) has no device"
         } else if direct {
             "on the device, bypassing the page cache; its own cache is flushed according to --sync"
@@ -150,11 +150,11 @@ impl Store for FileStore {
             (None, _) => "pread, pwrite".to_owned(),
         };
         let guarantee = Guarantee::new(Durability::Os, how)
-            .fact("directory", &place.path)
+            .fact("directory", &location.path)
             .fact("io", io)
             .fact("o_direct", direct.to_string())
             .fact("cold", if cold { "pages dropped before the trial" } else { "no" });
-        Ok(Self { system, base: place.path, guarantee })
+        Ok(Self { system, base: location.path, guarantee })
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -206,7 +206,7 @@ fn drop_caches(directory: &str) -> Result<(), StoreError> {
 /// Files of HDFS.
 #[derive(Debug)]
 pub struct HdfsStore {
-    place: Location,
+    location: Location,
     settings: BTreeMap<String, String>,
 }
 
@@ -228,27 +228,27 @@ impl Store for HdfsStore {
         let Some(text) = options.get("hdfs.dir") else {
             return Err(StoreError::usage("hdfs.dir is not set").hint("add hdfs.dir=hdfs://HOST:PORT/DIRECTORY"));
         };
-        let place = Location::parse(text)?;
-        if place.scheme != Scheme::Hdfs {
+        let location = Location::parse(text)?;
+        if location.scheme != Scheme::Hdfs {
             return Err(StoreError::usage(format!("hdfs.dir must begin with hdfs://, got \"{text}\""))
                 .hint("use the store file for local files"));
         }
-        hdfs::reach(&place.authority)?;
+        hdfs::reach(&location.authority)?;
         let settings = options.properties.iter().filter(|(name, _)| *name != "hdfs.dir");
-        Ok(Self { settings: settings.map(|(name, value)| (name.clone(), value.clone())).collect(), place })
+        Ok(Self { settings: settings.map(|(name, value)| (name.clone(), value.clone())).collect(), location })
     }
 
     fn guarantee(&self) -> Guarantee {
         // A data node acknowledges data in its memory; hsync writes it to the device, close alone does not.
         Guarantee::new(Durability::Os, "in the data nodes' page cache on close, on their devices after hsync")
-            .fact("directory", self.place.uri())
+            .fact("directory", self.location.uri())
             .fact("replication", self.settings.get("dfs.replication").map_or("the server's", String::as_str))
             .fact("block_bytes", self.settings.get("dfs.blocksize").map_or("the server's", String::as_str))
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
-        let system = Hdfs::new(&self.place.authority, &self.settings)?;
-        Ok(FileClient { system, base: self.place.path.clone() })
+        let system = Hdfs::new(&self.location.authority, &self.settings)?;
+        Ok(FileClient { system, base: self.location.path.clone() })
     }
 
     fn settle(&self) -> Result<(), StoreError> {

@@ -268,13 +268,13 @@ mod tests {
         let later = 5 + SLOTS as u64;
         assert_eq!(log.at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
         log.begin(5);
-        assert_eq!(log.at(5, 200), Inserted::Unknown, "under way");
+        assert_eq!(log.at(5, 200), Inserted::Unknown, "in progress");
         log.end(5, Status::Ok, 100);
         assert_eq!([99, 100].map(|sent| log.at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
         // The later insert has the same slot.
         assert_eq!(log.at(later, 200), Inserted::Unknown, "claimed, not begun");
         log.begin(later);
-        assert_eq!(log.at(later, 200), Inserted::Unknown, "under way");
+        assert_eq!(log.at(later, 200), Inserted::Unknown, "in progress");
         assert_eq!(log.at(5, 200), Inserted::Acknowledged, "long ago");
         log.end(5, Status::Ok, 300);
         assert_eq!(log.at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");

@@ -130,7 +130,7 @@ pub struct Args {
 impl Args {
     /// Parses the arguments.
     #[expect(clippy::too_many_lines, reason = "one arm per option")]
-    pub fn parse(words: &[String]) -> Result<Self, EngineError> {
+    pub fn parse(arguments: &[String]) -> Result<Self, EngineError> {
         let (mut action, mut access) = (None::<Option<Action>>, Access::Sequential);
         let mut args = Self {
             test: Test::Clean,
@@ -151,30 +151,30 @@ impl Args {
             seed: None,
             print_spec: false,
         };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
+        let mut arguments = arguments.iter();
+        while let Some(arg) = arguments.next() {
             let mut value = || {
-                words.next().ok_or_else(|| {
-                    EngineError::usage(format!("{word} needs a value")).hint("see loadstone-engine dfsio --help")
+                arguments.next().ok_or_else(|| {
+                    EngineError::usage(format!("{arg} needs a value")).hint("see loadstone-engine dfsio --help")
                 })
             };
             let mut test = |new: Option<Action>| match action.replace(new) {
                 Some(old) if old != new => {
-                    Err(EngineError::usage(format!("{word} cannot be combined with another test"))
+                    Err(EngineError::usage(format!("{arg} cannot be combined with another test"))
                         .hint("use one of -write, -read, -append, -truncate and -clean"))
                 }
                 _ => Ok(()),
             };
             let mut order = |new: Access| {
                 if access != Access::Sequential && access != new {
-                    return Err(EngineError::usage(format!("{word} cannot be combined with another order"))
+                    return Err(EngineError::usage(format!("{arg} cannot be combined with another order"))
                         .hint("use one of -random, -backward and -skip"));
                 }
                 access = new;
                 Ok(())
             };
             // Hadoop ignores case.
-            match word.to_lowercase().as_str() {
+            match arg.to_lowercase().as_str() {
                 "-write" => test(Some(Action::Write))?,
                 "-read" => test(Some(Action::Read))?,
                 "-append" => test(Some(Action::Append))?,
@@ -183,10 +183,10 @@ impl Args {
                 "-random" => order(Access::Random)?,
                 "-backward" => order(Access::Backward)?,
                 "-skip" => order(Access::Skip)?,
-                "-skipsize" => args.skip_bytes = Some(size(word, value()?)?),
-                "-nrfiles" => args.files = whole(word, value()?)?,
-                "-filesize" | "-size" => args.file_bytes = size(word, value()?)?,
-                "-buffersize" => args.buffer_bytes = whole(word, value()?)?,
+                "-skipsize" => args.skip_bytes = Some(size(arg, value()?)?),
+                "-nrfiles" => args.files = whole(arg, value()?)?,
+                "-filesize" | "-size" => args.file_bytes = size(arg, value()?)?,
+                "-buffersize" => args.buffer_bytes = whole(arg, value()?)?,
                 "-resfile" => args.res_file.clone_from(value()?),
                 "-compression" => {
                     let codec = value()?;
@@ -198,7 +198,7 @@ impl Args {
                         .hint("use --clients 1: one file after another, without MapReduce"));
                 }
                 "-d" => setting(value()?, &mut args.settings)?,
-                "--clients" => args.clients = Some(whole(word, value()?)?),
+                "--clients" => args.clients = Some(whole(arg, value()?)?),
                 "--direct" => args.direct = true,
                 "--io" => {
                     args.io = match value()?.as_str() {
@@ -210,7 +210,7 @@ impl Args {
                         }
                     }
                 }
-                "--depth" => args.depth = Some(whole(word, value()?)?),
+                "--depth" => args.depth = Some(whole(arg, value()?)?),
                 "--sync" => {
                     args.sync = match value()?.as_str() {
                         "none" => Sync::None,
@@ -225,15 +225,15 @@ impl Args {
                 }
                 "--cold" => args.cold = true,
                 "--no-verify" => args.verify = false,
-                "--seed" => args.seed = Some(whole(word, value()?)?),
+                "--seed" => args.seed = Some(whole(arg, value()?)?),
                 "--print-spec" => args.print_spec = true,
-                lower if lower.starts_with("-d") && word.contains('=') => setting(&word[2..], &mut args.settings)?,
-                lower if lower.starts_with('-') => return Err(unknown(word)),
+                lower if lower.starts_with("-d") && arg.contains('=') => setting(&arg[2..], &mut args.settings)?,
+                lower if lower.starts_with('-') => return Err(unknown(arg)),
                 _ if args.uri.is_some() => {
-                    return Err(EngineError::usage(format!("unexpected argument \"{word}\""))
+                    return Err(EngineError::usage(format!("unexpected argument \"{arg}\""))
                         .hint("give one URI: file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY"));
                 }
-                _ => args.uri = Some(word.clone()),
+                _ => args.uri = Some(arg.clone()),
             }
         }
         args.test = match action {
@@ -270,9 +270,9 @@ impl Args {
     }
 }
 
-fn unknown(word: &str) -> EngineError {
-    let error = EngineError::usage(format!("unknown option \"{word}\""));
-    match did_you_mean(word, KNOWN.iter().copied()) {
+fn unknown(option: &str) -> EngineError {
+    let error = EngineError::usage(format!("unknown option \"{option}\""));
+    match did_you_mean(option, KNOWN.iter().copied()) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint("see loadstone-engine dfsio --help"),
     }

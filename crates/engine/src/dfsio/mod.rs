@@ -24,18 +24,18 @@ use crate::error::EngineError;
 use crate::output::{err, out};
 
 /// Runs the front end. Returns the exit code.
-pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
-    if words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) || words.is_empty() {
+pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
         out(USAGE);
-        return Ok(if words.is_empty() { 2 } else { 0 });
+        return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
-    let args = Args::parse(words)?;
+    let args = Args::parse(arguments)?;
     let Test::Work(action, access) = args.test else {
-        let place = translate::place(&args)?;
-        if clean(&place, &CREATED)? {
-            err(&format!("deleted the files of TestDFSIO in {}\n", place.uri()));
+        let location = translate::location(&args)?;
+        if clean(&location, &CREATED)? {
+            err(&format!("deleted the files of TestDFSIO in {}\n", location.uri()));
         } else {
-            err(&format!("there are no files of TestDFSIO in {}\n", place.uri()));
+            err(&format!("there are no files of TestDFSIO in {}\n", location.uri()));
         }
         return Ok(0);
     };
@@ -51,13 +51,13 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     }
     // Checks that the results can be written before hours of load.
     let results = Results::open(&args.res_file)?;
-    let place = translate::place(&args)?;
+    let location = translate::location(&args)?;
     if action == Action::Write && access == Access::Sequential {
         // As Hadoop does: files of an earlier test are not part of this one.
-        clean(&place, &CREATED[..1])?;
+        clean(&location, &CREATED[..1])?;
     }
     let started = Instant::now();
-    let mut printer = Printer::new(args.test, &spec, place.uri());
+    let mut printer = Printer::new(args.test, &spec, location.uri());
     let end = dispatch::run(&spec, controls, &mut printer)?;
     printer.report(&end, started.elapsed(), results)
 }
@@ -103,7 +103,7 @@ impl Drop for Results {
 const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
 
 /// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Returns whether there was any.
-fn clean(place: &Location, names: &[&str]) -> Result<bool, EngineError> {
+fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
     async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;
         for name in names {
@@ -118,12 +118,12 @@ fn clean(place: &Location, names: &[&str]) -> Result<bool, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
     let deleted: Result<bool, FsError> = runtime.block_on(async {
-        match place.scheme {
-            Scheme::File => from(&Local::default(), &place.path, names).await,
+        match location.scheme {
+            Scheme::File => from(&Local::default(), &location.path, names).await,
             Scheme::Hdfs => {
-                hdfs::reach(&place.authority)?;
-                let system = Hdfs::new(&place.authority, &std::collections::BTreeMap::new())?;
-                from(&system, &place.path, names).await
+                hdfs::reach(&location.authority)?;
+                let system = Hdfs::new(&location.authority, &std::collections::BTreeMap::new())?;
+                from(&system, &location.path, names).await
             }
         }
     });

@@ -24,7 +24,7 @@ pub struct Printer<'a> {
     spec: &'a TrialSpec,
     uri: String,
     files: Option<FilesSummary>,
-    /// Lines of our own part of the report.
+    /// Lines of Loadstone's part of the report.
     lines: Vec<(String, String)>,
     warnings: Vec<String>,
     unanswered: u64,

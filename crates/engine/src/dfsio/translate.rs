@@ -24,28 +24,28 @@ const INTERPRETED: &[&str] = &["dfs.replication", "dfs.blocksize", "test.build.d
 const CLIENTS: &str = "mapreduce.local.map.tasks.maximum";
 
 /// The base directory: as in Hadoop's layout, the files are in `io_data` below it.
-pub fn place(args: &Args) -> Result<Location, EngineError> {
+pub fn location(args: &Args) -> Result<Location, EngineError> {
     let setting = |name: &str| args.settings.get(name).map(String::as_str);
     let Some(text) = args.uri.as_deref().or(setting("fs.defaultFS")) else {
         return Err(
             EngineError::usage("no file system is given").hint("add file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY")
         );
     };
-    let mut place = Location::parse(text)?;
+    let mut location = Location::parse(text)?;
     if let Some(base) = setting("test.build.data") {
-        place.path = Location::parse(base)?.path;
-    } else if place.path == "/" {
-        BASE.clone_into(&mut place.path);
+        location.path = Location::parse(base)?.path;
+    } else if location.path == "/" {
+        BASE.clone_into(&mut location.path);
     }
-    Ok(place)
+    Ok(location)
 }
 
 /// The spec, with warnings.
 pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSpec, Vec<String>), EngineError> {
-    let place = place(args)?;
-    let local = place.scheme == Scheme::File;
+    let location = location(args)?;
+    let local = location.scheme == Scheme::File;
     let setting = |name: &str| args.settings.get(name).map(String::as_str);
-    refuse(args, &place)?;
+    refuse(args, &location)?;
     let clients = match (args.clients, setting(CLIENTS)) {
         (Some(clients), _) => clients,
         (None, Some(text)) => whole(CLIENTS, text)?,
@@ -71,7 +71,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
     let files = Files::new(work.clone(), seed).map_err(|(what, hint)| EngineError::usage(what).hint(hint))?;
     let mut properties = BTreeMap::new();
     let mut warnings = Vec::new();
-    properties.insert(if local { "file.dir" } else { "hdfs.dir" }.to_owned(), place.uri());
+    properties.insert(if local { "file.dir" } else { "hdfs.dir" }.to_owned(), location.uri());
     if args.direct {
         properties.insert("file.direct".to_owned(), "true".to_owned());
     }
@@ -125,8 +125,8 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
 }
 
 /// Refuses what a file system does not support, before anything is changed.
-fn refuse(args: &Args, place: &Location) -> Result<(), EngineError> {
-    let hdfs = place.scheme == Scheme::Hdfs;
+fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
+    let hdfs = location.scheme == Scheme::Hdfs;
     let writes = matches!(args.test, Test::Work(Action::Write | Action::Append, _));
     let hint = |message: &str, hint: &str| Err(EngineError::usage(message).hint(hint));
     if hdfs && args.direct {

@@ -78,7 +78,7 @@ struct Lost {
 struct MissCounts {
     /// Sent after the insert had been acknowledged: the record should have been there.
     failed: u64,
-    /// The insert was under way, failed, or has an unknown outcome: no conclusion.
+    /// The insert was in progress, failed, or has an unknown outcome: no conclusion.
     not_yet: u64,
     /// Reads that the events count but do not list.
     unlisted: u64,
@@ -215,7 +215,7 @@ impl Findings {
             let (expected, shown) = (name(expected), name(shown));
             return Some(format!(
                 "{writes} acknowledged writes are lost, in {fields} fields: {key} {field} should show write {expected} \
-                 or a later one, and shows {shown}"
+                 or a later one, but shows {shown}"
             ));
         }
         if let Some(key) = self.misses.first.first() {

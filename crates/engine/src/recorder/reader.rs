@@ -30,7 +30,7 @@ pub struct Totals {
     pub in_window: u64,
     /// Operations that a store batched.
     pub batched: u64,
-    /// Reads of records whose insert or delete was under way: neither success nor failure.
+    /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Attempts that were retried.
     pub retried: u64,

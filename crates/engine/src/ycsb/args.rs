@@ -57,8 +57,8 @@ impl Args {
     /// Parses the arguments after `ycsb`.
     pub fn parse(args: &[String]) -> Result<Self, EngineError> {
         let usage = |message: String| EngineError::usage(message).hint("see loadstone ycsb --help for the options");
-        let mut words = args.iter();
-        let command = match words.next().map(String::as_str) {
+        let mut arguments = args.iter();
+        let command = match arguments.next().map(String::as_str) {
             Some("load") => Command::Load,
             Some("run") => Command::Run,
             Some("shell") => Command::Shell,
@@ -75,10 +75,10 @@ impl Args {
             print_spec: false,
             strict: false,
         };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().cloned().ok_or_else(|| usage(format!("{word} needs a value")));
+        while let Some(arg) = arguments.next() {
+            let mut value = || arguments.next().cloned().ok_or_else(|| usage(format!("{arg} needs a value")));
             let mut set = |name: &str, value: String| parsed.properties.push((name.to_owned(), value));
-            match word.as_str() {
+            match arg.as_str() {
                 "-P" => parsed.files.push(value()?),
                 "-p" => {
                     let pair = value()?;
@@ -99,8 +99,8 @@ impl Args {
                 "-strict" | "--strict" => parsed.strict = true,
                 "-print-spec" | "--print-spec" => parsed.print_spec = true,
                 "--threads" | "--target" => {
-                    return Err(usage(format!("unknown option {word}"))
-                        .hint(format!("YCSB's options have one dash: {}", &word[1..])));
+                    return Err(usage(format!("unknown option {arg}"))
+                        .hint(format!("YCSB's options have one dash: {}", &arg[1..])));
                 }
                 option if option.starts_with('-') => return Err(usage(format!("unknown option {option}"))),
                 store if parsed.store.is_empty() => store.clone_into(&mut parsed.store),

@@ -34,12 +34,12 @@ use crate::error::EngineError;
 use crate::output::{err, out};
 
 /// Runs the front end. Returns the exit code.
-pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
-    if words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) || words.is_empty() {
+pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
         out(USAGE);
-        return Ok(if words.is_empty() { 2 } else { 0 });
+        return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
-    let args = Args::parse(words)?;
+    let args = Args::parse(arguments)?;
     let mut properties = Properties::gather(&args)?;
     if args.command == Command::Shell {
         // The shell does not use the counts.
@@ -61,7 +61,7 @@ pub fn main(words: &[String], controls: &Receiver<Control>) -> Result<u8, Engine
     }
     // Checks that the report's file is writable before hours of load.
     let export = Export::prepare(&translated.reporting)?;
-    let mut printer = Printer::new(&translated, words, export);
+    let mut printer = Printer::new(&translated, arguments, export);
     let end = dispatch::run(&translated.spec, controls, &mut printer)?;
     printer.exit_code(&end)
 }

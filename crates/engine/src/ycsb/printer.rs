@@ -46,9 +46,9 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// A printer; prints YCSB's banner.
-    pub fn new(translated: &'a Translated, words: &[String], export: Export) -> Self {
+    pub fn new(translated: &'a Translated, arguments: &[String], export: Export) -> Self {
         let reporting = &translated.reporting;
-        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", without_passwords(words), env!("CARGO_PKG_VERSION")));
+        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", redacted(arguments), env!("CARGO_PKG_VERSION")));
         err("Loading workload...\n");
         Self {
             spec: &translated.spec,
@@ -172,12 +172,12 @@ fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> 
 }
 
 /// The command line for stderr, and so for logs: without the values of passwords.
-fn without_passwords(words: &[String]) -> String {
-    let hidden = |word: &String| match word.split_once('=') {
+fn redacted(arguments: &[String]) -> String {
+    let hidden = |argument: &String| match argument.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
-        _ => word.clone(),
+        _ => argument.clone(),
     };
-    words.iter().map(hidden).collect::<Vec<_>>().join(" ")
+    arguments.iter().map(hidden).collect::<Vec<_>>().join(" ")
 }
 
 impl Observer for Printer<'_> {

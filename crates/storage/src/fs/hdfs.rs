@@ -145,15 +145,15 @@ impl FileSystem for Hdfs {
     }
 
     async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
-        let found = self.client.get_file_info(path).await.map_err(|error| failed("stat", path, &error))?;
-        Ok(stat(found))
+        let status = self.client.get_file_info(path).await.map_err(|error| failed("stat", path, &error))?;
+        Ok(stat(status))
     }
 
     async fn list(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
-        let found = self.client.list_status(path, false).await.map_err(|error| failed("list", path, &error))?;
-        let mut found: Vec<_> = found.into_iter().map(stat).collect();
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+        let listed = self.client.list_status(path, false).await.map_err(|error| failed("list", path, &error))?;
+        let mut entries: Vec<_> = listed.into_iter().map(stat).collect();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), FsError> {
@@ -175,13 +175,13 @@ impl FileSystem for Hdfs {
     }
 }
 
-fn stat(found: FileStatus) -> FileStat {
+fn stat(status: FileStatus) -> FileStat {
     FileStat {
-        directory: found.isdir,
-        bytes: found.length as u64,
-        replication: found.replication.filter(|_| !found.isdir),
-        block_bytes: found.blocksize.filter(|_| !found.isdir),
-        path: found.path,
+        directory: status.isdir,
+        bytes: status.length as u64,
+        replication: status.replication.filter(|_| !status.isdir),
+        block_bytes: status.blocksize.filter(|_| !status.isdir),
+        path: status.path,
     }
 }
 
@@ -314,14 +314,14 @@ impl HdfsWriter {
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-        let found = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
+        let status = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
         let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
         self.file = Some(file);
-        let written = (found.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
+        let written = (status.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
         let Some(written) = written else {
-            let message = format!("{} of {} bytes are left after recovery", found.length, self.at);
+            let message = format!("{} of {} bytes are left after recovery", status.length, self.at);
             let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).at(self.at);
-            self.at = found.length as u64;
+            self.at = status.length as u64;
             return Err(rewound);
         };
         self.write_bytes(buffer.slice(written as usize..)).await.map_err(|error| self.failed("write", &error))

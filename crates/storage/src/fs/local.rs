@@ -248,15 +248,15 @@ impl FileSystem for Local {
 
     async fn list(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
         let failed = |error: io::Error| FsError::io("list", path, &error);
-        let mut found = Vec::new();
+        let mut entries = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let entry_path = entry.path();
             let facts = entry.metadata().map_err(failed)?;
-            found.push(stat(&entry_path.to_string_lossy(), &facts));
+            entries.push(stat(&entry_path.to_string_lossy(), &facts));
         }
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), FsError> {

@@ -88,7 +88,7 @@ impl Ring {
         self.slots.len()
     }
 
-    /// Takes a free buffer; waits for one if there is none.
+    /// Takes a free buffer, waiting for one if necessary.
     pub fn take(&mut self, file: &File) -> Result<usize, Failed> {
         loop {
             if let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) {

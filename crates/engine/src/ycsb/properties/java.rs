@@ -108,7 +108,7 @@ const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
 /// The lines that hold entries, with the number of the line they start on: without comments, empty lines and leading
 /// blanks, and with continuations joined. Escapes are not resolved.
 fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
-    let mut found = Vec::new();
+    let mut logical_lines = Vec::new();
     let mut lines = natural_lines(text).into_iter().zip(1..);
     while let Some((first, number)) = lines.next() {
         let first = first.trim_start_matches(BLANKS);
@@ -126,10 +126,10 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
             logical.push_str(next.trim_start_matches(BLANKS));
         }
         if !logical.is_empty() {
-            found.push((number, logical.chars().collect()));
+            logical_lines.push((number, logical.chars().collect()));
         }
     }
-    found
+    logical_lines
 }
 
 /// The text split at CR, LF and CR LF; a line end at the end of the text does not start another line.
