@@ -38,7 +38,7 @@ pub struct Wait {
 impl Wait {
     /// The wait of an operation that was sent at `sent` by a client that has been idle since `free`, but would have been idle
     /// `delay` earlier if the generator had never been late: Lindley's recursion (Proc. Camb. Phil. Soc. 48, 1952) for the
-    /// actual client and for that of a generator that is never late.
+    /// actual client and for one whose generator is never late.
     #[inline]
     pub fn of(due: u64, free: u64, delay: u64, sent: u64) -> Self {
         let busy = free.saturating_sub(due);

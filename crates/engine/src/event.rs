@@ -342,7 +342,7 @@ pub struct Missed {
 pub struct Clock {
     /// `tsc`: the processor's counter, on the scale of the kernel's clock; `kernel`: the kernel's clock itself.
     pub source: String,
-    /// The average error since the start of the counter's rate as found at the start, in millionths.
+    /// How much the counter's initial rate has been off since the start, on average, in millionths.
     pub drift_ppm: f64,
     /// The largest observed difference from the kernel's clock, ns.
     pub offset_ns_max: u64,

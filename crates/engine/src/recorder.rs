@@ -21,7 +21,7 @@ use crate::sink::{Sink, Times, YcsbMeasurements};
 use flight::{Flight, Unfinished};
 use reader::Additions;
 
-/// An operation sent more than this after its due time, for no reason but the generator, counts as late, ns.
+/// An operation that waits longer than this before it is sent counts as late, ns.
 pub const LATE_NS: u64 = 1_000_000;
 
 /// Slots for intervals: one being written, one being read.
@@ -162,7 +162,7 @@ pub struct Recorder {
     counts: Counts,
     /// Operations that the store batched, to be sent later.
     batched: AtomicU64,
-    /// Attempts that failed and were followed by another.
+    /// Attempts that failed and were retried.
     retried: AtomicU64,
     rows: AtomicU64,
     bytes: AtomicU64,

@@ -122,7 +122,7 @@ impl EventPrinter {
         Self { lines: Some(lines), written, steps: &[], last: Totals::default(), cpu: [0; 2] }
     }
 
-    /// Prints one.
+    /// Prints an event.
     pub fn print(&mut self, event: &Event) {
         if let (Some(lines), Ok(line)) = (&self.lines, serde_json::to_string(event)) {
             let _ = lines.send(line);

@@ -9,7 +9,7 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
     let script: Script = Rc::new(move |key| (MS, if number(key) < records { Status::Ok } else { Status::NotFound }));
     let mix = Mix { read: 0.5, insert: 0.5, ..Mix::default() };
     let keys = KeyDistribution::Latest;
-    // With no lag, readers ask for records whose insert has just been handed out.
+    // With no lag, readers request records whose insert has only just been claimed.
     let base = CoreSpec { records, insert_count: records, keys, insert_lag: 0, ..spec(mix, 400) };
     let reads = |clients, insert: Status| {
         let inserts: Script = Rc::new(move |_| (5 * MS, insert));
