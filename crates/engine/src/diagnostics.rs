@@ -188,7 +188,7 @@ fn unclosed(closed: &Closed<'_>) -> Option<Note> {
     (left > 0).then(|| {
         note(
             "unclosed",
-            format!("{left} clients did not close: writes buffered in them may be lost"),
+            format!("{left} clients did not close: writes that they buffered may be lost"),
             "see the message of CLEANUP, and keep the system running until the load has ended",
         )
     })

@@ -139,7 +139,7 @@ pub const KNOWN: &[Known] = &[
     ours("segment", "0/1", "k/n: run the k-th of n shares"),
     ours("durability", "os", "what writes survive: none, os (the end of the process) or device (the end of the machine)"),
     ours("zipfian.theta", "0.99", "exponent of truezipfian"),
-    ours("insertlag", "2 x threadcount", "how many inserts requests stay behind the newest one"),
+    ours("insertlag", "2 x threadcount", "how far requests stay behind the newest insert, inserts"),
     ours(
         "executors",
         "min(processors, clients / 32)",

@@ -213,8 +213,8 @@ impl Observer for Printer<'_> {
         let totals = closed.moment.totals;
         self.totals = totals;
         self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
-        let any = closed.moment.operations != Some(0) && closed.due != Some(0);
-        self.none_ended = any && closed.window.completed + totals.failed() + totals.not_yet == 0;
+        let had_work = closed.moment.operations != Some(0) && closed.due != Some(0);
+        self.none_ended = had_work && closed.window.completed + totals.failed() + totals.not_yet == 0;
         self.keep_failures(&metrics, closed);
         if let Some(files) = self.hdr_files.take() {
             self.write_error = files.finish().err();
