@@ -141,10 +141,16 @@ def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: in
 def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
     """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, ours ÷ theirs, and the clients' CPU.
 
-    The CPU is marginal, of a large run less a small one: start-up is in both.
+    The CPU is marginal, of a large run less a small one: start-up is in both. The data are in memory if they fit: on a
+    disk three copies wait for it, whoever writes.
     """
     small = max(size // 8, 1)
-    with up("hdfs", nodes=3, blocksize="64m") as hdfs:
+    # Files of both tools, three copies of each.
+    needed = 2 * 3 * files * (size + small) * MB
+    memory = Path("/dev/shm")
+    in_memory = memory.is_dir() and shutil.disk_usage(memory).free > needed
+    print(f"(j) HDFS, {files} files of {size} MiB, data nodes {'in memory' if in_memory else 'on the disk'}")
+    with up("hdfs", 3, memory if in_memory else None, blocksize="64m") as hdfs:
         properties = hdfs.properties()
         java = ["java", "-Xmx1g", *OPENED, "-cp", f"{properties['hadoop.conf']}:{hadoop_jars()}"]
         java.append("org.apache.hadoop.fs.TestDFSIO")
