@@ -186,7 +186,7 @@ fn in_memory(directory: &str) -> bool {
         if libc::statfs(path.as_ptr(), &raw mut facts) == 0 { facts.f_type } else { 0 }
     };
     // The width of the type differs between targets.
-    #[expect(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
+    #[allow(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
     let kind = kind as i64;
     // TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h.
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
