@@ -85,7 +85,9 @@ def test_a_job_that_is_killed_at_any_change_of_a_file_is_clean_when_it_runs_agai
         shutil.rmtree(out)
     else:
         pytest.fail("it was killed 1,000 times and would still not end")
-    assert found == {*MARKS[job], "commit"}
+    stages = {*MARKS[job], "commit"}
+    assert found <= stages
+    assert found >= (stages if step == 1 else {"sort", "merge"})
     assert [path.name for path in home.iterdir()] == ["out"]
 
 
