@@ -54,7 +54,7 @@ def killed_at(n: int, names: str, command: Sequence[str | Path]) -> tuple[bool, 
     return done.returncode == KILLED, int(done.stdout.splitlines()[-1])
 
 
-def main(n: int, names: str, command: Sequence[str]) -> int:
+def main(n: int, names: str, command: list[str]) -> int:
     """Runs the command."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]

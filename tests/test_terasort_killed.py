@@ -35,12 +35,13 @@ def inputs(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def line(job: str, inputs: Path, out: Path) -> list[str | Path]:
     """The command line of a job."""
-    return {
+    lines: dict[str, list[str | Path]] = {
         "teragen": ["teragen", *ONE, "--parts", "2", "3000", out],
         "in memory": ["terasort", *ONE, "--parts", "2", inputs / "few", out],
         "external": ["terasort", *ONE, "--parts", "2", inputs / "many", out],
         "teravalidate": ["teravalidate", *ONE, inputs / "sorted", out],
-    }[job]
+    }
+    return lines[job]
 
 
 def stage(job: str, out: Path) -> str:
