@@ -57,4 +57,9 @@ class Fleet(Protocol):
 def split(spec: Spec, engines: int) -> list[Spec]:
     """The specs of the segments 0/n to (n - 1)/n. Clients, rate and operations are those of the whole trial in each."""
     together = {"wait_for_start": True} if engines > 1 else {}
-    return [{**spec, **together, "segment": {"k": k, "n": engines}} for k in range(engines)]
+    return [{**spec, **together, **ledger(spec, k), "segment": {"k": k, "n": engines}} for k in range(engines)]
+
+
+def ledger(spec: Spec, segment: int) -> Spec:
+    """Each engine records its writes in a file of its own, `<file>.<segment>`."""
+    return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

@@ -160,14 +160,16 @@ class Conductor:
         variant = planned.variant
         if each.role == "measure":
             return self._measure(each, planned, directory, files, at)
-        assert isinstance(each, EngineLaunch), "only what is measured may be a command"
         if each.role == "verify":
             self.shown.step("verify")
+            if isinstance(each, ObservedCommand):
+                return looked_at(each, command.run(each, directory, files, self.shown, None, self._timeout()))
             looked = self._run(each, directory, self._seed(planned), files, None)
             wrong = kind_of(variant).failure(launched(looked))
             notes = [*notes_of(looked), *([wrong] if wrong else [])]
             end = "failed" if wrong else end_of(looked)
             return Performed(each.role, figures_of(each, variant, looked), notes=notes, end=end)
+        assert isinstance(each, EngineLaunch), "data are made by engines"
         prepared = self._prepare(each, planned, directory, files, at)
         return Performed(each.role, figures_of(each, variant, prepared)) if prepared else None
 
@@ -358,6 +360,15 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
         run.statuses,
         run.series,
     )
+
+
+def looked_at(each: ObservedCommand, ended: Ended) -> Performed:
+    """What a command found after the measurement. Raises CommandError where it says nothing that can be read."""
+    try:
+        run = each.read(ended)
+    except LoadstoneError as error:
+        raise command.failure(each.name, ended, str(error.args[0])) from error
+    return Performed(each.role, run.figures(), run.facts, run.notes, run.end)
 
 
 def saturated(summary: Summary) -> Iterator[Note]:
