@@ -72,6 +72,11 @@ impl From<FsError> for SortError {
         let message = error.to_string();
         let hint = match error.kind {
             ErrorKind::NoSpace => Some(files::SPACE.to_owned()),
+            // A sort has passed its buffers on, and cannot write them again.
+            ErrorKind::Rewound => Some("a data node was lost while it was written to: run the job again".to_owned()),
+            ErrorKind::Corrupt | ErrorKind::Timeout | ErrorKind::Other => {
+                error.hint.or_else(|| Some("look whether all data nodes run, and run the job again".to_owned()))
+            }
             _ => error.hint,
         };
         Self { hint, ..Self::new(message) }
