@@ -125,9 +125,9 @@ impl Scratch {
                     return Err(if exists { self.exists() } else { self.in_use(&other) });
                 }
                 Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
+                Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
                 // It was renamed while its names were read, or no job made it.
                 Holder::Unknown => last = Some(self.without_owner()),
-                Holder::Nobody if exists => return Err(self.exists()),
                 Holder::Nobody => match self.claim(files, owner) {
                     Ok(()) => return self.begin(files),
                     Err(error) => last = Some(error),
