@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +55,24 @@ def tera(program: Path, *words: str | Path, code: int = 0) -> Ran:
     assert "panicked" not in ran.err, ran.err
     assert ran.code == code, f"{words}\n{ran.out}\n{ran.err}"
     return ran
+
+
+def started_together(program: Path, lines: Sequence[Sequence[str | Path]]) -> list[Ran]:
+    """Runs commands that begin at the same moment: each waits in a shell until a pipe is closed."""
+    reader, writer = os.pipe()
+    pipe, processes = subprocess.PIPE, []
+    try:
+        for words in lines:
+            line = ["sh", "-c", 'read _; exec "$@" </dev/null', "sh", str(program), *map(str, words)]
+            processes.append(subprocess.Popen(line, stdin=reader, stdout=pipe, stderr=pipe, text=True))
+        os.close(reader)
+        os.close(writer)
+        told = [process.communicate(timeout=HANGS_SECONDS) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    return [Ran(process.returncode, out, err) for process, (out, err) in zip(processes, told, strict=True)]
 
 
 def parts(directory: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.runner import figures
 from results_support import by_tag, intervals
+from tera_support import tera
 
 LOST = EngineError("the engine was ended by SIGKILL", "it wrote nothing", -9)
 HEAD = """
@@ -272,3 +275,87 @@ def test_an_engine_that_the_lab_ended_for_its_time_is_said_to_have_been_late(
         assert trial.end == "lost"
         (note,) = [each for each in trial.notes if each.name == "lost-segment"]
         assert note.message == "segment 1/3: run: the engine did not end within 2 s"
+
+
+SORT = """
+systems: {local: {store: file}}
+workload: {sort: {rows: 400000, parts: 3, memory: "{memory}"}}
+fleet: {engines: 2}
+vary: {memory: [64MB, 1GB]}
+repeats: 2
+"""
+# One engine prepares and commits, and sorts in memory; two share what is between.
+BEFORE = ("generate.prepare", "generate.generate", "generate.commit", "sort.prepare", "sort.sample")
+SORTS = {"64MB": ("sort.sort", "sort.merge"), "1GB": ("sort.sort_in_memory",)}
+AFTER = ("sort.commit", "validate.prepare", "validate.validate", "validate.commit")
+ROW_BYTES = 100
+
+
+def summaries(files: Path, name: str) -> list[dict[str, Any]]:
+    """What each engine of a phase or stage said at its end."""
+    last = [path.read_text().splitlines()[-1] for path in sorted(files.glob(f"{name}.*events.jsonl"))]
+    return [json.loads(line) for line in last]
+
+
+def test_two_engines_sort_what_one_would(tmp_path: Path) -> None:
+    checksum = tera(Path(program.find()), "teragen", "400000", tmp_path / "rows").checksum
+    loadstone(tmp_path, "run", experiment(tmp_path, SORT), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert trial.end == "done", trial.notes
+        assert (trial.facts["checksum"], trial.facts["rows"]) == (checksum, 400_000)
+        assert (trial.value("validate.faults"), trial.value("validate.rows")) == (0, 400_000)
+        files = folder.path / "trials" / trial.trial
+        ended, seconds, moved = 0, 0.0, [0, 0]
+        for name in (*BEFORE, *SORTS[str(trial.config["memory"])], *AFTER):
+            found = summaries(files, name)
+            alone = name.endswith(("prepare", "commit", "in_memory"))
+            assert len(found) == (1 if alone else 2), name
+            if name.endswith(("generate.generate", "sort.sort", "merge", "in_memory", "validate.validate")):
+                assert sum(each["sort"]["rows"] for each in found) == 400_000
+                assert all(each["sort"]["rows"] for each in found)
+            # No engine begins a stage before all of them have ended the one before.
+            assert min(each["start_unix_ns"] for each in found) >= ended, name
+            ended = max(each["start_unix_ns"] + each["measured_ns"] for each in found)
+            if name.startswith("sort."):
+                seconds += max(each["sort"]["seconds"] for each in found)
+                moved[0] += sum(each["sort"]["bytes_read"] for each in found)
+                moved[1] += sum(each["sort"]["bytes_written"] for each in found)
+        assert (trial.value("segments"), trial.value("segments.lost"), trial.facts["engines"]) == (2, 0, 2)
+        assert trial.value("throughput") == pytest.approx(400_000 * ROW_BYTES / seconds)
+        assert trial.value("runtime") == pytest.approx(seconds * 1e9)
+        assert [trial.value("returned"), trial.value("stored")] == moved
+
+
+DFSIO = """
+systems: {local: {store: file}}
+workload: {dfsio: {operation: "{what}", files: 3, file_size: 2MB, buffer: 64KB, sync: close}}
+clients: 2
+fleet: {engines: 2}
+vary: {what: [write, read]}
+measure: {verify: true}
+repeats: 2
+"""
+
+
+def test_two_engines_move_the_files_that_one_would(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, DFSIO), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert trial.end == "done", trial.notes
+        reads = trial.config["what"] == "read"
+        assert [trial.value(name) for name in ("segments", "segments.lost", "errors")] == [2, 0, 0]
+        assert trial.value("operations") == 3 * 32
+        assert trial.value("returned" if reads else "stored") == 6 << 20
+        if reads:
+            assert (trial.value("verified"), trial.value("wrong")) == (3 * 32, 0)
+        files = folder.path / "trials" / trial.trial
+        found = [each["files"] for each in summaries(files, str(trial.config["what"]))]
+        assert sorted(each["done"] for each in found) == [1, 2]
+        if reads:
+            assert sorted(each["files"]["done"] for each in summaries(files, "load")) == [1, 2]
+        task_ns = sum(each["task_ns"] for each in found)
+        assert trial.value("dfsio.task_throughput") == pytest.approx((6 << 20) * 1e9 / task_ns)
+        first = min(each["first_start_unix_ns"] for each in found)
+        last = max(each["last_done_unix_ns"] for each in found)
+        assert trial.value("throughput") == pytest.approx((6 << 20) * 1e9 / (last - first))

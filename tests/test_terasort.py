@@ -132,6 +132,42 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
     assert not (tmp_path / "again").exists()
 
 
+def test_an_output_of_which_parts_are_missing_is_refused(program: Path, tmp_path: Path, rows: Path) -> None:
+    out, report = tmp_path / "out", tmp_path / "report"
+    tera(program, "terasort", "--parts", "3", rows, out)
+    (out / "part-r-00001").unlink()
+    lines: list[list[str | Path]] = [[out], [out, report]]
+    for words in lines:
+        error, hint = tera(program, "teravalidate", *words, code=1).err.splitlines()
+        assert f"{out} is incomplete: part-r-00001 is missing, and part-r-00002 is there" in error
+        assert hint == "hint: copy the missing parts, or run the job again"
+    for part in parts(out):
+        part.unlink()
+    error, hint = tera(program, "teravalidate", out, code=1).err.splitlines()
+    assert f"there are no parts in {out}" in error
+    assert hint.startswith("hint: ")
+    assert [*tmp_path.iterdir()] == [out]
+
+
+def test_an_output_without_the_mark_of_its_job_is_warned_of(program: Path, tmp_path: Path, rows: Path) -> None:
+    out = tmp_path / "out"
+    tera(program, "terasort", "--parts", "2", rows, out)
+    assert tera(program, "teravalidate", out).err == ""
+    (out / "_SUCCESS").unlink()
+    lines: list[list[str | Path]] = [[out], [out, tmp_path / "report"]]
+    for words in lines:
+        ran = tera(program, "teravalidate", *words)
+        warning, hint = ran.err.splitlines()
+        assert warning == f"warning: {out} has no _SUCCESS: the job that wrote it may not have finished"
+        assert hint.startswith("hint: compare the number of rows and the checksum")
+        assert ran.checksum == CHECKSUM
+    job = {"input": str(out)}
+    for n in (1, 2):
+        told = staged(program, "validate", n, job)
+        notes = [event["name"] for events in told for event in events if event["event"] == "note"]
+        assert notes == ["incomplete"]
+
+
 KILLED = {
     "generate": (["teragen", "6m"], "output/part-m-*"),
     "sort in memory": (["terasort", "--memory", "1GiB"], "output/part-r-*"),
@@ -187,7 +223,7 @@ def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, many: Path, stag
         shutil.rmtree(out)
     else:
         pytest.fail("it was never interrupted in time")
-    assert "was interrupted: nothing is left of it" in told
+    assert "was interrupted; its files were removed" in told
     assert [*tmp_path.iterdir()] == []
 
 
@@ -329,6 +365,24 @@ def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_pat
     verdict = sums["validate"]["validation"]
     assert (verdict["rows"], verdict["parts"], verdict["faults"]) == (300_000, 4, 0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "report"]
+
+
+def test_a_sort_that_has_an_engine_for_each_stage_is_not_disturbed_between_them(
+    program: Path, tmp_path: Path, rows: Path
+) -> None:
+    job = {"input": str(rows), "output": str(tmp_path / "out")}
+    staged(program, "prepare", 1, job)
+    # The engine is gone; what started it is not.
+    told = tera(program, "terasort", rows, tmp_path / "out", code=1).err
+    assert f"process {os.getpid()} on " in told
+    for stage in ("sample", "sort", "merge", "commit"):
+        staged(program, stage, 1, job)
+    assert tera(program, "teravalidate", tmp_path / "out").checksum == CHECKSUM
+    # What it has left itself, it removes.
+    staged(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
+    staged(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
+    staged(program, "abandon", 1, {**job, "output": str(tmp_path / "again")})
+    assert [*tmp_path.iterdir()] == [tmp_path / "out"]
 
 
 def test_a_printed_spec_is_what_a_trial_runs(program: Path, tmp_path: Path) -> None:

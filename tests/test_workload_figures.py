@@ -147,5 +147,8 @@ def test_a_sort_whose_rows_are_wrong_has_failed() -> None:
 def test_stages_of_several_engines_are_one_stage() -> None:
     parts = [result(sort=Sorted("sort", 10, 1_000, 900, seconds, checksum="a")) for seconds in (1.0, 3.0)]
     found = merge.summary([part.summary for part in parts]).sort
-    # The checksum of a share of the rows is not that of all.
-    assert found == Sorted("sort", 20, 2_000, 1_800, 3.0, None)
+    # The sum of the CRC32 of each row.
+    assert found == Sorted("sort", 20, 2_000, 1_800, 3.0, "14")
+    parts.append(result(sort=Sorted("sort", 10, 1_000, 900, 1.0)))
+    assert (found := merge.summary([part.summary for part in parts]).sort)
+    assert found.checksum is None

@@ -1,4 +1,4 @@
-//! The driver of sorts: one stage, for one segment, watched while it runs. It knows neither events nor a terminal.
+//! The driver of sorts: runs one stage for one segment, and watches it. Events and terminals are elsewhere.
 
 pub mod trial;
 
@@ -10,7 +10,7 @@ use loadstone_storage::sort::disk::{self, Speed};
 use loadstone_storage::sort::files::{Files, locate};
 use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::sort::progress::{Done, Progress};
-use loadstone_storage::sort::scratch::Scratch;
+use loadstone_storage::sort::scratch::{Owner, Scratch};
 use loadstone_storage::sort::stage::{Outcome, Task};
 
 use crate::control::{Control, End};
@@ -28,19 +28,25 @@ impl From<SortError> for EngineError {
 pub struct Places {
     input: (Box<dyn Files>, String),
     output: (Box<dyn Files>, String),
+    owner: Owner,
 }
 
 impl Places {
-    /// Finds them.
+    /// Finds them, for a job of which this process runs all stages.
     pub fn of(job: &Job) -> Result<Self, SortError> {
+        Self::owned(job, Owner::this_process())
+    }
+
+    /// The same for a job of which `owner` starts an engine for each stage.
+    pub fn owned(job: &Job, owner: Owner) -> Result<Self, SortError> {
         let nowhere = String::new();
         let at = |place: &str| locate(place, job);
         let output = job.output.as_deref().map_or_else(|| at(".").map(|(files, _)| (files, nowhere)), at)?;
         let input = at(job.input.as_deref().unwrap_or("."))?;
-        Ok(Self { input, output })
+        Ok(Self { input, output, owner })
     }
 
-    /// The speed of what the scratch directory is on, past the page cache.
+    /// The speed of the disk that the scratch directory is on, past the page cache.
     pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
         let (files, path) = locate(job.output.as_deref().unwrap_or("."), &Job { direct: true, ..job.clone() })?;
         disk::measure(&*files, &Scratch::of(&path)?.path, name)
@@ -56,6 +62,7 @@ impl Places {
             output: &*self.output.0,
             output_path: &self.output.1,
             segment: (segment.k, segment.n),
+            owner: &self.owner,
             progress,
         }
     }

@@ -44,6 +44,10 @@ impl Files for &'static Made {
         Ok(Box::new(Maker(&self.there)))
     }
 
+    fn names(&self, _: &str) -> Result<Option<Vec<String>>, SortError> {
+        Ok(None)
+    }
+
     fn exists(&self, _: &str) -> Result<bool, SortError> {
         Ok(true)
     }

@@ -10,6 +10,7 @@ use loadstone_storage::sort::files::Local;
 use loadstone_storage::sort::job::{Job, Sizes, Stage};
 use loadstone_storage::sort::progress::Progress;
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES};
+use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::stage::{Outcome, Task};
 use proptest::prelude::*;
 
@@ -95,6 +96,7 @@ impl Bench {
                 output: &local,
                 output_path: output,
                 segment: (k, n),
+                owner: &Owner::this_process(),
                 progress: &progress,
             };
             task.run(stage)
@@ -233,11 +235,12 @@ fn a_segment_that_did_not_run_is_noticed() {
         output: &local,
         output_path: bench_of_one.job.output.as_deref().unwrap(),
         segment: (0, 2),
+        owner: &Owner::this_process(),
         progress: &progress,
     };
     task.run(Stage::Merge).unwrap();
     let error = bench_of_one.stage(Stage::Commit, 1).unwrap_err();
-    assert!(error.message.contains("other rows than the input"), "{error}");
+    assert!(error.message.contains("differs from the input"), "{error}");
     assert!(!bench_of_one.directory.path().join("out").exists());
 }
 
@@ -253,7 +256,7 @@ fn a_flipped_bit_in_a_run_is_noticed() {
     fs::write(&run, bytes).unwrap();
     bench.stage(Stage::Merge, 1).unwrap();
     let error = bench.stage(Stage::Commit, 1).unwrap_err();
-    assert!(error.message.contains("other rows than the input"), "{error}");
+    assert!(error.message.contains("differs from the input"), "{error}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ class StoreInfo:
     """A store; the properties are names, and one that ends in `*` stands for all with that prefix."""
 
     name: str
+    # What clients work on: `records`, or `files`.
+    holds: str
     networked: bool
     properties: tuple[str, ...]
     # Of these, the secret ones, and those that give the place of its files.
@@ -82,6 +84,10 @@ class Description:
     def keeps_files(self, store: str) -> bool:
         """Whether a store keeps files; false for an unknown store."""
         return store in self.stores and self.stores[store].keeps_files
+
+    def within_engine(self, store: str) -> bool:
+        """Whether a store is a database whose files one process has open; false for an unknown store."""
+        return self.keeps_files(store) and self.stores[store].holds == "records"
 
     def keeps_data(self, store: str) -> bool:
         """Whether there is data to load: a store with neither servers nor files cannot keep any."""

@@ -177,6 +177,8 @@ class Kind:
     figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = no_figures
     # Why a phase whose engines ended well has failed all the same.
     failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
+    # Whether clients of the engine do its work, so that each engine of a fleet needs one.
+    clients: bool = True
 
 
 KINDS: dict[str, Kind] = {}

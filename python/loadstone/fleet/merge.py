@@ -154,12 +154,14 @@ def files(parts: Sequence[Files]) -> Files | None:
 
 
 def stage(parts: Sequence[Sorted]) -> Sorted | None:
-    """A stage of a sort on all segments. A checksum of a share of the rows is not that of all."""
+    """A stage of a sort on all segments. Its checksum is a sum over all rows, and so the sum of the segments'."""
     if not parts:
         return None
     seconds = max(each.seconds for each in parts)
     moved = sums(parts, "rows bytes_read bytes_written")
-    return replace(parts[0], **moved, seconds=seconds, checksum=None, validation=None)
+    known = [int(each.checksum, 16) for each in parts if each.checksum is not None]
+    checksum = f"{sum(known):x}" if len(known) == len(parts) else None
+    return replace(parts[0], **moved, seconds=seconds, checksum=checksum, validation=None)
 
 
 def sums(parts: Iterable[object], names: str) -> dict[str, Any]:

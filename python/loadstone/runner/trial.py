@@ -256,12 +256,13 @@ class Conductor:
         # Of several stages the longest is what the course is of.
         run = max(runs, key=lambda each: each.result.summary.measured_ns)
         ready, lost = run.result.ready, sum(each.lost for each in runs)
+        engines = max(each.engines for each in runs)
         networked = description().networked(variant.store)
         measured = [*figures_of(each, variant, runs), *observed]
         if networked:
             measured += engine_share(measured, self.fleet.facts().get("cpus"))
-        if run.engines > 1:
-            measured += [Value("segments", run.engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
+        if engines > 1:
+            measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
         facts = {
             **{name: value for name, value in told.items() if name not in guarantees.ANSWERS},
             **ready.facts,
@@ -269,7 +270,7 @@ class Conductor:
             "store": ready.store,
             **guarantees.kept(ready.durability, ready.how, ready.facts, told),
             "engine": ready.engine,
-            "engines": run.engines,
+            "engines": engines,
             "profile": run.result.summary.profile,
             "networked": "yes" if networked else "no",
             **kind_of(variant).facts(launched(runs)),

@@ -200,4 +200,4 @@ def joined(runs: Sequence[Run]) -> Run:
     return whole
 
 
-KIND = Kind(Fio, False, stores, title, data, preflight, phases, check, files=files, metrics=metrics)
+KIND = Kind(Fio, False, stores, title, data, preflight, phases, check, files=files, metrics=metrics, clients=False)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROW_BYTES = 100
 # A sort reads and writes its rows once, or twice where they do not fit into memory.
 PASSES = 4
-INPUT, OUTPUT = "tera-in", "tera-out"
+INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
 # The stages that one engine does.
 ALONE = frozenset({"prepare", "sort_in_memory", "commit", "abandon"})
 
@@ -41,7 +41,8 @@ class Sort(Part):
     """Files of the output. Default: one for each processor."""
 
     memory: Size | None = Field(default=None, examples=["1GB"])
-    """Memory of the sort; what does not fit is sorted in runs on disk, and merged. Default: half of what is free."""
+    """Memory of each engine; what does not fit is sorted in runs on disk, and merged. Default: half of what is free, by
+    all engines together."""
 
     replication: VariedCount | None = Field(default=None, examples=[3])
     """Copies of each block on HDFS. Default: the servers'."""
@@ -78,21 +79,24 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
     """Generate, sort, validate."""
+    engines = experiment.fleet.engines
     return (
-        EngineLaunch("generate", "prepare", partial(stages, variant, "generate")),
-        EngineLaunch("sort", "measure", partial(stages, variant, "sort")),
-        EngineLaunch("validate", "verify", partial(stages, variant, "validate")),
+        EngineLaunch("generate", "prepare", partial(stages, variant, "generate", engines=engines)),
+        EngineLaunch("sort", "measure", partial(stages, variant, "sort", engines=engines)),
+        EngineLaunch("validate", "verify", partial(stages, variant, "validate", engines=engines)),
     )
 
 
-def stages(variant: Variant, name: str, directory: Path, seed: int) -> Stages:
+def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int = 1) -> Stages:
     """The launches of one phase. Raises LoadstoneError with the engine's message."""
     work: Sort = variant.work
     unsorted, made = place(variant, directory, INPUT), place(variant, directory, OUTPUT)
+    # What several engines have found comes together in a report.
+    report = [place(variant, directory, REPORT)] if engines > 1 else []
     command, places = {
         "generate": ("teragen", [str(work.rows), unsorted]),
         "sort": ("terasort", [unsorted, made]),
-        "validate": ("teravalidate", [made]),
+        "validate": ("teravalidate", [made, *report]),
     }[name]
     words = [] if work.memory is None else ["--memory", str(work.memory)]
     words += ["--direct"] if work.direct else []
@@ -103,6 +107,9 @@ def stages(variant: Variant, name: str, directory: Path, seed: int) -> Stages:
         words += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
     specs = [{**spec, "lease_ms": None, "seed": seed} for spec in spec_of(command, [*words, *places])]
     named = [(spec["work"]["stage"], spec) for spec in specs]
+    for stage, spec in named:
+        if work.memory is None and stage not in ALONE:
+            spec["work"]["job"]["memory_bytes"] //= engines
     found = [(f"{name}.{stage}" if len(named) > 1 else name, spec) for stage, spec in named]
     return Stages(found, {key for (key, _), (stage, _) in zip(found, named, strict=True) if stage in ALONE})
 
@@ -150,5 +157,16 @@ def failure(launched: Sequence[Launched]) -> Note | None:
 
 
 KIND = Kind(
-    Sort, False, stores, title, data, preflight, phases, metrics=metrics, facts=facts, figures=figures, failure=failure
+    Sort,
+    False,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    metrics=metrics,
+    facts=facts,
+    figures=figures,
+    failure=failure,
+    clients=False,
 )

@@ -1,19 +1,20 @@
 //! A stage of a sort in the envelope of a trial: start, intervals, summary.
 //!
-//! A stage that fails leaves the scratch directory alone, which other segments may still be using: what runs the stages ends with
-//! `abandon`, and if it is gone, the next job's `prepare` removes what is left.
+//! A stage that fails keeps the scratch directory, as other segments may still be using it. Whatever runs the stages ends with
+//! `abandon`; if it was killed, the `prepare` of the next job removes what is left.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use loadstone_storage::sort::progress::Done;
+use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::validate::Verdict;
 
 use crate::clock::unix_ns;
 use crate::control::{Control, End, TrialFailure};
 use crate::error::EngineError;
 use crate::event::{self, Event, SortSummary, Sorted, Validation};
-use crate::sort::{Ended, Places, end_of, run as run_stage};
+use crate::sort::{Ended, Places, SortError, end_of, run as run_stage};
 use crate::spec::{SortSpec, TrialSpec};
 use crate::trial_mode::{EventPrinter, PROFILE};
 use crate::usage;
@@ -29,14 +30,15 @@ pub fn run(
     printer: &mut EventPrinter,
 ) -> Result<End, EngineError> {
     let connecting = Instant::now();
-    let places = Places::of(&work.job)?;
+    // The lab, which starts an engine for each stage.
+    let places = Places::owned(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
     printer.print(&Event::Ready(event::Ready {
         events: 2,
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         store: "files".to_owned(),
         durability: "device".to_owned(),
-        how: "every file and its directory are flushed before they have their names".to_owned(),
+        how: "all files and their directory are flushed before the output gets its name".to_owned(),
         facts: [("stage".to_owned(), work.stage.name().to_owned())].into(),
         clients: work.job.threads,
         driver_ns: 0.0,
@@ -58,13 +60,21 @@ pub fn run(
             let hint = error.hint.as_ref().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
             End::Failed(TrialFailure::Sort(format!("{error}{hint}")))
         }
-        // It was asked to end and had done everything: what was asked is still what is reported.
+        // A stage that was done when it was asked to end still reports that it was asked.
         (_, early) => early.unwrap_or(End::Done),
     };
     let done = ended.as_ref().map(|ended| ended.done).unwrap_or_default();
     stage.close(done, printer);
+    if let Some(SortError { message, hint, .. }) = ended.as_ref().and_then(warning) {
+        let hint = hint.clone().unwrap_or_default();
+        printer.print(&Event::Note(event::Note { name: "incomplete".to_owned(), message: message.clone(), hint }));
+    }
     printer.print(&Event::Summary(Box::new(stage.summary(&end, work, ended.as_ref()))));
     Ok(end)
+}
+
+fn warning(ended: &Ended) -> Option<&SortError> {
+    ended.outcome.as_ref().ok()?.warning.as_ref()
 }
 
 /// Waits for `start_at`, if the spec wants that, and until then. Returns what ended it before.
@@ -90,7 +100,7 @@ fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End>
                 }
             }
             Err(RecvTimeoutError::Timeout) => return None,
-            // Nobody is there who could end it.
+            // There is no sender any more that could end it.
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(start.saturating_duration_since(Instant::now()));
                 return None;

@@ -36,42 +36,43 @@ impl Command {
                 ("ROWS OUT", "writes rows of 100 bytes into the new directory OUT; ROWS may end in k, m, b (10^9) or t")
             }
             Self::Sort => ("IN OUT", "sorts the files of the directory IN into the new directory OUT"),
-            Self::Validate => {
-                ("OUT [REPORT]", "looks whether the files of OUT are sorted; writes the new directory REPORT")
-            }
+            Self::Validate => (
+                "OUT [REPORT]",
+                "checks that the files of OUT are sorted; writes the new directory REPORT if it is given",
+            ),
         };
         format!(
             "usage: loadstone {name} [options] {words}\n\n{about}\n\n  \
              --memory BYTES  memory to use (512MiB, 2GB …; default: half of what is free)\n  \
              --parts N       files to write (default: one for each processor)\n  \
              --threads N     threads that compute (default: one for each processor)\n  \
-             --direct        local files past the page cache (O_DIRECT)\n  \
-             --disk          measure the disk's own speed beside it\n  \
-             -D NAME=VALUE   a property of Hadoop: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
-             mapreduce.terasort.output.replication; dfs.* and fs.* go to the client of HDFS\n  \
-             --print-spec    print what would be run, one JSON a stage, and stop\n\n\
+             --direct        bypass the page cache for local files (O_DIRECT)\n  \
+             --disk          also measure the speed of the disk itself\n  \
+             -D NAME=VALUE   a Hadoop property: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
+             mapreduce.terasort.output.replication; dfs.* and fs.* go to the HDFS client\n  \
+             --print-spec    print the spec of each stage, a line of JSON each, and exit\n\n\
              Directories are local or hdfs://HOST:PORT/….\n",
             name = self.name()
         )
     }
 }
 
-/// A command line, understood.
+/// A parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
     /// Which command.
     pub command: Command,
-    /// What is to be done.
+    /// The job.
     pub job: Job,
     /// `--disk`
     pub disk: bool,
     /// `--print-spec`
     pub print_spec: bool,
-    /// What is worth a word.
+    /// What the user should know.
     pub warnings: Vec<String>,
 }
 
-/// Properties of Hadoop that cannot matter here: our threads and memory are not a JVM's, output is always flushed, and splitters
+/// Hadoop properties that have no effect here: our threads and memory are not a JVM's, output is always flushed, and splitters
 /// are always sampled.
 const IDLE: &[&str] = &[
     "io.file.buffer.size",
@@ -87,7 +88,7 @@ const IDLE: &[&str] = &[
     "mapreduce.terasort.simplepartitioner",
     "mapreduce.terasort.use.terascheduler",
 ];
-/// The same for all that begin so.
+/// The same for all with these prefixes.
 const IDLE_PREFIXES: &[&str] = &["mapreduce.map.", "mapreduce.reduce.", "yarn."];
 
 const MAPS: [&str; 2] = ["mapreduce.job.maps", "mapred.map.tasks"];
@@ -97,7 +98,7 @@ const REPLICATION: &str = "dfs.replication";
 const SORT_REPLICATION: &str = "mapreduce.terasort.output.replication";
 
 impl Args {
-    /// Parses what stands behind the command.
+    /// Parses the words after the command.
     pub fn parse(command: Command, words: &[String]) -> Result<Self, EngineError> {
         let usage = |message: String| {
             EngineError::usage(message).hint(format!("loadstone {} --help shows the options", command.name()))
@@ -184,9 +185,9 @@ impl Args {
         let words = match self.command {
             Command::Gen => "ROWS and OUT",
             Command::Sort => "IN and OUT",
-            Command::Validate => "OUT, and REPORT if there is to be one",
+            Command::Validate => "OUT, and optionally REPORT",
         };
-        Err(format!("{} takes {words}, got {count} words", self.command.name()))
+        Err(format!("{} takes {words}, got {count} arguments", self.command.name()))
     }
 }
 
@@ -237,7 +238,7 @@ impl Settings {
             .transpose()
     }
 
-    /// Those that the client of HDFS reads.
+    /// Those for the HDFS client.
     fn of_hdfs(&mut self) -> BTreeMap<String, String> {
         let all = std::mem::take(&mut self.properties);
         let (own, others) = all.into_iter().partition(|(name, _)| name.starts_with("dfs.") || name.starts_with("fs."));
@@ -257,7 +258,8 @@ impl Settings {
 
 fn number(name: &str, value: &str) -> Result<u64, EngineError> {
     value.parse().map_err(|_| {
-        EngineError::usage(format!("{name} must be a whole number, got \"{value}\"")).hint(format!("change {name}"))
+        EngineError::usage(format!("{name} must be a whole number, got \"{value}\""))
+            .hint(format!("for example {name}=4"))
     })
 }
 
@@ -274,9 +276,9 @@ fn rows(text: &str) -> Result<u64, String> {
         .parse()
         .ok()
         .and_then(|count: u64| count.checked_mul(factor))
-        // The parts begin at rows that are computed in doubles, as Hadoop does.
+        // Hadoop computes the first rows of parts in doubles, and so do we.
         .filter(|&rows| rows <= 1 << 52)
-        .ok_or_else(|| format!("ROWS must be a whole number, with k, m, b or t behind it or not, got \"{text}\""))
+        .ok_or_else(|| format!("ROWS must be a whole number, optionally followed by k, m, b or t, got \"{text}\""))
 }
 
 /// A number of bytes: `1500000`, `64MiB`, `2GB`, `2g` (Hadoop's and Java's letters are powers of 1024).

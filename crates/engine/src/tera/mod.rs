@@ -43,12 +43,12 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
     }
     let mut report = Report::new(&args);
     let ended = run(&args, &places, &stages, controls, &mut report);
-    // What failed leaves nothing behind; a failure of that is said by the next run, which tries again.
-    if ended.is_err() && args.job.output.is_some() && report.prepared() {
+    // What failed leaves nothing behind. If this fails too, the next job with the same output tries again.
+    if !matches!(ended, Ok(None)) && report.prepared() {
         let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }
     if let Some(end) = ended? {
-        err(&format!("{} was interrupted: nothing is left of it\n", command.name()));
+        err(&format!("{} was interrupted; its files were removed\n", command.name()));
         return Ok(end.code());
     }
     out(&report.text());
@@ -89,7 +89,7 @@ fn spec(stage: Stage, args: &Args) -> serde_json::Value {
     })
 }
 
-/// Runs the stages, one after the other. Returns how it was ended from outside, if it was.
+/// Runs the stages one after the other. Returns why they were ended from outside, if they were.
 fn run(
     args: &Args,
     places: &Places,
@@ -108,19 +108,22 @@ fn run(
             controls.try_iter().find_map(sort::end_of)
         });
         terminal.clear();
+        report.add(stage, &ended);
+        // Once the last stage is done, there is nothing left to interrupt.
         if let Some(end) = early
-            && ended.outcome.is_err()
+            && (ended.outcome.is_err() || stages.last() != Some(&stage))
         {
-            let _ = sort::run((places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
             return Ok(Some(end));
         }
-        report.add(stage, &ended);
-        ended.outcome.map_err(|error| {
+        let outcome = ended.outcome.map_err(|error| {
             let stage_name = stage.name();
             let message = format!("{} failed in the stage \"{stage_name}\": {}", args.command.name(), error.message);
-            // What was refused before anything was done needs no stage.
+            // A command that was refused did nothing, in no stage.
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
+        if let Some(warning) = outcome.warning {
+            err(&format!("warning: {warning}\nhint: {}\n", warning.hint.as_deref().unwrap_or_default()));
+        }
         if args.disk && stage == Stage::Prepare {
             report.disk(Places::disk(&args.job, "disk-before")?);
         }
@@ -139,5 +142,5 @@ fn judged(verdict: &Verdict) -> Result<u8, EngineError> {
         "{} of {} rows are wrong, the first in {} at offset {}",
         faults.count, verdict.rows, first.file, first.offset
     ))
-    .hint("sort again; if only single rows are not TeraGen's, the disk or the network changed them"))
+    .hint("sort again; if single rows differ from TeraGen's, check memory, disks and network"))
 }

@@ -21,7 +21,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Of a stage that begins.
+    /// For a stage that begins.
     pub fn new(stage: Stage) -> Self {
         Self { stage, start: Instant::now(), shown: false }
     }
@@ -55,12 +55,13 @@ pub struct Report {
     start: Instant,
     checksum: Option<String>,
     verdict: Option<Verdict>,
+    prepared: bool,
     /// Before the work and after it.
     disk: Vec<Speed>,
 }
 
 impl Report {
-    /// Of a command that begins.
+    /// For a command that begins.
     pub fn new(args: &Args) -> Self {
         Self {
             name: args.command.name(),
@@ -68,6 +69,7 @@ impl Report {
             start: Instant::now(),
             checksum: None,
             verdict: None,
+            prepared: false,
             disk: Vec::new(),
         }
     }
@@ -76,6 +78,7 @@ impl Report {
     pub fn add(&mut self, stage: Stage, ended: &Ended) {
         self.rows.push((stage, ended.done, ended.took));
         if let Ok(outcome) = &ended.outcome {
+            self.prepared |= stage == Stage::Prepare;
             self.checksum = outcome.checksum.clone().or(self.checksum.take());
             self.verdict = outcome.verdict.clone().or(self.verdict.take());
         }
@@ -86,10 +89,9 @@ impl Report {
         self.disk.push(speed);
     }
 
-    /// Whether there is a scratch directory of ours.
+    /// Whether there is a scratch directory of ours. If its preparation failed, there may be another job's.
     pub fn prepared(&self) -> bool {
-        // A failed preparation has removed its own, and must leave another's alone.
-        self.rows.len() > 1 || self.rows.first().is_some_and(|(stage, ..)| *stage != Stage::Prepare)
+        self.prepared
     }
 
     /// What validation found.
@@ -115,12 +117,12 @@ impl Report {
         for (speed, when) in self.disk.iter().zip(["before", "after"]) {
             let [write, read] = [speed.write, speed.read].map(|speed| speed / 1e6);
             text += &format!(
-                "disk {when:<11}{write:>10.1} MB/s written, {read:.1} MB/s read (O_DIRECT where there is one)\n"
+                "disk {when:<11}{write:>10.1} MB/s written, {read:.1} MB/s read (O_DIRECT if the file system can)\n"
             );
         }
         let [user, system] = usage::cpu_ns().map(|ns| ns as f64 / 1e9);
         text += &format!("cpu             {:>10.3} s ({user:.3} user, {system:.3} system)\n", user + system);
-        text += &format!("memory          {:>10.1} MB at most\n", usage::memory_max() as f64 / 1e6);
+        text += &format!("memory          {:>10.1} MB at the peak\n", usage::memory_max() as f64 / 1e6);
         if let Some(verdict) = &self.verdict {
             text += &format!("duplicate keys  {:>10}\n", verdict.duplicates);
         }

@@ -1,16 +1,16 @@
 //! Memory for rows: allocated once, aligned for direct I/O, in huge pages where the kernel has them.
 //!
-//! The first touch of a fresh page costs more here than everything that is done with it later (about 3 CPU-seconds for a GB
-//! on virtual machines), so the memory of a sort is mapped once and used again for every chunk.
+//! On virtual machines the first touch of a page can cost more than all later work on it (about 3 CPU-seconds for a GB), so the
+//! memory of a sort is mapped once and used again for every chunk.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::sort::SortError;
 
-/// What direct I/O wants addresses, offsets and lengths to be a multiple of.
+/// Direct I/O needs addresses, offsets and lengths that are multiples of this.
 pub const ALIGNMENT: usize = 4_096;
 
-/// A piece of anonymous memory, zero at first, that the kernel takes back when it is dropped.
+/// Anonymous memory, zero at first, which is unmapped when it is dropped.
 #[derive(Debug)]
 pub struct Arena {
     start: *mut u8,
@@ -34,14 +34,14 @@ impl Arena {
         if start == libc::MAP_FAILED {
             let error = std::io::Error::last_os_error();
             return Err(SortError::new(format!("cannot map {bytes} bytes of memory: {error}"))
-                .hint("lower --memory, or the limit that `ulimit -v` shows is too low"));
+                .hint("lower --memory, or raise the limit that `ulimit -v` shows"));
         }
         // SAFETY: advice about our own mapping; a kernel without huge pages refuses it, which changes nothing.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         Ok(Self { start: start.cast(), bytes })
     }
 
-    /// As numbers of 16 bytes.
+    /// The memory as 128-bit numbers.
     pub fn as_u128(&mut self) -> &mut [u128] {
         // SAFETY: the mapping is aligned to a page, ours alone while it is borrowed, and any bytes are a number.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.bytes / size_of::<u128>()) }

@@ -1,4 +1,4 @@
-//! TeraValidate's checksum: the sum of the CRC32 of every row, which no order changes.
+//! TeraValidate's checksum: the sum of the CRC32 of every row, which does not depend on their order.
 
 use std::fmt;
 use std::ops::AddAssign;

@@ -1,9 +1,9 @@
-//! Memory full of rows, sorted by entries of 16 bytes: a key and where its row is.
+//! Rows in memory, sorted by 16-byte entries: a key and the place of its row.
 //!
-//! An entry is one number of 128 bits, the key's 80 above 48 of the row's place, so that one comparison of numbers decides
-//! by the whole key, equal keys included, and no row is touched before it is gathered. To sort entries and to gather the rows
-//! once costs a third of sorting rows. `sort_unstable` of the standard library takes 33 ns of CPU for an entry at 5 million of
-//! them, and the radix sort of the crate `rdst` 33 ns: what is measured is memory.
+//! An entry is one 128-bit number, the key's 80 bits above 48 bits of the row's place, so one comparison of numbers decides by
+//! the whole key, and no row is touched before it is gathered. Sorting entries and gathering the rows once costs a third of
+//! sorting rows. With 5 million entries, `sort_unstable` of the standard library takes 33 ns of CPU for each, and so does the
+//! radix sort of the crate `rdst`: memory is the limit.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -21,12 +21,12 @@ use crate::sort::tournament::{END, Tournament};
 
 /// The bits of an entry below its key.
 const PLACE_BITS: u32 = 128 - 8 * KEY_BYTES as u32;
-/// Rows begin at multiples of this, as pieces begin at pages.
+/// Rows begin at multiples of so many bytes, as pieces begin at pages.
 const PLACE_UNIT: usize = 4;
-/// How many rows are copied at once: enough that their misses of the cache overlap.
+/// How many rows are copied together: enough that their cache misses overlap.
 const BATCH: usize = 256;
 
-/// An entry for a row. What it sorts after the key by is up to the caller.
+/// An entry for a row. The caller chooses what decides between equal keys.
 #[inline]
 pub fn entry(row: &[u8; ROW_BYTES], place: u64) -> u128 {
     let mut head = [0; 16];
@@ -46,7 +46,7 @@ pub struct Chunk {
     lists: Vec<Range<usize>>,
 }
 
-/// Some pieces, and where they go.
+/// Pieces that are sorted together, and where they go.
 struct Group<'a> {
     pieces: &'a [Piece],
     rows: &'a mut [u8],
@@ -56,14 +56,14 @@ struct Group<'a> {
 }
 
 impl Chunk {
-    /// A chunk that has room for so many bytes of rows.
+    /// A chunk with room for so many bytes of rows.
     pub fn new(bytes: usize) -> Result<Self, SortError> {
         let rows = Arena::new(bytes)?;
         let entries = Arena::new(rows.len() / ROW_BYTES * size_of::<u128>())?;
         Ok(Self { rows, entries, lists: Vec::new() })
     }
 
-    /// How much memory a chunk takes for each byte of its rows.
+    /// Bytes of memory for each byte of rows.
     pub const OVERHEAD: f64 = 1.0 + size_of::<u128>() as f64 / ROW_BYTES as f64;
 
     /// How many of these pieces fit.
@@ -126,7 +126,7 @@ impl Chunk {
         })
     }
 
-    /// Of each part, which entries of each list belong to it.
+    /// For each part, the entries of each list that belong to it.
     pub fn parts(&mut self, splitters: &Splitters) -> Vec<Vec<Range<usize>>> {
         let entries = &*self.entries.as_u128();
         let mut from: Vec<usize> = self.lists.iter().map(|list| list.start).collect();
@@ -142,7 +142,7 @@ impl Chunk {
         parts
     }
 
-    /// The rows and the entries, to gather from by several threads.
+    /// The rows and the entries, from which several threads can gather.
     pub fn sorted(&mut self) -> Sorted<'_> {
         Sorted { entries: self.entries.as_u128(), rows: &self.rows }
     }
@@ -181,7 +181,7 @@ pub struct Sorted<'a> {
 }
 
 impl Sorted<'_> {
-    /// Hands the places of the rows of these ranges over, in order, some at a time.
+    /// Passes on the places of the rows of these ranges, in order, in batches.
     fn order(
         &self,
         ranges: &[Range<usize>],
@@ -233,7 +233,7 @@ impl Sorted<'_> {
         })
     }
 
-    /// Fills a buffer with the rows of these ranges, in order. It has room for just these.
+    /// Fills a buffer with the rows of these ranges, in order. It has exactly their length.
     pub fn gather_into(&self, ranges: &[Range<usize>], mut to: &mut [u8]) -> Result<(), SortError> {
         self.order(ranges, |places| {
             let (now, later) = std::mem::take(&mut to).split_at_mut(places.len() * ROW_BYTES);

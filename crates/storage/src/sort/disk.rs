@@ -1,4 +1,4 @@
-//! How fast files can be written and read at all, as the measure for a sort that does both.
+//! The speed of the disk itself, to compare a sort with.
 
 use std::time::Instant;
 
@@ -7,21 +7,21 @@ use crate::sort::arena::Arena;
 use crate::sort::files::{Files, join, read_exactly};
 use crate::sort::rows::Rows;
 
-/// Bytes that are written and read. Longer would be no other speed, and would be waited for.
+/// Bytes that are written and read. More would take longer and show the same speed.
 const BYTES: u64 = 64 * BLOCK as u64;
-/// Bytes at once: whole rows and whole blocks of a disk.
+/// Bytes at a time: whole rows and whole disk blocks.
 const BLOCK: usize = 4_096_000;
 
 /// Bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
-    /// Of writing, until it is on the device.
+    /// Of writing, until the device has it.
     pub write: f64,
     /// Of reading.
     pub read: f64,
 }
 
-/// Writes a file of rows in a directory, and reads it, as one thread does that waits for each block. The file stays.
+/// Writes a file of rows and reads it back, with one thread that waits for each block. The file is kept.
 pub fn measure(files: &dyn Files, directory: &str, name: &str) -> Result<Speed, SortError> {
     let path = join(directory, name);
     let mut buffer = Arena::new(BLOCK)?;

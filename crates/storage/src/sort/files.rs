@@ -1,4 +1,4 @@
-//! What a sort asks of a file system.
+//! What a sort needs of a file system, and local files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -23,37 +23,39 @@ pub struct Entry {
     pub directory: bool,
 }
 
-/// A file system. Paths are whole.
+/// A file system. Paths are absolute.
 pub trait Files: Send + Sync {
-    /// What is in a directory, by name; `None` where there is no directory.
+    /// The entries of a directory, sorted by name; `None` if there is no such directory.
     fn list(&self, path: &str) -> Result<Option<Vec<Entry>>, SortError>;
-    /// Whether there is such a file or directory.
+    /// The names in a directory; `None` if there is no such directory.
+    fn names(&self, path: &str) -> Result<Option<Vec<String>>, SortError>;
+    /// Whether a file or directory exists.
     fn exists(&self, path: &str) -> Result<bool, SortError>;
     /// Opens a file.
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
-    /// Makes a file that is not there yet, with as many replicas where the file system has such.
+    /// Creates a file that does not exist yet, with so many replicas if the file system replicates.
     fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
-    /// Makes a directory; one that is there already is an error.
+    /// Creates a directory that does not exist yet, and its parents.
     fn make_directory(&self, path: &str) -> Result<(), SortError>;
-    /// Gives a directory its final name, at which there is nothing, for good.
+    /// Renames a file or directory. A directory with entries that has the new name is an error.
     fn rename(&self, from: &str, to: &str) -> Result<(), SortError>;
-    /// Removes a directory with everything in it; nothing is left to do where it is not there.
+    /// Removes a directory with everything in it, if it exists.
     fn remove(&self, path: &str) -> Result<(), SortError>;
-    /// Makes the entries of a directory survive the end of the machine.
+    /// Makes the entries of a directory durable.
     fn sync_directory(&self, path: &str) -> Result<(), SortError>;
 }
 
 /// A file to read from.
 pub trait ReadAt: Send {
-    /// Fills the buffer from there on; less than it holds only at the end of the file.
+    /// Fills the buffer from an offset on. Returns the number of bytes: fewer only at the end of the file.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError>;
 }
 
-/// A file to write once, from front to back.
+/// A file that is written once, sequentially.
 pub trait Append: Send {
     /// Writes all of it.
     fn write(&mut self, bytes: &[u8]) -> Result<(), SortError>;
-    /// Ends the file; if it is to be durable, it survives the end of the machine.
+    /// Closes the file; if it is to be durable, after the device has it.
     fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError>;
 }
 
@@ -69,8 +71,8 @@ pub fn read_exactly(
     if got >= wanted {
         return Ok(());
     }
-    Err(SortError::new(format!("{path} ends at offset {}, where there was more before", offset + got as u64))
-        .hint("the file has become shorter since it was listed: leave files alone while they are sorted"))
+    Err(SortError::new(format!("{path} ends at offset {}, but was longer when it was listed", offset + got as u64))
+        .hint("do not change files while they are sorted"))
 }
 
 /// Reads a small file.
@@ -98,34 +100,35 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// What helps against a full disk.
+/// The hint when a disk is full.
 pub const SPACE: &str =
     "free some space: a sort in memory needs room for its output, an external one for twice its input";
 
-/// An error of the operating system as a line, with what helps against it.
+/// An error of the operating system, with a hint where there is one.
 pub fn failure(what: &str, path: &str, error: &io::Error) -> SortError {
     let wrong = SortError::new(format!("cannot {what} {path}: {error}"));
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong.hint(SPACE),
         ErrorKind::NotFound => wrong.hint("check the path"),
-        ErrorKind::PermissionDenied => wrong.hint("check who owns it and its permissions"),
+        ErrorKind::PermissionDenied => wrong.hint("check its owner and permissions"),
+        ErrorKind::NotADirectory => wrong.hint("give the directory that holds the files"),
         _ => wrong,
     }
 }
 
-/// The file system of this machine. Rows are read straight to where they are sorted, without a copy.
+/// Local files. Rows are read directly to where they are sorted, without a copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local {
-    /// `O_DIRECT`: past the page cache, where the file system has that.
+    /// Whether to bypass the page cache (`O_DIRECT`), if the file system can.
     pub direct: bool,
 }
 
 struct LocalFile {
     file: File,
     path: String,
-    /// What is read or written next goes past the page cache.
+    /// Whether the next read or write bypasses the page cache.
     direct: bool,
-    /// Where the next write goes.
+    /// The offset of the next write.
     at: u64,
 }
 
@@ -133,7 +136,7 @@ impl Local {
     fn opened(self, path: &str, action: &str, options: &mut OpenOptions) -> Result<Box<LocalFile>, SortError> {
         let flags = if self.direct { libc::O_DIRECT } else { 0 };
         let (file, direct) = match options.custom_flags(flags).open(path) {
-            // open(2): the file system has no such thing.
+            // open(2): the file system does not support O_DIRECT.
             Err(error) if self.direct && error.raw_os_error() == Some(libc::EINVAL) => {
                 (options.custom_flags(0).open(path), false)
             }
@@ -145,7 +148,7 @@ impl Local {
 }
 
 impl LocalFile {
-    /// Direct I/O needs aligned memory, offsets and lengths: from the first that is not, the file goes through the page cache.
+    /// Direct I/O needs aligned memory, offsets and lengths: from the first that is not, the file uses the page cache.
     fn suit(&mut self, address: *const u8, offset: u64, bytes: usize) -> Result<(), SortError> {
         let suits = |number: usize| number.is_multiple_of(ALIGNMENT);
         if !self.direct || (suits(address.addr()) && suits(offset as usize) && suits(bytes)) {
@@ -155,7 +158,7 @@ impl LocalFile {
         // SAFETY: plain numbers and a descriptor that is ours. No other flag of it can be set.
         match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, 0) } {
             0 => Ok(()),
-            _ => Err(failure("leave O_DIRECT for", &self.path, &io::Error::last_os_error())),
+            _ => Err(failure("clear O_DIRECT of", &self.path, &io::Error::last_os_error())),
         }
     }
 }
@@ -175,14 +178,25 @@ impl Files for Local {
             let facts = fs::metadata(entry.path()).map_err(wrong)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if !facts.is_file() && !facts.is_dir() {
-                // Its length is 0, so its rows would be missed without a word.
+                // Its length is 0, so its rows would be missed silently.
                 return Err(SortError::usage(format!("{} is not a regular file", entry.path().display()))
-                    .hint("take it away, or put a file in its place"));
+                    .hint("remove it, or replace it by a file"));
             }
             all.push(Entry { name, bytes: facts.len(), directory: facts.is_dir() });
         }
         all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(Some(all))
+    }
+
+    fn names(&self, path: &str) -> Result<Option<Vec<String>>, SortError> {
+        let wrong = |error: io::Error| failure("list", path, &error);
+        let entries = match fs::read_dir(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(wrong)?,
+        };
+        let name =
+            |entry: io::Result<fs::DirEntry>| Ok(entry.map_err(wrong)?.file_name().to_string_lossy().into_owned());
+        entries.map(name).collect::<Result<_, SortError>>().map(Some)
     }
 
     fn exists(&self, path: &str) -> Result<bool, SortError> {
@@ -205,11 +219,7 @@ impl Files for Local {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
-        fs::rename(from, to).map_err(|error| failure("rename", from, &error))?;
-        match Path::new(to).parent().and_then(Path::to_str) {
-            Some(parent) => self.sync_directory(if parent.is_empty() { "." } else { parent }),
-            None => Ok(()),
-        }
+        fs::rename(from, to).map_err(|error| failure("rename", from, &error))
     }
 
     fn remove(&self, path: &str) -> Result<(), SortError> {
@@ -234,7 +244,7 @@ impl ReadAt for LocalFile {
                 Ok(0) => break,
                 Ok(more) => {
                     got += more;
-                    // The file ends within a block, and direct I/O cannot ask for what comes after.
+                    // The file ends within a block: the next offset is not aligned.
                     if self.direct && got % ALIGNMENT != 0 {
                         break;
                     }
@@ -274,7 +284,7 @@ impl Append for LocalFile {
     }
 }
 
-/// The file system of a path or URI, and the path in it.
+/// The file system of a path or URI, and the path on it.
 pub fn locate(text: &str, job: &Job) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {

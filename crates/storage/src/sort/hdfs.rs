@@ -1,4 +1,4 @@
-//! HDFS for a sort: the file-system layer's client, waited for by threads that have nothing else to do.
+//! HDFS for sorts: blocking calls of the file-system layer's client.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +15,7 @@ use crate::sort::job::Job;
 /// Threads that move packets, for all files of the process.
 const IO_THREADS: usize = 2;
 
-/// An HDFS.
+/// An HDFS cluster.
 pub struct OnHdfs {
     hdfs: Hdfs,
     block_bytes: Option<u64>,
@@ -33,7 +33,7 @@ fn wait<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<T, SortEr
     Ok(runtime()?.block_on(answer)?)
 }
 
-/// The same, of something that may not be there.
+/// The same; `None` if it does not exist.
 fn wait_for_any<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<Option<T>, SortError> {
     match runtime()?.block_on(answer) {
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -42,7 +42,7 @@ fn wait_for_any<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<O
 }
 
 impl OnHdfs {
-    /// Of a name node, for a job.
+    /// A client of a name node, with the settings of a job.
     pub fn new(authority: &str, job: &Job) -> Result<Self, SortError> {
         let _within = runtime()?.enter();
         let hdfs = Hdfs::new(authority, &job.properties)?;
@@ -61,6 +61,10 @@ impl Files for OnHdfs {
             };
             entries.into_iter().map(entry).collect()
         }))
+    }
+
+    fn names(&self, path: &str) -> Result<Option<Vec<String>>, SortError> {
+        Ok(self.list(path)?.map(|entries| entries.into_iter().map(|entry| entry.name).collect()))
     }
 
     fn exists(&self, path: &str) -> Result<bool, SortError> {
@@ -96,7 +100,7 @@ impl Files for OnHdfs {
     }
 
     fn sync_directory(&self, _: &str) -> Result<(), SortError> {
-        // The name node has written its log before it answers.
+        // The name node logs a change before it answers.
         Ok(())
     }
 }

@@ -1,4 +1,6 @@
-//! The rows of an input, cut into pieces that can be read on their own.
+//! The rows of an input, divided into pieces that can be read independently.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sort::SortError;
 use crate::sort::arena::ALIGNMENT;
@@ -6,24 +8,24 @@ use crate::sort::files::{Files, ReadAt, join, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// Rows that fill whole blocks of 4,096 bytes: offsets that are multiples of this suit direct I/O.
+/// Rows that fill whole blocks of 4,096 bytes: multiples of them begin at offsets that suit direct I/O.
 pub const ALIGNED_ROWS: u64 = 1_024;
 
 /// A file of an input.
 #[derive(Debug)]
 pub struct InputFile {
-    /// Its whole path.
+    /// Its absolute path.
     pub path: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// Some rows of a file that follow each other.
+/// Consecutive rows of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The number of the file.
     pub file: usize,
-    /// The first of its rows that is meant.
+    /// The first row.
     pub row: u64,
     /// How many.
     pub rows: u64,
@@ -44,16 +46,31 @@ impl Piece {
 /// The files of an input, in the order of their names.
 #[derive(Debug)]
 pub struct Input {
+    /// The directory.
+    pub path: String,
     /// The files.
     pub files: Vec<InputFile>,
+    /// Whether the job that wrote them left its mark that it is complete.
+    pub success: bool,
+}
+
+/// The mark of a complete output (`FileOutputCommitter.SUCCEEDED_FILE_NAME`).
+pub const SUCCESS: &str = "_SUCCESS";
+
+/// A part's number, and what its name has before it: 7 and `part-r-` of `part-r-00007`.
+fn numbered(path: &str) -> Option<(&str, u64)> {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    let digits = name.strip_prefix("part-")?.rsplit('-').next()?;
+    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+    Some((&name[..name.len() - digits.len()], number))
 }
 
 impl Input {
-    /// The files in a directory, or one file. As in Hadoop, names that begin with `_` or `.` do not count.
+    /// The files in a directory. As in Hadoop, names that begin with `_` or `.` do not count.
     pub fn list(files: &dyn Files, path: &str) -> Result<Self, SortError> {
         let Some(entries) = files.list(path)? else {
             return Err(SortError::usage(format!("there is no directory {path}"))
-                .hint("the input is a directory, such as `teragen ROWS DIRECTORY` writes"));
+                .hint("give a directory of rows, such as `teragen ROWS DIRECTORY` writes"));
         };
         let mut found = Vec::new();
         for entry in entries.iter().filter(|entry| !entry.name.starts_with(['_', '.'])) {
@@ -68,14 +85,44 @@ impl Input {
                     "{path} is truncated: its last row begins at offset {} and has {rest} of {ROW_BYTES} bytes",
                     entry.bytes - rest
                 ))
-                .hint("rows are 100 bytes each: write the file again"));
+                .hint("rows have 100 bytes each: write or copy the file again"));
             }
             found.push(InputFile { path, rows: entry.bytes / ROW_BYTES as u64 });
         }
-        Ok(Self { files: found })
+        let success = entries.iter().any(|entry| entry.name == SUCCESS);
+        Ok(Self { path: path.to_owned(), files: found, success })
     }
 
-    /// All of its rows.
+    /// Refuses an output of which parts are missing. Returns a warning if its job may not have finished.
+    ///
+    /// Parts are numbered from 0, and may be empty. That the last ones are missing shows in nothing but rows and checksum.
+    pub fn complete(&self) -> Result<Option<SortError>, SortError> {
+        if self.files.is_empty() {
+            return Err(SortError::new(format!("there are no parts in {}", self.path))
+                .hint("give the directory that teragen or terasort wrote"));
+        }
+        let mut kinds = BTreeMap::<&str, BTreeSet<u64>>::new();
+        for (kind, number) in self.files.iter().filter_map(|file| numbered(&file.path)) {
+            kinds.entry(kind).or_default().insert(number);
+        }
+        for (kind, numbers) in &kinds {
+            let missing = (0..).zip(numbers).find(|(wanted, number)| wanted != *number);
+            if let (Some((first, _)), Some(last)) = (missing, numbers.last()) {
+                return Err(SortError::new(format!(
+                    "{} is incomplete: {kind}{first:05} is missing, and {kind}{last:05} is there",
+                    self.path
+                ))
+                .hint("copy the missing parts, or run the job again"));
+            }
+        }
+        let doubtful = !self.success && !kinds.is_empty();
+        Ok(doubtful.then(|| {
+            SortError::new(format!("{} has no {SUCCESS}: the job that wrote it may not have finished", self.path))
+                .hint("compare the number of rows and the checksum with those of the input")
+        }))
+    }
+
+    /// Number of rows in all files.
     pub fn rows(&self) -> u64 {
         self.files.iter().map(|file| file.rows).sum()
     }
@@ -91,7 +138,7 @@ impl Input {
         self.files.iter().map(|file| file.rows).enumerate().flat_map(of_file).collect()
     }
 
-    /// Those of them that segment k of n has.
+    /// The pieces of segment k of n.
     pub fn share(&self, rows_max: u64, (k, n): (u64, u64)) -> Vec<Piece> {
         let mut pieces = self.pieces(rows_max);
         let at = |k: u64| (pieces.len() as u128 * u128::from(k) / u128::from(n)) as usize;
@@ -114,7 +161,7 @@ impl<'a> PieceReader<'a> {
         Self { files, input, open: None }
     }
 
-    /// Fills the buffer with the rows of the piece. It is as long as [`Piece::room`] says.
+    /// Fills the buffer, whose length is [`Piece::room`], with the rows of the piece.
     pub fn read(&mut self, piece: Piece, buffer: &mut [u8], progress: &Progress) -> Result<(), SortError> {
         let path = &self.input.files[piece.file].path;
         let mut file = match self.open.take() {
@@ -134,11 +181,34 @@ mod tests {
     #[test]
     fn segments_together_have_every_row_once() {
         let file = |rows| InputFile { path: String::new(), rows };
-        let input = Input { files: vec![file(2_500), file(0), file(10)] };
+        let input = Input { path: String::new(), files: vec![file(2_500), file(0), file(10)], success: true };
         for n in [1, 2, 7] {
             let pieces: Vec<Piece> = (0..n).flat_map(|k| input.share(1_024, (k, n))).collect();
             assert_eq!(pieces, input.pieces(1_024));
             assert_eq!(pieces.iter().map(|piece| piece.rows).sum::<u64>(), input.rows());
         }
+    }
+    #[test]
+    fn parts_are_complete_when_their_numbers_are() {
+        let look = |names: &[&str], success| {
+            let file = |name: &&str| InputFile { path: format!("/out/{name}"), rows: 0 };
+            Input { path: "/out".to_owned(), files: names.iter().map(file).collect(), success }.complete()
+        };
+        for names in [&["part-r-00000"][..], &["part-m-00000", "part-r-00000", "part-r-00001"], &["mine", "part-x"]] {
+            assert_eq!(look(names, true), Ok(None), "{names:?}");
+        }
+        let many: Vec<String> = (0..100_002).map(|number| format!("part-{number:05}")).collect();
+        assert_eq!(look(&many.iter().map(String::as_str).collect::<Vec<_>>(), true), Ok(None));
+        assert!(look(&[], true).unwrap_err().message.contains("no parts in /out"));
+        for (names, missing) in [
+            (&["part-r-00001"][..], "part-r-00000 is missing"),
+            (&["part-r-00000", "part-r-00002"], "part-r-00001 is missing"),
+            (&["part-00000", "part-00001", "part-00004"], "part-00002 is missing, and part-00004 is there"),
+        ] {
+            let error = look(names, true).unwrap_err();
+            assert!(error.message.contains(missing) && error.hint.is_some(), "{error}");
+        }
+        assert!(look(&["part-r-00000"], false).unwrap().unwrap().message.contains("no _SUCCESS"));
+        assert_eq!(look(&["mine"], false), Ok(None), "files that were collected by hand have no mark");
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be sorted, and how the memory for it is cut.
+//! What is sorted, and how the memory for it is divided.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use crate::sort::spool::BUFFERS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Look at the input and the output, remove what a killed job left, make the scratch directory. One segment.
+    /// Check input and output, remove what a killed job left, and create the scratch directory. One segment.
     Prepare,
     /// Write TeraGen's rows.
     Generate,
-    /// Take a sample of the keys.
+    /// Sample the keys.
     Sample,
     /// Read the input and write sorted runs.
     Sort,
-    /// Read the input and write the output, where all of it fits into memory. One segment.
+    /// Read the input, sort it in memory and write the output. One segment.
     SortInMemory,
     /// Merge the runs into the parts of the output.
     Merge,
-    /// Look at order and checksum of the input, and write nothing but a report.
+    /// Check the order of the input and compute its checksum. Only a report is written.
     Validate,
-    /// Compare what was read with what was written, and give the output its name. One segment.
+    /// Compare what was written with what was read, and rename the output to its final name. One segment.
     Commit,
     /// Remove the scratch directory. One segment.
     Abandon,
@@ -57,33 +57,33 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// The directory that is read, by its path or as `hdfs://…`; none for TeraGen.
+    /// The directory to read, a path or `hdfs://…`; none for TeraGen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// The directory that is written. TeraValidate writes its report there, if at all.
+    /// The directory to write. For TeraValidate it is that of the report, if there is to be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Rows to generate.
     #[serde(default)]
     pub rows: u64,
-    /// Files that are written.
+    /// Number of files to write.
     #[serde(default = "one")]
     pub parts: u64,
     /// Memory of each segment, bytes.
     pub memory_bytes: u64,
-    /// Threads of each segment that compute; others wait for disks.
+    /// Threads of each segment that compute; further threads wait for disks.
     #[serde(default = "one")]
     pub threads: u64,
-    /// Copies of the output that HDFS keeps; its default if absent.
+    /// Replication of the output on HDFS; its default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
-    /// Bytes of a block of HDFS; its default if absent.
+    /// Block size on HDFS, bytes; its default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
-    /// Settings of the client of HDFS, as Hadoop names them.
+    /// Settings of the HDFS client, by Hadoop's names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
-    /// `O_DIRECT` for local files: past the page cache.
+    /// Whether local files bypass the page cache (`O_DIRECT`).
     #[serde(default)]
     pub direct: bool,
 }
@@ -109,44 +109,44 @@ fn one() -> u64 {
     1
 }
 
-/// Memory of the process itself: code, stacks, clients of HDFS.
+/// Memory of the process itself: code and stacks.
 const RESERVE: u64 = 24 << 20;
-/// The same of the client of HDFS, beside what it holds for each open file: 21 MB were measured on a small one.
+/// Memory of the HDFS client, without its buffers for open files: 21 MB were measured on a small cluster.
 const HDFS_RESERVE: u64 = 32 << 20;
-/// Blocks that it holds for each file that is written: its own buffer, and packets that are under way.
+/// Blocks that it holds for each file being written: its own buffer, and packets in flight.
 const HDFS_BLOCKS: u64 = 4;
-/// The least memory that is enough for two chunks that are worth sorting.
+/// The least memory in which two chunks are large enough to be worth sorting.
 pub const MEMORY_MIN: u64 = 64 << 20;
 /// The same with HDFS.
 const HDFS_MEMORY_MIN: u64 = 128 << 20;
-/// More parts than a directory should have files, and than names have digits for.
+/// As many as the names of parts have digits for.
 const PARTS_MAX: u64 = 100_000;
-/// The unit of blocks: whole rows and whole blocks of a disk.
+/// The unit of block sizes: whole rows and whole disk blocks.
 const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
-/// The largest block: larger ones are no faster on any disk.
+/// The largest block: larger ones were not faster.
 const BLOCK_MAX: u64 = 40 * UNIT;
-/// The same for reading runs, of which there are many: less fresh memory, and still long reads.
+/// The same for reading runs, of which there are many: reads are still long, and touch less fresh memory.
 const RUN_BLOCK_MAX: u64 = 10 * UNIT;
 
-/// How the memory of a segment is cut.
+/// How the memory of a segment is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// What is read and written at once.
+    /// Bytes that are read or written at a time.
     pub block: usize,
-    /// Rows of an external sort's chunk, of which there are two.
+    /// Bytes of rows in each of the two chunks of an external sort.
     pub chunk: usize,
-    /// Rows of a chunk if there is only one.
+    /// Bytes of rows in the only chunk of a sort in memory.
     pub whole: usize,
-    /// What merges share.
+    /// Bytes that all merges share.
     pub merge: u64,
     /// Threads that compute.
     pub threads: u64,
-    /// Whether a client of HDFS has buffers of its own for every file that is read.
+    /// Whether there is an HDFS client, which has buffers of its own for each file being read.
     pub on_hdfs: bool,
 }
 
 impl Job {
-    /// Refuses what cannot be done.
+    /// Refuses values beyond the limits.
     pub fn check(&self) -> Result<(), SortError> {
         let min = if self.on_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
         if self.memory_bytes < min {
@@ -165,12 +165,12 @@ impl Job {
         Ok(())
     }
 
-    /// Whether a client of HDFS is needed.
+    /// Whether an HDFS client is needed.
     fn on_hdfs(&self) -> bool {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
     }
 
-    /// How the memory is cut.
+    /// How the memory is divided.
     pub fn sizes(&self) -> Sizes {
         let block = (self.memory_bytes / 64 / self.threads.max(2) * 2 / UNIT * UNIT).clamp(UNIT, BLOCK_MAX);
         let client = if self.on_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * self.threads * block } else { 0 };
@@ -189,7 +189,7 @@ impl Job {
 }
 
 impl Sizes {
-    /// How many merges there are at once, and the block that they read runs by.
+    /// How many merges run at once, and the size of the blocks in which they read runs.
     pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
         let each = read_ahead::BUFFERS * if self.on_hdfs { 2 } else { 1 };
         let buffers = (runs.max(1) * each) as u64;
@@ -201,7 +201,7 @@ impl Sizes {
             }
         }
         let needed = RESERVE + write + buffers * UNIT;
-        Err(SortError::usage(format!("{runs} runs are too many for one merge in the memory that is allowed"))
+        Err(SortError::usage(format!("{runs} runs cannot be merged in the memory allowed"))
             .hint(format!("use --memory {}MiB or more", (needed >> 20) + 1)))
     }
 }

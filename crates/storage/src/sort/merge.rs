@@ -14,10 +14,10 @@ use crate::sort::runs::Run;
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::tournament::{END, Tournament};
 
-/// Threads that read for one merge: the disk has something to do while one of them hands over.
+/// Threads that read for one merge: one keeps the disk busy while the other passes on a buffer.
 const READERS: usize = 2;
 
-/// The memory of one merge, for one part after another.
+/// The memory of one merge, used again for each part.
 #[derive(Debug)]
 pub struct Memory {
     /// Two for each run.
@@ -26,7 +26,7 @@ pub struct Memory {
     pub write: Buffers,
 }
 
-/// Merges the slices that runs have of a part into a file. Returns the checksum of the rows, and the memory.
+/// Merges the slices of a part into a file. Returns the checksum of the rows, and the memory.
 pub fn merge(
     files: &dyn Files,
     runs: &[Run],

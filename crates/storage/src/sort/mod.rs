@@ -1,8 +1,8 @@
 //! TeraGen, TeraSort and TeraValidate in stages.
 //!
-//! Each stage is one call of [`stage::run`] for each of n segments, which exchange through files alone; whoever calls is the
-//! barrier between stages. Rows become runs: memory full of rows, sorted. Runs are merged into parts. Where everything fits
-//! into memory, the parts are gathered from it.
+//! Each stage is one call of [`stage::Task::run`] for each of n segments. Segments exchange data only through files, and the
+//! caller is the barrier between stages. Rows become runs, which are sorted chunks of memory, and runs are merged into parts.
+//! Where everything fits into memory, the parts are written from there.
 
 pub mod arena;
 pub mod checksum;
@@ -29,7 +29,7 @@ use thiserror::Error;
 
 use crate::fs::{ErrorKind, FsError};
 
-/// Why a sort cannot go on: one line, and what to do.
+/// Why a sort cannot continue, in one line, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SortError {
@@ -39,7 +39,7 @@ pub struct SortError {
     pub hint: Option<String>,
     /// The command was wrong, and nothing was done.
     pub usage: bool,
-    /// It was asked to stop.
+    /// The stage was told to stop.
     pub stopped: bool,
 }
 
@@ -54,7 +54,7 @@ impl SortError {
         Self { usage: true, ..Self::new(message) }
     }
 
-    /// The end that was asked for.
+    /// The end of a stage that was told to stop.
     pub fn stopped() -> Self {
         Self { stopped: true, ..Self::new("stopped") }
     }
@@ -72,6 +72,11 @@ impl From<FsError> for SortError {
         let message = error.to_string();
         let hint = match error.kind {
             ErrorKind::NoSpace => Some(files::SPACE.to_owned()),
+            // A sort has passed its buffers on, and cannot write them again.
+            ErrorKind::Rewound => Some("a data node was lost while it was written to: run the job again".to_owned()),
+            ErrorKind::Corrupt | ErrorKind::Timeout | ErrorKind::Other => {
+                error.hint.or_else(|| Some("look whether all data nodes run, and run the job again".to_owned()))
+            }
             _ => error.hint,
         };
         Self { hint, ..Self::new(message) }

@@ -1,10 +1,10 @@
-//! How far a stage is, for whoever looks from another thread, and whether it is to stop.
+//! The progress of a stage, for other threads to read, and the request to stop it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::sort::SortError;
 
-/// Counters that only grow, over all threads of a stage.
+/// Counters over all threads of a stage. They only grow.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -13,10 +13,10 @@ pub struct Progress {
     stop: AtomicBool,
 }
 
-/// What they were at some instant.
+/// A reading of the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Rows that the stage is done with.
+    /// Rows that are done.
     pub rows: u64,
     /// Bytes read.
     pub read: u64,
@@ -30,19 +30,19 @@ impl Progress {
         self.rows.fetch_add(rows, Relaxed);
     }
 
-    /// Counts bytes read. An error when the stage is to stop.
+    /// Counts bytes read. Fails if the stage is to stop.
     pub fn read(&self, bytes: usize) -> Result<(), SortError> {
         self.read.fetch_add(bytes as u64, Relaxed);
         self.go_on()
     }
 
-    /// Counts bytes written. An error when the stage is to stop.
+    /// Counts bytes written. Fails if the stage is to stop.
     pub fn written(&self, bytes: usize) -> Result<(), SortError> {
         self.written.fetch_add(bytes as u64, Relaxed);
         self.go_on()
     }
 
-    /// Has the stage end soon: with an error, whatever it was about to do.
+    /// Makes the stage end soon, with an error.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }

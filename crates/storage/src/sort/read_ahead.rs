@@ -9,16 +9,16 @@ use crate::sort::files::{ReadAt, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// Buffers of a sequence: one whose rows are used, one that is read.
+/// Buffers of a sequence: one whose rows are being used, one that is being filled.
 pub const BUFFERS: usize = 2;
 
-/// An open file that several requests may be for.
+/// An open file that several requests may share.
 pub type Shared = Arc<Mutex<Box<dyn ReadAt>>>;
 
 /// A full buffer, and how many of its bytes are rows.
 type Answer = Result<(Arena, usize), SortError>;
 
-/// A read that somebody waits for.
+/// A read that a cursor waits for.
 pub struct Request {
     file: Shared,
     path: Arc<str>,
@@ -28,7 +28,7 @@ pub struct Request {
     answer: SyncSender<Answer>,
 }
 
-/// Reads what is asked for, until nobody asks any more. One thread or several may do so.
+/// Serves requests until there is no sender any more. Several threads may do so at once.
 pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
@@ -38,12 +38,12 @@ pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
             Ok(mut file) => read_exactly(&mut **file, &path, &mut buffer[..room], offset, bytes),
             Err(_) => Err(SortError::new("internal error: a reading thread panicked")),
         };
-        // Nobody waits where the merge has failed meanwhile.
+        // There is no receiver if the merge has failed meanwhile.
         let _ = answer.send(read.and_then(|()| progress.read(bytes)).map(|()| (buffer, bytes)));
     }
 }
 
-/// Where a sequence is.
+/// Where the rows of a sequence are.
 pub struct Source {
     /// The file.
     pub file: Shared,
@@ -51,7 +51,7 @@ pub struct Source {
     pub path: Arc<str>,
     /// Where the rows begin: at a whole block.
     pub offset: u64,
-    /// How many they are.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -59,20 +59,20 @@ pub struct Source {
 pub struct Cursor {
     source: Source,
     requests: Sender<Request>,
-    /// The answers that are waited for. A new channel for each, so that a reader that panicked is noticed.
+    /// Pending answers, each with a channel of its own, so that the panic of a reader is noticed.
     answers: [Option<Receiver<Answer>>; BUFFERS],
-    /// Whose answer is the next.
+    /// The buffer whose answer is next.
     turn: usize,
-    /// Rows that were asked for.
+    /// Rows that were requested.
     asked: u64,
     current: Option<Arena>,
-    /// Within `current`: the row that is looked at, and the end of the rows.
+    /// Within `current`: where the current row begins, and where the rows end.
     at: usize,
     end: usize,
 }
 
 impl Cursor {
-    /// Begins to read with these buffers, of equal lengths that are multiples of a row and of a block.
+    /// Begins to read into these buffers, whose equal lengths are multiples of a row and of a block.
     pub fn open(source: Source, requests: Sender<Request>, buffers: [Arena; BUFFERS]) -> Result<Self, SortError> {
         let mut cursor =
             Self { source, requests, answers: [None, None], turn: 0, asked: 0, current: None, at: 0, end: 0 };
@@ -89,7 +89,7 @@ impl Cursor {
         let (answer, answered) = sync_channel(1);
         self.answers[self.turn] = Some(answered);
         if rows == 0 {
-            // An empty answer is the end, and keeps the buffer.
+            // An empty answer marks the end, and keeps the buffer.
             return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stopped());
         }
         let request = Request {
@@ -119,7 +119,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// The row that is looked at; `None` at the end.
+    /// The current row; `None` at the end.
     #[inline]
     pub fn row(&self) -> Option<&[u8; ROW_BYTES]> {
         if self.at == self.end {
@@ -135,7 +135,7 @@ impl Cursor {
         if self.at < self.end { Ok(()) } else { self.refill() }
     }
 
-    /// Gives the buffers back, at the end.
+    /// Returns the buffers, at the end.
     pub fn close(mut self) -> Vec<Arena> {
         let mut buffers: Vec<Arena> = self.current.take().into_iter().collect();
         let waiting = self.answers.iter_mut().filter_map(Option::take);

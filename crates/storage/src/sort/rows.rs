@@ -7,7 +7,7 @@
 
 /// Bytes of a row.
 pub const ROW_BYTES: usize = 100;
-/// Bytes of its key, which stands first.
+/// Bytes of its key, which comes first.
 pub const KEY_BYTES: usize = 10;
 
 const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
@@ -93,9 +93,9 @@ fn hex(number: u64) -> [u8; 16] {
     std::array::from_fn(|digit| HEX[(number >> (60 - 4 * digit)) as usize & 0xF])
 }
 
-/// Tells where a row differs from what TeraGen makes of the number that stands in it.
+/// Finds where a row differs from the one that TeraGen makes for the number in it.
 ///
-/// The table holds leaps of 0 to 255 × 256^i steps, so the random number of any row is eight products and not a hundred.
+/// The table holds leaps of 0 to 255 × 256^i steps, so the random number of any row takes eight products and not a hundred.
 #[derive(Debug)]
 pub struct RowCheck {
     leaps: Vec<[Leap; 256]>,
@@ -117,7 +117,7 @@ impl Default for RowCheck {
 }
 
 impl RowCheck {
-    /// The place of the first byte that is not TeraGen's; `None` where the row is right.
+    /// The offset of the first byte that differs; `None` if the row is right.
     pub fn difference(&self, row: &[u8; ROW_BYTES]) -> Option<usize> {
         let mut number = 0u64;
         for (place, &digit) in row[12..44].iter().enumerate() {

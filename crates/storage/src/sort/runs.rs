@@ -1,4 +1,4 @@
-//! Runs: what memory held, sorted, in files of the scratch directory, each with an index of where the parts begin.
+//! Runs: sorted chunks in files of the scratch directory, each with an index of where its parts begin.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub struct Slice {
     pub part: usize,
     /// Where the rows begin in the file: at a whole block.
     pub offset: u64,
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -84,7 +84,7 @@ pub fn spill(
         let joined = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a gathering thread panicked")))
         });
-        // All of them are waited for; the first error counts.
+        // All of them are waited for; the first error is reported.
         joined.collect::<Vec<Result<Buffers, SortError>>>()
     });
     *buffers = spilled.into_iter().collect::<Result<_, _>>()?;
@@ -95,7 +95,7 @@ fn rows(part: &[Range<usize>]) -> u64 {
     part.iter().map(|range| range.len() as u64).sum()
 }
 
-/// Cuts parts into `n` shares that follow each other and have about as many rows.
+/// Divides parts into `n` consecutive shares with about the same number of rows.
 fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
     let all: u64 = parts.iter().map(|part| rows(part)).sum();
     let mut before = 0;

@@ -1,49 +1,70 @@
-//! The scratch directory of a job: beside the output, which has its name only when it is complete.
+//! The scratch directory of a job, beside the output, which gets its name only when it is complete.
 //!
-//! `DIRECTORY/.NAME.loadstone` holds runs, sums and the growing output; it is renamed to `DIRECTORY/NAME` at the end. A note in it
-//! tells which process made it, so that the next job can tell what a killed one left from what another is writing.
+//! `DIRECTORY/.NAME.loadstone` holds runs, sums and the growing output, which is renamed to `DIRECTORY/NAME` at the end.
+//!
+//! Of several jobs with the same output exactly one gets the scratch directory, and it names its owner from its first instant
+//! to its last. A job prepares it under a name of its own, with an entry that identifies the owner, and renames it: nothing is
+//! renamed over a directory that has entries (rename(2): ENOTEMPTY; HDFS: rename2 without overwrite). The entry of a dead
+//! owner is renamed as well, which only one job can do. A directory that is removed is first renamed to a name of its own.
 
 use std::fs;
 
-use serde::{Deserialize, Serialize};
-
 use crate::sort::SortError;
-use crate::sort::files::{Files, join, read_all, write_all};
+use crate::sort::files::{Files, join, write_all};
+use crate::sort::input::SUCCESS;
 
-/// The note's name.
-const OWNER: &str = "owner";
+/// What the entry that identifies the owner begins with.
+const OWNER: &str = "owner-";
+/// What the names of scratch directories that are being prepared or removed begin with.
+const PASSING: &str = ".loadstone-";
+/// How often the directory may change hands while a job tries to get it.
+const TRIES: usize = 10;
 
 /// The process that a scratch directory belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Owner {
-    host: String,
-    /// Of the kernel: a pid counts only until the machine starts again.
-    boot: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
     pid: u32,
     /// When the process started, in the kernel's ticks: pids are used again.
     started: u64,
+    /// Of the kernel: a pid counts only until the machine starts again.
+    boot: String,
+    host: String,
 }
 
 impl Owner {
-    fn this_process() -> Self {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        let pid = std::process::id();
+    /// This process.
+    pub fn this_process() -> Self {
+        Self::process(std::process::id())
+    }
+
+    /// A process of this machine.
+    pub fn process(pid: u32) -> Self {
+        // Names on HDFS have no colons.
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().replace([':', '/'], "_");
         Self {
-            host: read("/proc/sys/kernel/hostname"),
-            boot: read("/proc/sys/kernel/random/boot_id"),
             pid,
             started: started(pid).unwrap_or_default(),
+            boot: read("/proc/sys/kernel/random/boot_id").replace('-', ""),
+            host: read("/proc/sys/kernel/hostname"),
         }
+    }
+
+    /// The part of a name that identifies it.
+    fn id(&self) -> String {
+        format!("{}-{}-{}-{}", self.pid, self.started, self.boot, self.host)
+    }
+
+    fn parse(id: &str) -> Option<Self> {
+        let mut parts = id.splitn(4, '-');
+        let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { pid, started, boot: parts.next()?.to_owned(), host: parts.next()?.to_owned() })
     }
 
     /// Whether the process may still be at work.
     fn lives(&self) -> bool {
-        let here = Self::this_process();
-        if self.host != here.host {
-            // Nobody can tell from here.
-            return true;
-        }
-        self.boot == here.boot && started(self.pid) == Some(self.started)
+        let here = Self::process(self.pid);
+        // Nobody can tell from another host.
+        self.host != here.host || (self.boot == here.boot && started(self.pid) == Some(self.started))
     }
 }
 
@@ -56,6 +77,15 @@ fn started(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
+/// Who has the scratch directory.
+enum Holder {
+    /// There is none.
+    Nobody,
+    Process(Owner),
+    /// It does not say.
+    Unknown,
+}
+
 /// The paths of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scratch {
@@ -65,68 +95,142 @@ pub struct Scratch {
     pub growing: String,
     /// Its final name.
     pub output: String,
+    /// The directory that holds both.
+    parent: String,
 }
 
 impl Scratch {
-    /// Of the job that writes this output.
+    /// The scratch directory of the job that writes this output.
     pub fn of(output: &str) -> Result<Self, SortError> {
         let output = output.trim_end_matches('/');
         let (parent, name) = output.rsplit_once('/').unwrap_or((".", output));
         if matches!(name, "" | "." | "..") {
             return Err(SortError::usage(format!("\"{output}\" cannot be an output"))
-                .hint("name a directory that is not there yet"));
+                .hint("name a directory that does not exist yet"));
         }
+        let parent = if parent.is_empty() { "/" } else { parent };
         let path = join(parent, &format!(".{name}.loadstone"));
-        let path = if parent.is_empty() { format!("/.{name}.loadstone") } else { path };
-        Ok(Self { growing: join(&path, "output"), path, output: output.to_owned() })
+        Ok(Self { growing: join(&path, "output"), path, output: output.to_owned(), parent: parent.to_owned() })
     }
 
-    /// Refuses an output that is there, as Hadoop does, removes what a killed job left, and makes the directory.
-    pub fn make(&self, files: &dyn Files) -> Result<(), SortError> {
-        if files.exists(&self.output)? {
-            return Err(SortError::usage(format!("output directory {} already exists", self.output))
-                .hint("remove it, or choose another"));
-        }
-        if files.exists(&self.path)? {
-            let note = read_all(files, &join(&self.path, OWNER)).unwrap_or_default();
-            if let Ok(owner) = serde_json::from_slice::<Owner>(&note)
-                && owner.lives()
-            {
-                return Err(SortError::new(format!(
-                    "process {} on {} is writing {}: {} is its scratch directory",
-                    owner.pid, owner.host, self.output, self.path
-                ))
-                .hint("wait for it; if that host is gone, remove the scratch directory"));
+    /// Makes the directory, and removes what killed jobs left. Refuses an output that exists, as Hadoop does, and an output that
+    /// a running process writes.
+    pub fn make(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+        self.remove_passing(files);
+        let mut last = None;
+        for _ in 0..TRIES {
+            let exists = files.exists(&self.output)?;
+            match self.holder(files)? {
+                Holder::Process(other) if other.lives() && other != *owner => {
+                    return Err(if exists { self.exists() } else { self.in_use(&other) });
+                }
+                Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
+                Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
+                // It was renamed while its names were read, or no job made it.
+                Holder::Unknown => last = Some(self.without_owner()),
+                Holder::Nobody => match self.claim(files, owner) {
+                    Ok(()) => return self.begin(files),
+                    Err(error) => last = Some(error),
+                },
             }
-            files.remove(&self.path)?;
         }
-        files.make_directory(&self.path)?;
-        let note = serde_json::to_vec(&Owner::this_process())
-            .map_err(|error| SortError::new(format!("internal error: a note has no text: {error}")))?;
-        let made = write_all(files, &join(&self.path, OWNER), &note).and_then(|()| files.make_directory(&self.growing));
-        // A full disk must not leave even this.
-        if made.is_err() {
-            let _ = files.remove(&self.path);
+        Err(last.unwrap_or_else(|| self.without_owner()))
+    }
+
+    fn holder(&self, files: &dyn Files) -> Result<Holder, SortError> {
+        let Some(names) = files.names(&self.path)? else { return Ok(Holder::Nobody) };
+        let owner = names.iter().find_map(|name| Owner::parse(name.strip_prefix(OWNER)?));
+        Ok(owner.map_or(Holder::Unknown, Holder::Process))
+    }
+
+    /// Makes the directory with its owner, unless another job does so first.
+    fn claim(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+        let own = self.passing();
+        let claimed = files
+            .make_directory(&join(&own, &format!("{OWNER}{}", owner.id())))
+            .and_then(|()| files.rename(&own, &self.path));
+        if claimed.is_err() {
+            let _ = files.remove(&own);
         }
-        made
+        claimed
+    }
+
+    /// Removes the directory of a process that is gone, unless another job does so first.
+    fn take_over(&self, files: &dyn Files, dead: &Owner, owner: &Owner) -> Result<(), SortError> {
+        if dead != owner {
+            let [from, to] = [dead, owner].map(|owner| join(&self.path, &format!("{OWNER}{}", owner.id())));
+            files.rename(&from, &to)?;
+        }
+        self.remove(files)
+    }
+
+    /// Makes what the directory needs. A full disk must not leave even this.
+    fn begin(&self, files: &dyn Files) -> Result<(), SortError> {
+        let begun = match files.exists(&self.output) {
+            // Another job gave it its name after we looked, and left the scratch directory to us.
+            Ok(true) => Err(self.exists()),
+            Ok(false) => files.make_directory(&self.growing),
+            Err(error) => Err(error),
+        };
+        if begun.is_err() {
+            let _ = self.remove(files);
+        }
+        begun
+    }
+
+    fn exists(&self) -> SortError {
+        SortError::usage(format!("output directory {} already exists", self.output))
+            .hint("remove it, or choose another output")
+    }
+
+    fn in_use(&self, other: &Owner) -> SortError {
+        let Owner { pid, host, .. } = other;
+        SortError::new(format!("process {pid} on {host} is writing {}", self.output)).hint(format!(
+            "wait until it ends, or choose another output; if it does not write this output any more, remove {}",
+            self.path
+        ))
+    }
+
+    fn without_owner(&self) -> SortError {
+        SortError::new(format!("the scratch directory {} does not say which process owns it", self.path))
+            .hint("if no job writes this output, remove the scratch directory")
+    }
+
+    /// The name of a directory that this process is preparing or removing.
+    fn passing(&self) -> String {
+        join(&self.parent, &format!("{PASSING}{}", Owner::this_process().id()))
+    }
+
+    /// Removes what killed processes were preparing or removing. What cannot be seen or removed harms nobody.
+    fn remove_passing(&self, files: &dyn Files) {
+        for name in files.names(&self.parent).ok().flatten().unwrap_or_default() {
+            if name.strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.lives()) {
+                let _ = files.remove(&join(&self.parent, &name));
+            }
+        }
     }
 
     /// Gives the output its name.
     pub fn commit(&self, files: &dyn Files) -> Result<(), SortError> {
-        write_all(files, &join(&self.growing, "_SUCCESS"), b"")?;
+        write_all(files, &join(&self.growing, SUCCESS), b"")?;
         files.sync_directory(&self.growing)?;
         if files.exists(&self.output)? {
-            return Err(
-                SortError::new(format!("{} was made while the job ran", self.output)).hint("remove it, and run again")
-            );
+            return Err(SortError::new(format!("{} was created while the job ran", self.output))
+                .hint("remove it, and run the job again"));
         }
         files.rename(&self.growing, &self.output)?;
+        files.sync_directory(&self.parent)?;
         self.remove(files)
     }
 
     /// Removes the directory and what is in it.
     pub fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
-        files.remove(&self.path)
+        let own = self.passing();
+        files.remove(&own)?;
+        if files.exists(&self.path)? {
+            files.rename(&self.path, &own)?;
+        }
+        files.remove(&own)
     }
 }
 
@@ -135,21 +239,69 @@ mod tests {
     use super::*;
     use crate::sort::files::Local;
 
+    fn scratch(directory: &tempfile::TempDir) -> Scratch {
+        Scratch::of(&format!("{}/out/", directory.path().display())).unwrap()
+    }
+
+    /// A process that was here and is gone.
+    fn dead() -> Owner {
+        Owner { started: 1, ..Owner::this_process() }
+    }
+
+    fn names(directory: &tempfile::TempDir) -> Vec<String> {
+        Local::default().names(directory.path().to_str().unwrap()).unwrap().unwrap()
+    }
+
     #[test]
     fn what_a_killed_job_left_is_removed_and_what_another_writes_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let scratch = Scratch::of(&format!("{}/out/", directory.path().display())).unwrap();
-        scratch.make(&Local::default()).unwrap();
-        let error = scratch.make(&Local::default()).unwrap_err();
-        assert!(error.message.contains("is writing"), "{error}");
-        let dead = Owner { started: 1, ..Owner::this_process() };
-        fs::write(join(&scratch.path, OWNER), serde_json::to_vec(&dead).unwrap()).unwrap();
+        let (scratch, local, me) = (scratch(&directory), Local::default(), Owner::this_process());
+        // Both live.
+        let other = Owner::process(std::os::unix::process::parent_id());
+        scratch.make(&local, &other).unwrap();
+        let error = scratch.make(&local, &me).unwrap_err();
+        assert!(error.message.contains("is writing") && error.hint.is_some(), "{error}");
+        scratch.remove(&local).unwrap();
+        scratch.make(&local, &dead()).unwrap();
         fs::write(join(&scratch.path, "run-0"), "x").unwrap();
-        scratch.make(&Local::default()).unwrap();
-        assert!(!fs::exists(join(&scratch.path, "run-0")).unwrap());
-        scratch.commit(&Local::default()).unwrap();
-        assert!(fs::exists(join(&scratch.output, "_SUCCESS")).unwrap() && !fs::exists(&scratch.path).unwrap());
-        assert!(scratch.make(&Local::default()).unwrap_err().message.contains("already exists"));
+        let passing = join(&scratch.parent, &format!("{PASSING}{}", dead().id()));
+        fs::create_dir(&passing).unwrap();
+        scratch.make(&local, &me).unwrap();
+        assert!(!fs::exists(join(&scratch.path, "run-0")).unwrap() && !fs::exists(passing).unwrap());
+        scratch.commit(&local).unwrap();
+        assert!(fs::exists(join(&scratch.output, SUCCESS)).unwrap());
+        assert_eq!(names(&directory), ["out"]);
+        assert!(scratch.make(&local, &me).unwrap_err().message.contains("already exists"));
+    }
+
+    #[test]
+    fn a_job_that_was_killed_after_its_output_had_its_name_leaves_nothing_either() {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = scratch(&directory);
+        scratch.make(&Local::default(), &dead()).unwrap();
+        fs::rename(&scratch.growing, &scratch.output).unwrap();
+        let error = scratch.make(&Local::default(), &Owner::this_process()).unwrap_err();
+        assert!(error.message.contains("already exists"), "{error}");
+        assert_eq!(names(&directory), ["out"]);
+    }
+
+    #[test]
+    fn a_scratch_directory_that_does_not_name_its_owner_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = scratch(&directory);
+        fs::create_dir_all(join(&scratch.path, "mine")).unwrap();
+        let error = scratch.make(&Local::default(), &Owner::this_process()).unwrap_err();
+        assert!(error.message.contains("does not say which process owns it"), "{error}");
+        assert!(fs::exists(join(&scratch.path, "mine")).unwrap());
+    }
+
+    #[test]
+    fn an_owner_is_read_as_it_was_written() {
+        let odd = Owner { host: "a-b.c".to_owned(), ..Owner::this_process() };
+        for owner in [Owner::this_process(), odd] {
+            assert_eq!(Owner::parse(&owner.id()), Some(owner));
+        }
+        assert_eq!(Owner::parse("1-2"), None);
     }
 
     #[test]

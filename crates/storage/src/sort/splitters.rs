@@ -1,6 +1,6 @@
 //! Where one part of the output ends and the next begins, from a sample of the keys.
 //!
-//! Equal splits of the key space, as the record sorts use, hold for uniform keys only. A sample holds for skewed ones too.
+//! Equal splits of the key space, as the record sorts use, suit uniform keys only. A sample suits skewed ones too.
 
 use crate::sort::rows::KEY_BYTES;
 
@@ -12,19 +12,19 @@ pub type Key = [u8; KEY_BYTES];
 pub struct Splitters(Vec<Key>);
 
 impl Splitters {
-    /// Splitters of `parts` parts that are about as large as each other, going by a sample.
+    /// Splitters for `parts` parts of about the same size, from a sample.
     pub fn of_sample(mut sample: Vec<Key>, parts: usize) -> Self {
         sample.sort_unstable();
         let at = |part: usize| sample.get(sample.len() * part / parts).copied().unwrap_or([0xFF; KEY_BYTES]);
         Self((1..parts).map(at).collect())
     }
 
-    /// How many parts they make.
+    /// Number of parts.
     pub fn parts(&self) -> usize {
         self.0.len() + 1
     }
 
-    /// The bounds between parts as the least entries of the part above each.
+    /// The bounds between parts, each as the least entry of the part above it.
     pub fn bounds(&self) -> impl Iterator<Item = u128> + '_ {
         self.0.iter().map(|key| {
             let mut bytes = [0; 16];

@@ -1,4 +1,4 @@
-//! Writes a file from a thread of its own, so that whoever makes the bytes need not wait for the disk.
+//! Writes a file on a thread of its own, so that the producer of its bytes does not wait for the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,19 +12,19 @@ use crate::sort::files::{Append, Files};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// How many buffers a file has: one that is filled, one that is written, one between them.
+/// Buffers of a file: one being filled, one being written, and one in between.
 pub const BUFFERS: usize = 3;
 
-/// What becomes of a file.
+/// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// It is read once more by this job, and need not outlive the machine.
+    /// It is read once by this job, and is not durable.
     Scratch,
-    /// It is part of the output, with so many copies where the file system has such.
+    /// It is part of the output: durable, and with so many replicas if the file system replicates.
     Output(Option<u16>),
 }
 
-/// Buffers to fill and to write, used again for one file after another.
+/// Buffers, used again for one file after another.
 #[derive(Debug)]
 pub struct Buffers(Vec<Arena>);
 
@@ -48,7 +48,7 @@ pub struct Spool<'s> {
 }
 
 impl<'s> Spool<'s> {
-    /// Makes the file.
+    /// Creates the file.
     pub fn create<'e: 's>(
         scope: &'s Scope<'s, 'e>,
         files: &'e dyn Files,
@@ -65,7 +65,7 @@ impl<'s> Spool<'s> {
         let (full, to_write) = sync_channel::<(Arena, usize)>(BUFFERS);
         let (give_back, empty) = sync_channel(BUFFERS);
         let mut all = buffers.0.into_iter();
-        let Some(current) = all.next() else { return Err(SortError::new("a file needs buffers")) };
+        let Some(current) = all.next() else { return Err(SortError::new("internal error: a file has no buffers")) };
         for buffer in all {
             let _ = give_back.send(buffer);
         }
@@ -77,7 +77,7 @@ impl<'s> Spool<'s> {
                 progress.written(used)?;
                 let _ = give_back.send(buffer);
             }
-            // What is given up need not be flushed to the disk.
+            // A file that is given up need not be flushed.
             if is_complete.load(Acquire) { file.finish(durable) } else { Ok(()) }
         });
         Ok(Self { writer, complete, full, empty, current, used: 0, bytes: 0 })
@@ -93,10 +93,12 @@ impl<'s> Spool<'s> {
         self.used += ROW_BYTES;
         self.bytes += ROW_BYTES as u64;
         // The slice is as long as a row.
-        self.current[at..].first_chunk_mut().ok_or_else(|| SortError::new("a buffer holds less than a row"))
+        self.current[at..]
+            .first_chunk_mut()
+            .ok_or_else(|| SortError::new("internal error: a buffer is shorter than a row"))
     }
 
-    /// Room for up to `rows` rows, at least one, that follow each other.
+    /// Room for up to `rows` consecutive rows, at least one.
     pub fn rows(&mut self, rows: usize) -> Result<&mut [u8], SortError> {
         if self.used + ROW_BYTES > self.current.len() {
             self.flush()?;
@@ -108,7 +110,7 @@ impl<'s> Spool<'s> {
         Ok(&mut self.current[at..at + rows * ROW_BYTES])
     }
 
-    /// Fills up to a multiple of what direct I/O needs, and returns where that is.
+    /// Pads the file to the alignment of direct I/O, and returns its length.
     pub fn align(&mut self) -> Result<u64, SortError> {
         let end = self.used.next_multiple_of(ALIGNMENT);
         self.current[self.used..end].fill(0);
@@ -130,7 +132,7 @@ impl<'s> Spool<'s> {
         Ok(())
     }
 
-    /// Ends the file, and returns the buffers, or what went wrong while it was written: `so_far` is what its maker says.
+    /// Closes the file and returns the buffers, or the first error; `so_far` is the producer's result.
     pub fn finish(mut self, so_far: Result<(), SortError>) -> Result<Buffers, SortError> {
         let flushed = so_far.and_then(|()| self.flush());
         self.complete.store(flushed.is_ok(), Release);
@@ -139,7 +141,7 @@ impl<'s> Spool<'s> {
             Ok(written) => written,
             Err(_) => Err(SortError::new("internal error: a writing thread panicked")),
         };
-        // The writer's own error is the cause, where there is one: the maker only saw that it had ended.
+        // If the writer has an error, it is the cause: the producer only saw that the writer had ended.
         written.and(flushed)?;
         let mut all = vec![self.current];
         all.extend(self.empty.try_iter());

@@ -16,19 +16,19 @@ use crate::sort::merge::{self, Memory};
 use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use crate::sort::runs::{self, Run};
-use crate::sort::scratch::Scratch;
+use crate::sort::scratch::{Owner, Scratch};
 use crate::sort::splitters::{Key, Splitters};
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::validate::{self, Span, Verdict};
 
-/// Places of the input at which a sample is taken, by all segments together. Each gives [`ALIGNED_ROWS`] keys; Hadoop samples
-/// 100,000 keys at up to 10 places.
+/// Places in the input at which [`ALIGNED_ROWS`] keys are sampled, over all segments. Hadoop samples 100,000 keys at up to 10
+/// places.
 const SAMPLED: usize = 100;
 
-/// Memory of a chunk beyond which a larger one is worth nothing: 4 CPU-seconds for a GB of fresh memory, measured on a virtual
-/// machine, are more than a few more runs to merge.
+/// Bytes of a chunk beyond which a larger one does not pay off: a GB of fresh memory took 4 CPU-seconds on a virtual machine,
+/// which is more than it takes to merge a few more runs.
 const CHUNK_ENOUGH: usize = 256 << 20;
-/// So many runs are still merged without a longer way up the tournament that matters.
+/// Up to so many runs, the depth of the tournament does not matter.
 const RUNS: usize = 64;
 
 /// A stage of a job, for one of the segments.
@@ -36,18 +36,20 @@ const RUNS: usize = 64;
 pub struct Task<'a> {
     /// The job.
     pub job: &'a Job,
-    /// How its memory is cut: [`Job::sizes`], except in tests.
+    /// How its memory is divided: [`Job::sizes`], except in tests.
     pub sizes: Sizes,
-    /// Where the input is.
+    /// The file system of the input.
     pub input: &'a dyn Files,
-    /// The path of the input in there.
+    /// The path of the input on it.
     pub input_path: &'a str,
-    /// Where the output is to be.
+    /// The file system of the output.
     pub output: &'a dyn Files,
-    /// The path of the output in there; empty for none.
+    /// The path of the output on it; empty for none.
     pub output_path: &'a str,
     /// Segment k of n.
     pub segment: (u64, u64),
+    /// The process that the scratch directory belongs to, from the first stage to the last.
+    pub owner: &'a Owner,
     /// How far it is.
     pub progress: &'a Progress,
 }
@@ -55,20 +57,22 @@ pub struct Task<'a> {
 /// What a stage found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The checksum of the rows that it is about.
+    /// The checksum of the rows that it processed.
     pub checksum: Option<String>,
     /// What validation found.
     pub verdict: Option<Verdict>,
+    /// What the user should know although the stage succeeded.
+    pub warning: Option<SortError>,
 }
 
-/// Rows and their checksum, which a stage leaves for the last one.
+/// The number of rows and their checksum, kept for the last stage.
 #[derive(Serialize, Deserialize)]
 struct Sum {
     rows: u64,
     checksum: String,
 }
 
-/// Which rows a sum is of.
+/// Which rows a sum covers.
 #[derive(Clone, Copy)]
 enum Side {
     Read,
@@ -91,11 +95,11 @@ impl Task<'_> {
         if matches!(stage, Stage::Prepare | Stage::SortInMemory | Stage::Commit | Stage::Abandon) && self.segment.1 != 1
         {
             return Err(SortError::usage(format!(
-                "the stage \"{}\" has one segment, got {}",
+                "the stage \"{}\" runs as one segment, got {}",
                 stage.name(),
                 self.segment.1
             ))
-            .hint("start it once"));
+            .hint("run it as segment 0 of 1"));
         }
         match stage {
             Stage::Prepare => self.prepare(),
@@ -145,7 +149,7 @@ impl Task<'_> {
         if self.job.input.is_some() {
             self.listed()?;
         }
-        self.scratch()?.make(self.output)?;
+        self.scratch()?.make(self.output, self.owner)?;
         Ok(Outcome::default())
     }
 
@@ -182,10 +186,10 @@ impl Task<'_> {
                 spool.finish(filled).map(|buffers| (sum, buffers))
             })
         })?;
-        Ok(Outcome { checksum: Some(sum.to_string()), verdict: None })
+        Ok(Outcome { checksum: Some(sum.to_string()), ..Outcome::default() })
     }
 
-    /// Where a part of TeraGen's begins, as Hadoop's `RangeInputFormat` rounds.
+    /// The first row of a part of TeraGen's, rounded as Hadoop's `RangeInputFormat` does.
     fn first_row(&self, part: usize) -> u64 {
         (self.job.rows as f64 * part as f64 / self.job.parts as f64).ceil() as u64
     }
@@ -209,7 +213,7 @@ impl Task<'_> {
         Ok(Outcome::default())
     }
 
-    /// From the samples of all segments, so that all of them have the same.
+    /// Computed from the samples of all segments, so that all segments have the same splitters.
     fn splitters(&self) -> Result<Splitters, SortError> {
         let mut keys: Vec<Key> = Vec::new();
         for (_, bytes) in self.left_by("sample-")? {
@@ -218,7 +222,7 @@ impl Task<'_> {
         Ok(Splitters::of_sample(keys, self.job.parts as usize))
     }
 
-    /// The files that earlier stages left in the scratch directory under names that begin so.
+    /// The files of earlier stages in the scratch directory whose names begin with `prefix`.
     fn left_by(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
         let scratch = self.scratch()?.path;
         let Some(entries) = self.output.list(&scratch)? else {
@@ -233,7 +237,7 @@ impl Task<'_> {
         .collect()
     }
 
-    /// Leaves a file for later stages.
+    /// Writes a file for later stages.
     fn leave(&self, prefix: &str, what: &impl Serialize) -> Result<(), SortError> {
         let text = serde_json::to_vec(what).map_err(|error| SortError::new(format!("internal error: {error}")))?;
         write_all(self.output, &join(&self.scratch()?.path, &format!("{prefix}{}", self.segment.0)), &text)
@@ -242,13 +246,14 @@ impl Task<'_> {
     fn leave_sum(&self, side: Side, rows: u64, checksum: Checksum) -> Result<Outcome, SortError> {
         let checksum = checksum.to_string();
         self.leave(side.prefix(), &Sum { rows, checksum: checksum.clone() })?;
-        Ok(Outcome { checksum: Some(checksum), verdict: None })
+        Ok(Outcome { checksum: Some(checksum), ..Outcome::default() })
     }
 
     fn sums(&self, side: Side) -> Result<Option<(u64, Checksum)>, SortError> {
         let mut all = None;
         for (path, bytes) in self.left_by(side.prefix())? {
-            let wrong = |error: &dyn std::fmt::Display| SortError::new(format!("{path} is not a sum: {error}"));
+            let wrong =
+                |error: &dyn std::fmt::Display| SortError::new(format!("cannot read the sum in {path}: {error}"));
             let sum: Sum = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
             let (rows, checksum) = all.get_or_insert((0, Checksum::default()));
             *rows += sum.rows;
@@ -264,7 +269,7 @@ impl Task<'_> {
         let bytes: usize = pieces.iter().map(Piece::room).sum();
         let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
         let chunk = sizes.chunk.min(enough).min(bytes.max(1));
-        // Refused now, and not after hours.
+        // Better refused now than after hours.
         self.sizes.merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);
@@ -278,7 +283,7 @@ impl Task<'_> {
             let reading = scope.spawn(move || {
                 let (mut rest, mut sum) = (&pieces[..], Checksum::default());
                 while !rest.is_empty() {
-                    // The writer has ended with an error of its own, which counts.
+                    // The writer has failed; its error is the one that is reported.
                     let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stopped()) };
                     let (now, later) = rest.split_at(chunk.room_for(rest));
                     if now.is_empty() {
@@ -356,16 +361,18 @@ impl Task<'_> {
 
     fn validate(&self) -> Result<Outcome, SortError> {
         let (input, sizes) = (self.listed()?, self.sizes);
+        // All segments see the same directory; one of them says what there is to say.
+        let warning = input.complete()?.filter(|_| self.segment.0 == 0);
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let spans = validate::look((self.input, &input), &pieces, self.workers(), self.progress)?;
         if !self.output_path.is_empty() {
             self.leave("spans-", &spans)?;
         }
         if self.segment.1 > 1 {
-            return Ok(Outcome::default());
+            return Ok(Outcome { warning, ..Outcome::default() });
         }
         let verdict = validate::fold(&input, spans)?;
-        Ok(Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict) })
+        Ok(Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning })
     }
 
     fn commit(&self) -> Result<Outcome, SortError> {
@@ -376,20 +383,20 @@ impl Task<'_> {
             let mut all: Vec<Span> = Vec::new();
             for (path, bytes) in spans {
                 let own: Vec<Span> = serde_json::from_slice(&bytes)
-                    .map_err(|error| SortError::new(format!("{path} is not a list of spans: {error}")))?;
+                    .map_err(|error| SortError::new(format!("cannot read the result in {path}: {error}")))?;
                 all.extend(own);
             }
             let verdict = validate::fold(&self.listed()?, all)?;
             write_all(self.output, &join(&scratch.growing, "part-r-00000"), report(&verdict).as_bytes())?;
-            outcome = Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict) };
+            outcome = Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning: None };
         }
         if let (Some(read), Some(written)) = (self.sums(Side::Read)?, self.sums(Side::Written)?) {
             if read != written {
                 return Err(SortError::new(format!(
-                    "the output has other rows than the input: {} rows with checksum {}, not {} with {}",
+                    "the output differs from the input: {} rows with checksum {}, expected {} with {}",
                     written.0, written.1, read.0, read.1
                 ))
-                .hint("a segment is missing, or memory, disk or network changed a byte: sort again"));
+                .hint("sort again with all segments; if it happens again, check memory, disks and network"));
             }
             outcome.checksum = Some(written.1.to_string());
         }
@@ -408,7 +415,7 @@ fn piece_rows(block: usize) -> u64 {
     (block / ROW_BYTES) as u64
 }
 
-/// Does something with each item, by as many threads as there are memories. Returns the sum of the checksums.
+/// Processes each item, on as many threads as there are memories. Returns the sum of the checksums.
 fn in_parallel<M: Send>(
     items: &[usize],
     memories: Vec<M>,

@@ -1,6 +1,6 @@
-//! What TeraValidate looks at: the order within each part and across parts, the checksum; and what valsort counts besides, equal
-//! keys. Where the rows are TeraGen's, each is also compared with what TeraGen makes of its number: the checksum tells that a bit
-//! has flipped, this tells where.
+//! What TeraValidate checks: the order within and across parts, and the checksum. Duplicate keys are counted as well, as valsort
+//! does. If the rows are TeraGen's, each is compared with the row that TeraGen makes for its number: the checksum shows that a
+//! bit has flipped, this shows where.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -18,10 +18,10 @@ use crate::sort::splitters::Key;
 
 /// How many faults are described; all are counted.
 const DESCRIBED: usize = 10;
-/// How many rows decide whether rows are TeraGen's.
+/// How many rows are read to decide whether the input is TeraGen's.
 const LOOKED_AT: u64 = 100;
 
-/// Something wrong, with its place.
+/// A row that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The file.
@@ -64,7 +64,7 @@ impl Faults {
     }
 }
 
-/// What was found in some rows that follow each other in one file.
+/// What was found in consecutive rows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     file: usize,
@@ -80,19 +80,19 @@ pub struct Span {
 /// What was found in all rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// Files.
+    /// Number of files.
     pub parts: u64,
     /// As TeraValidate prints it.
     pub checksum: String,
-    /// Rows whose key is that of the row before.
+    /// Rows with the key of the row before.
     pub duplicates: u64,
-    /// Rows that are less than the row before, or are not TeraGen's.
+    /// Rows that are out of order, or differ from TeraGen's.
     pub faults: Faults,
 }
 
-/// Looks at pieces of an input, by several threads.
+/// Checks pieces of an input, on several threads.
 pub fn look(
     (files, input): (&dyn Files, &Input),
     pieces: &[Piece],
@@ -128,7 +128,7 @@ pub fn look(
     })
 }
 
-/// Whether the first rows are TeraGen's. One is enough: the others may be damaged.
+/// Whether any of the first rows is TeraGen's. One is enough, as the others may be damaged.
 fn teragens(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
     let Some(file) = input.files.iter().position(|file| file.rows > 0) else { return Ok(false) };
     let piece = Piece { file, row: 0, rows: input.files[file].rows.min(LOOKED_AT) };
@@ -147,7 +147,7 @@ fn key(row: &[u8; ROW_BYTES]) -> Key {
 
 fn misorder(file: &str, row: u64, key: &Key, before: &Key) -> Fault {
     let hex = |key: &Key| key.map(|byte| format!("{byte:02x}")).concat();
-    let what = format!("its key {} is less than {}, the key before it", hex(key), hex(before));
+    let what = format!("its key {} is less than {}, that of the row before", hex(key), hex(before));
     Fault { file: file.to_owned(), row, offset: row * ROW_BYTES as u64, what }
 }
 
@@ -167,7 +167,7 @@ fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Opt
         }
         if let Some(place) = check.and_then(|check| check.difference(row)) {
             let offset = number * ROW_BYTES as u64 + place as u64;
-            let what = "it is not as TeraGen made it".to_owned();
+            let what = "it differs from the row that TeraGen makes".to_owned();
             faults.add(|| Fault { file: path.to_owned(), row: number, offset, what });
         }
         last = key;
@@ -176,7 +176,7 @@ fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Opt
     Some(Span { file: piece.file, row: piece.row, rows: piece.rows, first, last, checksum, duplicates, faults })
 }
 
-/// What all the spans of an input come to.
+/// Combines all spans of an input.
 pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
     spans.sort_unstable_by_key(|span| (span.file, span.row));
     let mut verdict = Verdict { parts: input.files.len() as u64, ..Verdict::default() };
@@ -198,8 +198,8 @@ pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
         last = Some(span.last);
     }
     if verdict.rows != input.rows() {
-        return Err(SortError::new(format!("{} of {} rows were looked at", verdict.rows, input.rows()))
-            .hint("a segment is missing: run all of them"));
+        return Err(SortError::new(format!("{} of {} rows were checked", verdict.rows, input.rows()))
+            .hint("run the stage \"validate\" for every segment"));
     }
     verdict.checksum = sum.to_string();
     Ok(verdict)

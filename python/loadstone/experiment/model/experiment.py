@@ -133,7 +133,8 @@ class Fleet(Part):
     """How many engines run, on this machine."""
 
     engines: Count = Field(default=1, examples=[4])
-    """Engine processes that share the clients, rate and operations of a trial. For networked stores."""
+    """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
+    sorts."""
 
 
 class Repeats(Part):
