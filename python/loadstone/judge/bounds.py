@@ -20,6 +20,8 @@ Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
 # Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
+# So many blocks free of what was taken for chance must show a claim too: of fewer, nothing is known of the spread.
+FREE_MIN = 3
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ def weigh(
     """What is known of contender ÷ baseline; `equal_level`: the level of the interval that shows equivalence."""
     sides = (dict(baseline.samples), dict(contender.samples))
     off = list(biased(sides, way, doubts))
-    every = [sides, *without(sides, doubts.tainted), *off]
-    # With fewer blocks nothing can be tested, and that the order is random has to do.
-    free = [left for left in without(sides, doubts.excused) if len(left[0].keys() & left[1].keys()) >= REPEATS_MIN]
+    clean = [sides, *without(sides, doubts.tainted)]
+    every = [*clean, *off]
+    # A claim of all repeats, which no others contradict: that takes fewer blocks than a claim by these alone.
+    free = [left for each in clean for left in without(each, doubts.excused)]
 
     def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
         """What all say, and whether the ratio is a bound."""
@@ -70,15 +73,22 @@ def weigh(
 
     found = [evidence_of(each, interleaved) for each in every]
     excusing = bounds(found)[0] if free else None
-    robust, bound = bounds([*found, *(evidence_of(each, interleaved) for each in free)])
-    equal = envelope([evidence_of(each, interleaved, equal_level) for each in (*every, *free)])
+    robust, bound = bounds([*found, *(evidence_of(each, interleaved, least=FREE_MIN) for each in free)])
+    alike = [evidence_of(each, interleaved, equal_level) for each in every]
+    equal = envelope([*alike, *(evidence_of(each, interleaved, equal_level, FREE_MIN) for each in free)])
     return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
 
 
-def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
-    """Within blocks where variants were interleaved, else between runs."""
+def inside(interval: Estimate, matters: float) -> bool:
+    """Whether the whole interval is nearer to 1 than the least difference that matters."""
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
+
+
+def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL, least: int = REPEATS_MIN) -> Evidence:
+    """Within blocks where variants were interleaved, else between runs; below `least` blocks there is no p."""
     if interleaved:
-        return blocked(*sides, level)
+        return blocked(*sides, level, least)
     return between(list(sides[0].values()), list(sides[1].values()), level)
 
 

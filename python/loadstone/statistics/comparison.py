@@ -35,12 +35,15 @@ class Evidence:
     difference: Estimate | None = None
 
 
-def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL) -> Evidence:
+def blocked(
+    baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL, least: int = REPEATS_MIN
+) -> Evidence:
     """Compares interleaved variants: only blocks that both have count, and a block's drift cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
     sign-flip permutation test cannot: at n = 6 it falls below 0.05 only where all six differences have one sign.
     Where the ratio is the same in every block, t is undefined and the exact signed-rank test takes its place.
+    Fewer than `least` blocks are not tested.
     """
     both = [block for block in baseline if block in contender and math.isfinite(baseline[block] + contender[block])]
     b = np.array([baseline[block] for block in both], dtype=float)
@@ -50,7 +53,7 @@ def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level
     # Figures computed in the same way can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
     scale = "logs" if logs else "differences"
-    if n < REPEATS_MIN:
+    if n < least:
         centre = float(steps.mean()) if n else math.nan
         return evidence(logs, Interval(centre, None, None), None, level, "too few blocks", n, effect)
     interval, tested = t_interval(steps, level)
