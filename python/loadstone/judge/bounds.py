@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
-from loadstone.statistics.comparison import Evidence, between, blocked
-from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.comparison import Evidence, between, blocked, unpaired
+from loadstone.statistics.estimate import Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
 # Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
-# So many blocks free of what was taken for chance must show a claim too: of fewer, nothing is known of the spread.
-FREE_MIN = 3
+# So many blocks without what was taken for chance are tested as blocks.
+FREE_MIN = 4
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ def weigh(
     off = list(biased(sides, way, doubts))
     clean = [sides, *without(sides, doubts.tainted)]
     every = [*clean, *off]
-    # A claim of all repeats, which no others contradict: that takes fewer blocks than a claim by these alone.
     free = [left for each in clean for left in without(each, doubts.excused)]
 
     def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
@@ -73,9 +72,9 @@ def weigh(
 
     found = [evidence_of(each, interleaved) for each in every]
     excusing = bounds(found)[0] if free else None
-    robust, bound = bounds([*found, *(evidence_of(each, interleaved, least=FREE_MIN) for each in free)])
+    robust, bound = bounds([*found, *(evidence_without(each) for each in free)])
     alike = [evidence_of(each, interleaved, equal_level) for each in every]
-    equal = envelope([*alike, *(evidence_of(each, interleaved, equal_level, FREE_MIN) for each in free)])
+    equal = envelope([*alike, *(evidence_without(each, equal_level) for each in free)])
     return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
 
 
@@ -85,11 +84,22 @@ def inside(interval: Estimate, matters: float) -> bool:
     return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
-def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL, least: int = REPEATS_MIN) -> Evidence:
-    """Within blocks where variants were interleaved, else between runs; below `least` blocks there is no p."""
+def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
+    """Within blocks where variants were interleaved, else between runs."""
     if interleaved:
-        return blocked(*sides, level, least)
+        return blocked(*sides, level)
     return between(list(sides[0].values()), list(sides[1].values()), level)
+
+
+def evidence_without(sides: Sides, level: float = LEVEL) -> Evidence:
+    """Interleaved repeats without those that were excused: a condition of a claim that all repeats make.
+
+    For that fewer are enough than for a claim by them alone. At most a third of either side is excused, but both
+    thirds can be in different blocks, and leave few blocks to both.
+    """
+    if len(sides[0].keys() & sides[1].keys()) >= FREE_MIN:
+        return blocked(*sides, level, FREE_MIN)
+    return unpaired(list(sides[0].values()), list(sides[1].values()), level)
 
 
 def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> Iterator[Sides]:
