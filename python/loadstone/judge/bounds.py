@@ -20,7 +20,7 @@ Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
 # Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
-# So many blocks without what was taken for chance are tested as blocks.
+# So many blocks are tested as blocks where others are left out.
 FREE_MIN = 4
 
 
@@ -58,9 +58,13 @@ def weigh(
     """What is known of contender ÷ baseline; `equal_level`: the level of the interval that shows equivalence."""
     sides = (dict(baseline.samples), dict(contender.samples))
     off = list(biased(sides, way, doubts))
-    clean = [sides, *without(sides, doubts.tainted)]
-    every = [*clean, *off]
-    free = [left for each in clean for left in without(each, doubts.excused)]
+    bad = list(without(sides, doubts.tainted))
+    every = [sides, *off]
+    free = [left for each in (sides, *bad) for left in without(each, doubts.excused)]
+
+    def kept(some: Sequence[Sides], level: float = LEVEL) -> list[Evidence]:
+        """What a part of the repeats says."""
+        return [evidence_without(each, interleaved, level) for each in some]
 
     def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
         """What all say, and whether the ratio is a bound."""
@@ -70,11 +74,10 @@ def weigh(
         bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
         return replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value)), bound
 
-    found = [evidence_of(each, interleaved) for each in every]
+    found = [*(evidence_of(each, interleaved) for each in every), *kept(bad)]
     excusing = bounds(found)[0] if free else None
-    robust, bound = bounds([*found, *(evidence_without(each) for each in free)])
-    alike = [evidence_of(each, interleaved, equal_level) for each in every]
-    equal = envelope([*alike, *(evidence_without(each, equal_level) for each in free)])
+    robust, bound = bounds([*found, *kept(free)])
+    equal = envelope([*(evidence_of(each, interleaved, equal_level) for each in every), *kept([*bad, *free], equal_level)])
     return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
 
 
@@ -91,12 +94,14 @@ def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Eviden
     return between(list(sides[0].values()), list(sides[1].values()), level)
 
 
-def evidence_without(sides: Sides, level: float = LEVEL) -> Evidence:
-    """Interleaved repeats without those that were excused: a condition of a claim that all repeats make.
+def evidence_without(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
+    """The repeats without some: a condition of a claim that all repeats make.
 
-    For that fewer are enough than for a claim by them alone. At most a third of either side is excused, but both
-    thirds can be in different blocks, and leave few blocks to both.
+    For that fewer blocks are enough than for a claim by them alone. Those of the two sides that are left out can be in
+    different blocks, and leave few to both.
     """
+    if not interleaved:
+        return between(list(sides[0].values()), list(sides[1].values()), level)
     if len(sides[0].keys() & sides[1].keys()) >= FREE_MIN:
         return blocked(*sides, level, FREE_MIN)
     return unpaired(list(sides[0].values()), list(sides[1].values()), level)

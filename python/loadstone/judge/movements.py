@@ -11,8 +11,9 @@ import numpy as np
 
 from loadstone.format import units
 from loadstone.judge.bounds import inside
-from loadstone.judge.checks import not_steady
+from loadstone.judge.checks import interference, not_steady
 from loadstone.judge.checks.not_steady import HALVES, Levels, courses_of
+from loadstone.judge.figures import is_latency
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Comparison
 from loadstone.judge.settings import Settings
@@ -21,6 +22,7 @@ from loadstone.results.value import statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
+CLAIMS = frozenset({"better", "worse", "same", "slight"})
 MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
 
@@ -67,15 +69,17 @@ class Movements:
         However little that is: a claim of two percent falls with a movement of two percent. Repeats whose own
         movement was taken for chance hide what the others share, so that these are tested alone as well.
         """
-        if comparison.claim not in ("better", "worse", "same", "slight"):
+        if comparison.claim not in CLAIMS:
             return comparison
+        # The mean of a line lies in its middle; a percentile can be that of its worst end.
+        reach = 2 if is_latency(comparison.metric) else 1
         for name in courses_of(comparison.metric):
             for part, alpha in not_steady.tests(self.settings):
                 for theirs, ours in self.ratios(name, part):
                     steps = np.log(np.array(ours) / np.array(theirs))
                     (mean, _, _), p = t_interval(steps)
                     # Of blocks that all move alike p is not a number.
-                    if p >= alpha or self.holds(comparison, math.exp(abs(float(mean)))):
+                    if p >= alpha or self.holds(comparison, math.exp(reach * abs(float(mean)))):
                         continue
                     first, second = (math.exp(fmean(map(math.log, each))) for each in (theirs, ours))
                     levels = not_steady.moves(first, second, units.times, units.times)
@@ -85,6 +89,36 @@ class Movements:
                     trials, metric = self.pair.trials, comparison.metric
                     finding = Finding(not_steady.NAME, Severity.SUSPECT, message, not_steady.HINT, trials, metric)
                     return replace(comparison, findings=(*comparison.findings, finding))
+        return comparison
+
+    def disturbed(self, comparison: Comparison) -> Comparison:
+        """The same; suspect where others used more of the host on one side, by as much as would turn the claim.
+
+        That a share of the host is gone makes a system slower by that share.
+        """
+        if comparison.claim not in CLAIMS or not courses_of(comparison.metric):
+            return comparison
+        for name, (text, hint) in interference.SHARES.items():
+            theirs, ours = (
+                {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}
+                for trials in (self.pair.baselines, self.pair.contenders)
+            )
+            blocks = theirs.keys() & ours.keys()
+            if len(blocks) < REPEATS_MIN:
+                continue
+            (mean, _, _), p = t_interval(np.array([ours[block] - theirs[block] for block in blocks]))
+            alpha = self.settings.threshold(not_steady.NAME, "together")
+            if p >= alpha or self.holds(comparison, 1 / max(1 - abs(float(mean)), 1e-9)):
+                continue
+            levels = [units.percent(fmean(each[block] for block in blocks)) for each in (theirs, ours)]
+            message = (
+                f"{text.format(share=levels[0])} for {self.pair.baseline}, {levels[1]} for {self.pair.contender} (means),"
+                " which could turn the claim"
+            )
+            found = Finding(
+                interference.NAME, Severity.SUSPECT, message, hint, self.pair.trials, comparison.metric
+            )
+            comparison = replace(comparison, findings=(*comparison.findings, found))
         return comparison
 
     def ratios(self, name: str, part: str) -> Iterator[tuple[list[float], list[float]]]:
