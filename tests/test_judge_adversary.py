@@ -282,7 +282,7 @@ def noisy_drift_with_jumps() -> ResultSet:
             level: Level = steady
             if system == "lmdb":
                 level = step(1.0, 2.0) if block in (3, 9) else line(1.1, 1.0)
-            rates = [1000 * level((at + 0.5) / points) * random.lognormvariate(0, 0.1) for at in range(points)]
+            rates = [1000 * level((at + 0.5) / points) * random.lognormvariate(0, 0.05) for at in range(points)]
             one = trial(system, block, math.fsum(rates) / points)
             p50, p99 = (
                 tuple(one.values[name].value * one.values["throughput"].value / each for each in rates)

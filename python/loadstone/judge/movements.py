@@ -136,18 +136,18 @@ class Movements:
         return {repeat: both for repeat, both in found if both is not None}
 
     def holds(self, comparison: Comparison, factor: float) -> bool:
-        """Whether a claim would be the same with a ratio that is off by a factor either way."""
-        ratio = comparison.ratio
+        """Whether a claim would be the same with a ratio that is off by a factor either way.
+
+        Whether there is a difference that is too small to matter does not matter.
+        """
+        better = comparison.claim in ("better", "worse")
+        ratio, matters = comparison.ratio if better else self.alike, self.settings.matters
         if not (ratio.low and ratio.high and ratio.value > 0):
             return False
-        margin = 1 + self.settings.matters
-        apart = max(ratio.low, 1 / ratio.high) > factor
-        if comparison.claim in ("better", "worse"):
-            return apart and max(ratio.value, 1 / ratio.value) > factor * margin
-        if not (self.alike.low and self.alike.high):
-            return False
-        alike = replace(self.alike, low=self.alike.low / factor, high=self.alike.high * factor)
-        return inside(alike, self.settings.matters) and (comparison.claim == "same" or apart)
+        if better:
+            away = max(ratio.value, 1 / ratio.value)
+            return away > factor * (1 + matters) and max(ratio.low, 1 / ratio.high) > factor
+        return inside(replace(ratio, low=ratio.low / factor, high=ratio.high * factor), matters)
 
 
 def noted(finding: Finding) -> Finding:
