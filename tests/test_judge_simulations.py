@@ -163,7 +163,8 @@ def test_disturbances_of_a_third_of_one_sides_repeats_decide_nothing(ratio: floa
         for repeat in range(repeats):
             for system, level in (("a", 1000.0), ("b", 1000.0 * ratio)):
                 slow = system == hit and repeat in disturbed
-                one = trial(system, repeat + 1, level * (0.9 if slow else 1) * float(random.lognormal(0, 0.05)), 0, random)
+                rate = level * (0.9 if slow else 1) * float(random.lognormal(0, 0.05))
+                one = trial(system, repeat + 1, rate, 0, random)
                 trials.append(replace(one, values={**one.values, "cpu.steal": value("cpu.steal", 0.1 * slow)}))
         (found,) = judge(ResultSet("simulated", trials, asking(metrics=("throughput",)), interleaved=True)).comparisons
         counts[found.claim] += 1

@@ -13,15 +13,18 @@ import pytest
 
 from judge_support import asking
 from known_truth_combined import COMBINED
+from known_truth_excused import EXCUSED
 from known_truth_expected import Case, Judged
 from known_truth_given import GIVEN
 from known_truth_imports import IMPORTED
+from known_truth_moving import MOVING
 from known_truth_refused import REFUSED
 from known_truth_support import faster, world
+from known_truth_tails import TAIL_CASES
 from known_truth_undecided import UNDECIDED
 from loadstone.results.result_set import ResultSet
 
-CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED]
+CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASES, *EXCUSED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -75,9 +75,10 @@ def weigh(
         return replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value)), bound
 
     found = [*(evidence_of(each, interleaved) for each in every), *kept(bad)]
+    alike = [evidence_of(each, interleaved, equal_level) for each in every]
     excusing = bounds(found)[0] if free else None
     robust, bound = bounds([*found, *kept(free)])
-    equal = envelope([*(evidence_of(each, interleaved, equal_level) for each in every), *kept([*bad, *free], equal_level)])
+    equal = envelope([*alike, *kept([*bad, *free], equal_level)])
     return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
 
 

@@ -310,9 +310,14 @@ def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: 
     """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
     ratio = comparison.ratio
     low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
+    possible = (
+        "the repeats that are left do not show it"
+        if ratio.low is None
+        else f"anything from {low} to {high} is possible"
+    )
     message = (
         f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
-        f" {tested.pair.baseline} as measured, but anything from {low} to {high} is possible"
+        f" {tested.pair.baseline} as measured, but {possible}"
     )
     if excused:
         check = excused[0].check

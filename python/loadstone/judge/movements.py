@@ -23,6 +23,7 @@ from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 CLAIMS = frozenset({"better", "worse", "same", "slight"})
+TURNS = "which could turn the claim"
 MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
 
@@ -83,9 +84,7 @@ class Movements:
                         continue
                     first, second = (math.exp(fmean(map(math.log, each))) for each in (theirs, ours))
                     levels = not_steady.moves(first, second, units.times, units.times)
-                    message = (
-                        f"{part}, the ratio of {name} {levels} (mean of {len(steps)} blocks), which could turn the claim"
-                    )
+                    message = f"{part}, the ratio of {name} {levels} (mean of {len(steps)} blocks), {TURNS}"
                     trials, metric = self.pair.trials, comparison.metric
                     finding = Finding(not_steady.NAME, Severity.SUSPECT, message, not_steady.HINT, trials, metric)
                     return replace(comparison, findings=(*comparison.findings, finding))
@@ -111,13 +110,9 @@ class Movements:
             if p >= alpha or self.holds(comparison, 1 / max(1 - abs(float(mean)), 1e-9)):
                 continue
             levels = [units.percent(fmean(each[block] for block in blocks)) for each in (theirs, ours)]
-            message = (
-                f"{text.format(share=levels[0])} for {self.pair.baseline}, {levels[1]} for {self.pair.contender} (means),"
-                " which could turn the claim"
-            )
-            found = Finding(
-                interference.NAME, Severity.SUSPECT, message, hint, self.pair.trials, comparison.metric
-            )
+            of = f"for {self.pair.baseline}, {levels[1]} for {self.pair.contender} (means)"
+            message = f"{text.format(share=levels[0])} {of}, {TURNS}"
+            found = Finding(interference.NAME, Severity.SUSPECT, message, hint, self.pair.trials, comparison.metric)
             comparison = replace(comparison, findings=(*comparison.findings, found))
         return comparison
 
