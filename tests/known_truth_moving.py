@@ -148,6 +148,37 @@ def wandering(ratio: float) -> ResultSet:
     return of_rates(8, ratio, rates)
 
 
+def transient(random: Random) -> Level:
+    """Steady, or another level at the start, at the end, in a hump, or on a line that ends at the steady one."""
+    kind = random.choice(["none", "none", "start", "end", "hump", "line"])
+    size = random.choice([-1, 1]) * random.choice([0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.4])
+    if kind == "start":
+        fades = random.choice([0.02, 0.05, 0.1, 0.3])
+        return lambda at: 1 + size * math.exp(-at / fades)
+    if kind == "end":
+        return hump(1 + size, 1 - random.choice([0.05, 0.1, 0.3]), 1.0)
+    if kind == "hump":
+        first, width = random.uniform(0.1, 0.7), random.choice([0.05, 0.1, 0.25])
+        return hump(1 + size, first, first + width)
+    return line(1 + size, 1.0) if kind == "line" else steady
+
+
+def transients(seed: int) -> tuple[float, ResultSet]:
+    """The true ratio, and an experiment whose sides each have a transient in all of their windows."""
+    random = Random(seed)
+    ratio, repeats = random.choice([1.0, 1.0, 1.02, 1.05, 1.2]), random.choice([6, 8, 10, 20])
+    between, within = random.choice([0.001, 0.005, 0.02]), random.choice([0.01, 0.03, 0.1])
+    levels = {system: transient(random) for system in ("rocksdb", "lmdb")}
+
+    def rates(system: str, _: int) -> list[float]:
+        repeat = random.lognormvariate(0, between)
+        return [
+            repeat * levels[system]((at + 0.5) / SECONDS) * random.lognormvariate(0, within) for at in range(SECONDS)
+        ]
+
+    return ratio, of_rates(repeats, ratio, rates)
+
+
 MOVING = [
     # Drifts in all repeats, below the least effect of a single trial.
     Case(
