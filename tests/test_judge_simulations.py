@@ -153,6 +153,27 @@ def test_a_difference_at_the_margin_is_seldom_called_none(at_least: int) -> None
     assert (counts["same"] + counts["slight"]) / EXPERIMENTS <= 0.05
 
 
+@pytest.mark.parametrize(("ratio", "repeats", "hit"), [(1.0, 6, "a"), (1.0, 7, "a"), (1.1, 6, "b"), (1.1, 10, "b")])
+def test_disturbances_of_a_third_of_one_sides_repeats_decide_nothing(ratio: float, repeats: int, hit: str) -> None:
+    random = np.random.default_rng([19, repeats])
+    counts: Counter[Claim] = Counter()
+    for _ in range(EXPERIMENTS):
+        disturbed = set(random.permutation(repeats)[: repeats // 3])
+        trials = []
+        for repeat in range(repeats):
+            for system, level in (("a", 1000.0), ("b", 1000.0 * ratio)):
+                slow = system == hit and repeat in disturbed
+                rate = level * (0.9 if slow else 1) * float(random.lognormal(0, 0.05))
+                one = trial(system, repeat + 1, rate, 0, random)
+                trials.append(replace(one, values={**one.values, "cpu.steal": value("cpu.steal", 0.1 * slow)}))
+        (found,) = judge(ResultSet("simulated", trials, asking(metrics=("throughput",)), interleaved=True)).comparisons
+        counts[found.claim] += 1
+    print(f"ratio {ratio}, n={repeats}, a third of {hit} is a tenth slower: {dict(counts)}")
+    assert counts["worse"] / EXPERIMENTS <= 0.025
+    if ratio == 1:
+        assert (counts["better"] + counts["worse"]) / EXPERIMENTS <= 0.065
+
+
 def test_two_equal_systems_are_found_to_be_alike() -> None:
     counts = claims(1.0, 0.02, at_least=20, matters=0.05)
     assert counts["same"] / EXPERIMENTS >= 0.9

@@ -98,6 +98,15 @@ def test_without_a_file_that_is_done_there_is_no_speed() -> None:
     assert not [metric for metric in told if "task_throughput" in metric or "rate" in metric]
 
 
+@pytest.mark.parametrize(("foreign", "unverified", "failed", "wrong"), [(1, 1, 0, 1), (3, 3, 0, None), (3, 4, 1, None)])
+def test_files_without_the_mark_are_wrong_beside_files_with_it_alone(
+    foreign: int, unverified: int, failed: int, wrong: int | None
+) -> None:
+    # The last: Hadoop's files, of which one is missing.
+    told = of_files(files(SIZES, SPANS, foreign=foreign, unverified=unverified, failed=failed), "read")
+    assert (told["wrong"].value if "wrong" in told else None) == wrong
+
+
 def test_segments_of_files_add_up_to_the_whole() -> None:
     whole = of_files(files(SIZES, SPANS))
     halves = [result(files=files(SIZES[:1], SPANS[:1])), result(files=files(SIZES[1:], SPANS[1:]))]

@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
-from loadstone.statistics.comparison import Evidence, between, blocked
-from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+from loadstone.statistics.comparison import Evidence, between, blocked, unpaired
+from loadstone.statistics.estimate import Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
 # Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
+# So many blocks are tested as blocks where others are left out.
+FREE_MIN = 4
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,13 @@ def weigh(
     """What is known of contender ÷ baseline; `equal_level`: the level of the interval that shows equivalence."""
     sides = (dict(baseline.samples), dict(contender.samples))
     off = list(biased(sides, way, doubts))
-    every = [sides, *without(sides, doubts.tainted), *off]
-    # With fewer blocks nothing can be tested, and that the order is random has to do.
-    free = [left for left in without(sides, doubts.excused) if len(left[0].keys() & left[1].keys()) >= REPEATS_MIN]
+    bad = list(without(sides, doubts.tainted))
+    every = [sides, *off]
+    free = [left for each in (sides, *bad) for left in without(each, doubts.excused)]
+
+    def kept(some: Sequence[Sides], level: float = LEVEL) -> list[Evidence]:
+        """What a part of the repeats says."""
+        return [evidence_without(each, interleaved, level) for each in some]
 
     def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
         """What all say, and whether the ratio is a bound."""
@@ -68,11 +74,18 @@ def weigh(
         bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
         return replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value)), bound
 
-    found = [evidence_of(each, interleaved) for each in every]
+    found = [*(evidence_of(each, interleaved) for each in every), *kept(bad)]
+    alike = [evidence_of(each, interleaved, equal_level) for each in every]
     excusing = bounds(found)[0] if free else None
-    robust, bound = bounds([*found, *(evidence_of(each, interleaved) for each in free)])
-    equal = envelope([evidence_of(each, interleaved, equal_level) for each in (*every, *free)])
+    robust, bound = bounds([*found, *kept(free)])
+    equal = envelope([*alike, *kept([*bad, *free], equal_level)])
     return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
+
+
+def inside(interval: Estimate, matters: float) -> bool:
+    """Whether the whole interval is nearer to 1 than the least difference that matters."""
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
 def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
@@ -80,6 +93,19 @@ def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Eviden
     if interleaved:
         return blocked(*sides, level)
     return between(list(sides[0].values()), list(sides[1].values()), level)
+
+
+def evidence_without(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
+    """The repeats without some: a condition of a claim that all repeats make.
+
+    For that fewer blocks are enough than for a claim by them alone. Those of the two sides that are left out can be in
+    different blocks, and leave few to both.
+    """
+    if not interleaved:
+        return between(list(sides[0].values()), list(sides[1].values()), level)
+    if len(sides[0].keys() & sides[1].keys()) >= FREE_MIN:
+        return blocked(*sides, level, FREE_MIN)
+    return unpaired(list(sides[0].values()), list(sides[1].values()), level)
 
 
 def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> Iterator[Sides]:

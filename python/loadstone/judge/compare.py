@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.format import units
-from loadstone.judge.bounds import Doubts, Weighed, weigh
+from loadstone.judge.bounds import Doubts, Weighed, inside, weigh
 from loadstone.judge.checks import errors, generator_limited, rate_not_held, retried
+from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.figures import family, is_latency, lower_name
 from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
+from loadstone.judge.movements import Movements, noted
 from loadstone.judge.pairing import Match
+from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import THROUGHPUT, Direction, direction, statistic
+from loadstone.results.value import THROUGHPUT, Direction, direction
 from loadstone.statistics.comparison import ALPHA, holm, least_p, repeats_for
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -23,10 +26,6 @@ Findings = Mapping[VariantKey, Sequence[Finding]]
 ALIKE = 1 - 2 * ALPHA
 # What can be wrong with single trials. A claim must then hold with and without these.
 SINGLE = frozenset({errors.NAME, "clock", "lost-segment", "incomplete", "carried-over", generator_limited.NAME})
-
-# The statistics whose own course within a trial is looked at: by how much others moved is not known.
-COURSES = frozenset({THROUGHPUT, "p50", "p99"})
-MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,15 @@ def compare(
     cells: Mapping[tuple[VariantKey, str], Cell],
     held: Findings,
     *,
+    courses: Mapping[str, Levels],
     interleaved: bool,
     rank_invalid: bool,
-    matters: float,
+    settings: Settings,
 ) -> list[Comparison]:
-    """All comparisons; `held` are the findings against a variant.
+    """All comparisons; `held` are the findings against a variant, `courses` the levels within each trial.
 
     The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-    theirs are corrected over everything that was tested. A difference below `matters` is of no interest.
+    theirs are corrected over everything that was tested. A difference below what matters is of no interest.
     """
     found = [
         each
@@ -70,34 +70,14 @@ def compare(
     for each, (own, overall) in zip(found, together, strict=True):
         confirmatory = each.comparison.metric == first
         comparison = replace(each.comparison, exploratory=not confirmatory, p_adjusted=own if confirmatory else overall)
-        decided = decide(replace(each, comparison=comparison), matters, tests[not confirmatory], interleaved)
+        decided = decide(replace(each, comparison=comparison), settings.matters, tests[not confirmatory], interleaved)
         decided = confirmed(decided, each.pair, held, rank_invalid)
-        made.append(outweighed(decided, each.pair, matters) if interleaved else decided)
+        if each.weighed is not None:
+            alike = resolved(each.weighed.alike, comparison.baseline, comparison.contender)
+            moved = Movements(each.pair, courses, repeats_of(each.pair, each.excused), alike, settings)
+            decided = moved.disturbed(moved.shared(moved.outweighed(decided) if interleaved else decided))
+        made.append(decided)
     return made
-
-
-def outweighed(comparison: Comparison, pair: Pair, matters: float) -> Comparison:
-    """The same; that figures moved within trials is a note where its claim would hold at any level they had.
-
-    A trial's steady figure is taken to lie within the factor by which it moved. Repeats that move the same way, and
-    so may go on, have a finding without a factor.
-    """
-    ratio = comparison.ratio
-    moved = [each for each in comparison.findings if each.severity == Severity.SUSPECT and 1 < each.moves < math.inf]
-    if not moved or statistic(comparison.metric) not in COURSES:
-        return comparison
-    if comparison.claim not in ("better", "worse") or not (ratio.low and ratio.high):
-        return comparison
-    sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
-    factor = math.prod(max((each.moves for each in moved if side & set(each.trials)), default=1.0) for side in sides)
-    if max(ratio.low, 1 / ratio.high) <= factor * (1 + matters):
-        return comparison
-    return replace(comparison, findings=tuple(noted(each) if each in moved else each for each in comparison.findings))
-
-
-def noted(finding: Finding) -> Finding:
-    """A movement that turns no claim."""
-    return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 
 def turning(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
@@ -330,9 +310,14 @@ def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: 
     """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
     ratio = comparison.ratio
     low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
+    possible = (
+        "the repeats that are left do not show it"
+        if ratio.low is None
+        else f"anything from {low} to {high} is possible"
+    )
     message = (
         f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
-        f" {tested.pair.baseline} as measured, but anything from {low} to {high} is possible"
+        f" {tested.pair.baseline} as measured, but {possible}"
     )
     if excused:
         check = excused[0].check
@@ -360,12 +345,6 @@ def beyond(ratio: Estimate, matters: float) -> bool:
     if math.isnan(ratio.value):
         return True
     return ratio.value <= 0 or abs(math.log(ratio.value)) > math.log1p(matters)
-
-
-def inside(interval: Estimate, matters: float) -> bool:
-    """Whether the whole interval is nearer to 1 than the least difference that matters."""
-    low, high = interval.low, interval.high
-    return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
 def needed(ratio: Estimate, matters: float) -> str:

@@ -62,10 +62,11 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         main = metrics[0]
     # As the run decides whether a variant has been repeated often enough: by a figure that the variant has.
     deciding = {key: cells.get((key, first_metric(each, wanted))) for key, each in variants.items()}
+    jumps = {trial for trial, every in trials.items() if any(one.moves > 1 for one in every)}
     of_variants = {
         key: (
             *judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial)),
-            *not_steady.together(each, courses, own.of(each[0].trial)),
+            *not_steady.together(each, courses, jumps, own.of(each[0].trial)),
         )
         for key, each in variants.items()
     }
@@ -81,9 +82,10 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         [*dict.fromkeys((main, *metrics))] if main in metrics else metrics,
         cells,
         held,
+        courses=courses,
         interleaved=results.interleaved,
         rank_invalid=rank_invalid,
-        matters=settings.matters,
+        settings=settings,
     )
     for key, each in variants.items():
         for trial in each:

@@ -18,6 +18,8 @@ from loadstone.statistics.centre import LEVEL, ROUNDING, Floats, Interval, finit
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
+# Of fewer repeats of a side, not even disjoint ranks reach ALPHA.
+UNPAIRED_MIN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,15 @@ class Evidence:
     difference: Estimate | None = None
 
 
-def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL) -> Evidence:
+def blocked(
+    baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL, least: int = REPEATS_MIN
+) -> Evidence:
     """Compares interleaved variants: only blocks that both have count, and a block's drift cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
     sign-flip permutation test cannot: at n = 6 it falls below 0.05 only where all six differences have one sign.
     Where the ratio is the same in every block, t is undefined and the exact signed-rank test takes its place.
+    Fewer than `least` blocks are not tested.
     """
     both = [block for block in baseline if block in contender and math.isfinite(baseline[block] + contender[block])]
     b = np.array([baseline[block] for block in both], dtype=float)
@@ -50,7 +55,7 @@ def blocked(baseline: Mapping[int, float], contender: Mapping[int, float], level
     # Figures computed in the same way can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
     scale = "logs" if logs else "differences"
-    if n < REPEATS_MIN:
+    if n < least:
         centre = float(steps.mean()) if n else math.nan
         return evidence(logs, Interval(centre, None, None), None, level, "too few blocks", n, effect)
     interval, tested = t_interval(steps, level)
@@ -79,6 +84,28 @@ def between(baseline: Sequence[float], contender: Sequence[float], level: float 
     p = rank_sum_p(int(u), len(b), len(c))
     level = 1 - rank_sum_p(critical(len(b), len(c), level), len(b), len(c))
     return evidence(logs, interval, p, level, "Mann–Whitney between runs", n, effect)
+
+
+def unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
+    """Compares repeats in random order that have too few blocks in common: Welch's t test (1947) on logarithms.
+
+    Below four repeats of a side there is no p. Where none differ, the exact rank test takes its place.
+    """
+    b, c = finite(baseline), finite(contender)
+    n, effect = min(len(b), len(c)), cliffs_delta(b, c)
+    logs = bool(n) and bool((b > 0).all() and (c > 0).all())
+    if logs:
+        b, c = np.log(b), np.log(c)
+    centre = float(c.mean() - b.mean()) if n else math.nan
+    if n < UNPAIRED_MIN:
+        return evidence(logs, Interval(centre, None, None), None, level, "too few repeats", n, effect)
+    method = f"Welch's t on {'logs' if logs else 'differences'}"
+    if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
+        p = 1.0 if abs(centre) <= ROUNDING else least_p(len(b), len(c))
+        return evidence(logs, Interval(centre, centre, centre), p, level, method, n, effect)
+    test = stats.ttest_ind(c, b, equal_var=False)
+    ends = test.confidence_interval(level)
+    return evidence(logs, Interval(centre, ends.low, ends.high), float(test.pvalue), level, method, n, effect)
 
 
 def evidence(

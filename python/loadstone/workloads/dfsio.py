@@ -190,8 +190,9 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     begun = found.done + found.failed + found.unfinished
     yield Value(f"{name}dfsio.files_failed", found.failed + found.unfinished, "files", begun)
     yield Value(f"{name}dfsio.files_unverified", found.unverified, "files", begun)
-    if 0 < found.foreign < begun:
-        # Beside files with Loadstone's mark, one without was damaged or replaced.
+    if found.foreign and found.unverified < begun:
+        # Beside files with Loadstone's mark, which were compared, one without was damaged or replaced. A file that is
+        # missing, or was not reached, has no mark either.
         yield Value(f"{name}wrong", found.foreign, "files", begun)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", found.bytes, "B", found.done)
     if not found.done or found.first_start_unix_ns is None:

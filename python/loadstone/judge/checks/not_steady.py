@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from math import exp, inf, log, log1p, sqrt
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from math import exp, fsum, inf, log, log1p, sqrt
 from statistics import fmean, median, pvariance, quantiles
 
 import numpy as np
 
 from loadstone.format import units
-from loadstone.judge.figures import seconds
+from loadstone.judge.figures import is_latency, rank, seconds
 from loadstone.judge.finding import About, Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.results.value import THROUGHPUT
+from loadstone.results.value import THROUGHPUT, statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.statistics.steady import steadiness, warm_up_end
@@ -31,6 +31,10 @@ QUARTERS = tuple(f"from the rest of the window to its {each} quarter" for each i
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Fewer are not tested.
 POINTS_MIN = 5
+# From this percentile on the p99 shows how it moves, below it the p50.
+TAIL = 0.9
+# Figures of the load phase, which has no course.
+LOAD = "load."
 # This many drops show a periodic activity of the system.
 DIPS_MIN = 3
 # Drops are a separate state where their mean is this many standard deviations below the others' (root mean square of
@@ -79,11 +83,17 @@ def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequenc
 def levels(series: Series, settings: Settings) -> Levels:
     """The levels in parts of the window, of throughput and of the compared percentiles; none where one is 0.
 
-    Throughput adds up, so its level is the mean; a percentile has outliers, so its level is the median.
+    Throughput adds up, so its level is the mean, and a last interval counts by its length; the level of a percentile,
+    which has outliers, is the geometric mean. A median would not see what fills less than half of a part.
     """
-    columns: list[tuple[str, Sequence[float], Callable[[Sequence[float]], float]]] = [
-        (THROUGHPUT, series.whole_rates, fmean),
-        *((name, known, median) for name, known in latencies(series, settings)),
+    rates = list(zip(series.throughput, series.length_seconds, strict=True))
+    columns: list[tuple[str, list[tuple[float, float]], Callable[[Sequence[tuple[float, float]]], float]]] = [
+        (THROUGHPUT, rates, weighted),
+        *(
+            (name, [(log(each), 1.0) for each in known], geometric)
+            for name, known in latencies(series, settings)
+            if min(known) > 0
+        ),
     ]
     found = {}
     for name, points, level in columns:
@@ -101,21 +111,41 @@ def levels(series: Series, settings: Settings) -> Levels:
     return found
 
 
-def together(trials: Sequence[TrialResult], courses: Mapping[str, Levels], settings: Settings) -> Iterator[Finding]:
+def weighted(points: Sequence[tuple[float, float]]) -> float:
+    """The mean of figures with their weights."""
+    return fsum(each * weight for each, weight in points) / fsum(weight for _, weight in points)
+
+
+def geometric(points: Sequence[tuple[float, float]]) -> float:
+    """The geometric mean of figures given as logarithms."""
+    return exp(weighted(points))
+
+
+def tests(settings: Settings) -> list[tuple[str, float]]:
+    """The parts of the window, each with the level of its test.
+
+    The quarters share theirs (Bonferroni): a hump, or a step near an end, is in none of the halves.
+    """
+    alpha = settings.threshold(NAME, "together")
+    return [(HALVES, alpha), *((quarter, alpha / len(QUARTERS)) for quarter in QUARTERS)]
+
+
+def together(
+    trials: Sequence[TrialResult], courses: Mapping[str, Levels], jumps: Collection[str], settings: Settings
+) -> Iterator[Finding]:
     """Repeats that move the same way: that is not chance, however little each of them moves.
 
     T-tests of the logarithms of the level in a part of the window ÷ that of the rest. A line that changes by a share
-    over the window changes by half of it from half to half; a quarter is a step of its own. The quarters share the
-    level of the test (Bonferroni): a hump, or a step near an end, is in none of the halves.
+    over the window changes by half of it from half to half; a quarter is a step of its own. The `jumps`, repeats that
+    move by themselves, would hide in the variance what the others share: the others are tested alone as well.
     """
-    effect, alpha = settings.threshold(NAME, "effect"), settings.threshold(NAME, "together")
+    effect = log1p(settings.threshold(NAME, "effect"))
+    others = [trial for trial in trials if trial.trial not in jumps]
     for name in dict.fromkeys(name for trial in trials for name, _ in courses.get(trial.trial, ())):
-        for part, least, level in (
-            (HALVES, log1p(effect) / 2, alpha),
-            *((quarter, log1p(effect), alpha / len(QUARTERS)) for quarter in QUARTERS),
-        ):
-            known = [at[name, part] for trial in trials if (name, part) in (at := courses.get(trial.trial, {}))]
+        for (part, level), some in product(tests(settings), (trials, others)):
+            known = [at[name, part] for trial in some if (name, part) in (at := courses.get(trial.trial, {}))]
             moved = [log(there / rest) for rest, there in known]
+            least = effect / 2 if part == HALVES else effect
             # Of repeats that all move alike p is not a number.
             if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
                 continue
@@ -123,13 +153,21 @@ def together(trials: Sequence[TrialResult], courses: Mapping[str, Levels], setti
             plain, written = (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
             message = f"{part}, {name} {moves(first, second, plain, written)} (mean of {len(known)} repeats)"
             about: About = "all" if name == THROUGHPUT else "latencies"
-            yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in trials), about=about)
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
 
 
+def courses_of(metric: str) -> tuple[str, ...]:
+    """The figures whose course shows how one moves: its own; of another latency a percentile, of a mean both."""
+    if metric.startswith(LOAD) or not is_latency(metric):
+        return (THROUGHPUT,) if metric == THROUGHPUT else ()
+    at = rank(statistic(metric))
+    return ("p50", "p99") if at is None else ("p50",) if at < TAIL else ("p99",)
+
+
 def name_compared(name: str, settings: Settings) -> bool:
-    """Whether a percentile is compared; where the question names none, whether it is one of the usual ones."""
-    return any(metric.endswith(f".{name}") for metric in settings.metrics or DEFAULT_METRICS)
+    """Whether a percentile shows how a compared figure moves; where the question names none, one of the usual ones."""
+    return any(name in courses_of(metric) for metric in settings.metrics or DEFAULT_METRICS)
 
 
 def moving(
