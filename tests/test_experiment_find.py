@@ -66,16 +66,16 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
         ("find: {to: 1}", "find.to is 1, less than twice find.from, 1"),
         ("find: {from: 1.5}", "find.from is 1.5 clients"),
         ("find: {}\nvary: {clients: [1, 2]}", "`find` searches over clients, and vary.clients varies it"),
-        ("find: {}\nrate: 10", "`find` searches over clients, and there is a rate"),
+        ("find: {}\nrate: 10", "`find` searches over clients, but a rate is set"),
         ("find: {over: rate}\nvary: {rate: [1, 2]}", "`find` searches over rate, and vary.rate varies it"),
         ("find: {such_that: fast}", 'find.such_that: "fast" is not an objective'),
         (
             "find: {such_that: p99 > 1s}",
             'find.such_that: "p99 > 1s" does not hold at low loads and fail at high ones',
         ),
-        ("find: {such_that: p98 < 1ms}", "the percentile p98 is not kept"),
+        ("find: {such_that: p98 < 1ms}", "the percentile p98 is not recorded"),
         ("find: {such_that: reed.p99 < 1ms}", 'there is no operation "reed"'),
-        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, fewer than at_least, 4"),
+        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, less than at_least, 4"),
     ],
 )
 def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) -> None:
@@ -89,7 +89,7 @@ def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) ->
         ("find: {}\nclients: 4", ["`clients` has no effect where `find` searches over it"]),
         ("find: {over: rate}\nclients: 4\narrival: poisson", []),
         ("find: {over: rate}\nrate: 4", ["`rate` has no effect where `find` searches over it"]),
-        ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect beside `find`"]),
+        ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect with `find`"]),
     ],
 )
 def test_what_has_no_effect_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:

@@ -287,10 +287,10 @@ def test_any_two_engines_can_be_chosen_for_the_shipped_comparison() -> None:
 def test_a_warning_stands_below_the_plan(tmp_path: Path) -> None:
     found = loaded(tmp_path, TWO, "repeats=2")
     said = describe(plan(found.experiment), found.warnings)
-    assert said.endswith(f"warning: 2 repeats allow no claim, whatever they show (--set repeats=2)\n{HINT}")
+    assert said.endswith(f"warning: 2 repeats are too few for any claim (--set repeats=2)\n{HINT}")
 
 
-HINT = "hint: the least for a claim is 6"
+HINT = "hint: use at least 6"
 
 
 def test_ten_thousand_trials_are_planned_one_by_one(tmp_path: Path) -> None:

@@ -43,13 +43,13 @@ def complaints(document: Any) -> list[str]:
 
 
 def test_generated_files_are_checked_in_as_generated() -> None:
-    assert reference.renewed(PAGE) == PAGE, "run make docs"
+    assert reference.regenerated(PAGE) == PAGE, "run make docs"
     assert (ROOT / schema.SCHEMA).read_text() == schema.document(), "run make docs"
 
 
 def test_a_page_without_a_place_for_the_tables() -> None:
     with pytest.raises(ValueError, match="no place for the keys"):
-        reference.renewed("# The experiment file\n")
+        reference.regenerated("# The experiment file\n")
 
 
 def test_writing_them_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +82,7 @@ def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
     for scale in (None, *document.get("scales", ())):
         found = load(path, scale)
         few = (name, scale) in LOOKS
-        no_claim = [f"{found.experiment.repeats.at_least} repeats allow no claim, whatever they show"]
+        no_claim = [f"{found.experiment.repeats.at_least} repeats are too few for any claim"]
         assert [warning.message for warning in found.warnings] == WANTED.get(name, no_claim if few else [])
         assert found.experiment.question
         assert (found.experiment.repeats.at_least < REPEATS_MIN) == few
@@ -200,7 +200,7 @@ def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
         known.KEYS,
         known.OF_A_COMMAND,
         known.OF_A_RUN,
-        known.MOVING_RATES,
+        known.CHANGING_RATES,
         known.WHOLE_NUMBERS,
         known.SHARES,
     ):

@@ -13,7 +13,7 @@ from loadstone.experiment.file import load
 from loadstone.experiment.plan.description import describe
 from loadstone.experiment.plan.forecast import estimate, space, starts
 from loadstone.experiment.plan.plan import Plan, plan
-from loadstone.experiment.plan.servers import Asked, Attached, Servers, Started
+from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
 from loadstone.systems import registry
 
 TAIL = "workload: WORKLOADS/workloada\n"
@@ -35,12 +35,12 @@ def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
 def test_a_text_alone_is_the_system_with_its_defaults(tmp_path: Path) -> None:
     for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
         (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
-        assert found == Servers(Started((Asked("redis", 1, {}),), keep=False), "table", "usertable", {})
+        assert found == Servers(Started((StartRequest("redis", 1, {}),), keep=False), "table", "usertable", {})
 
 
 def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
     (found,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
-    assert found.how == Started((Asked("redis", 1, {}),), keep=True)
+    assert found.how == Started((StartRequest("redis", 1, {}),), keep=True)
 
 
 def test_everything_about_servers_may_be_varied(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 """
     found = servers(tmp_path, text)
     assert [each.how for each in found] == [
-        Started((Asked("cassandra", nodes, {"heap": heap}),), keep=False) for nodes in (1, 3) for heap in ("1G", "2G")
+        Started((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False) for nodes in (1, 3) for heap in ("1G", "2G")
     ]
     assert [each.options for each in found] == [{"replication_factor": each} for each in ("1", "1", "3", "3")]
     assert {each.table for each in found} == {"mine"}
@@ -66,21 +66,21 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 @pytest.mark.parametrize(
     ("start", "below"),
     [
-        ("nodes: 3", Asked("hdfs", 3, {})),
-        ("nodes: 3, over: {nodes: 1, settings: {replication: 1}}", Asked("hdfs", 1, {"replication": "1"})),
-        ("nodes: 1, over: {}", Asked("hdfs", 3, {})),
-        ("nodes: 1, settings: {mode: distributed}", Asked("hdfs", 3, {})),
+        ("nodes: 3", StartRequest("hdfs", 3, {})),
+        ("nodes: 3, over: {nodes: 1, settings: {replication: 1}}", StartRequest("hdfs", 1, {"replication": "1"})),
+        ("nodes: 1, over: {}", StartRequest("hdfs", 3, {})),
+        ("nodes: 1, settings: {mode: distributed}", StartRequest("hdfs", 3, {})),
         ("nodes: 1", None),
         ("nodes: 3, settings: {hbase.rootdir: 'hdfs://elsewhere/hbase'}", None),
     ],
 )
-def test_hbase_has_what_it_works_on_below(tmp_path: Path, start: str, below: Asked | None) -> None:
+def test_hbase_has_what_it_works_on_below(tmp_path: Path, start: str, below: StartRequest | None) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
     assert isinstance(found.how, Started)
     assert found.how.system.system == "hbase"
     if below is not None:
         assert found.how.system.nodes > 1 or found.how.system.settings["mode"] == "distributed"
-    assert found.how.asked[:-1] == (() if below is None else (below,))
+    assert found.how.systems[:-1] == (() if below is None else (below,))
 
 
 def test_settings_with_points_in_their_names_are_set_as_a_whole(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_settings_with_points_in_their_names_are_set_as_a_whole(tmp_path: Path) 
     assert found.how.system.settings == {"hbase.wal.dir": "file:///y"}
     assert found.options == {"family": "cf"}
     (short,) = servers(tmp_path, 'systems: {a: {store: "null"}}\n', "systems.a.start=redis")
-    assert short.how == Started((Asked("redis", 1, {}),), keep=False)
+    assert short.how == Started((StartRequest("redis", 1, {}),), keep=False)
 
 
 def test_a_system_may_be_called_like_a_mapping_of_names(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ vary: {where: [x]}
 
 def test_loads_on_top_of_loads_are_warned_of(tmp_path: Path) -> None:
     text = f'systems: {{a: {{store: "null", attach: {{hosts: [h]}}}}}}\n{TAIL}'
-    assert warnings(tmp_path, text) == ["every load goes on top of what the trials before have left"]
+    assert warnings(tmp_path, text) == ["every load adds to the data that earlier trials left"]
     assert warnings(tmp_path, text.replace("hosts: [h]}", "hosts: [h]}, fresh: none")) == []
     assert warnings(tmp_path, text.replace("[h]", "[h], fresh: empty")) == []
 
@@ -161,7 +161,7 @@ def test_what_servers_hold_is_used_again_without_copies(tmp_path: Path) -> None:
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
     found = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
-    assert found == ["lmdb keeps its data in files, of which each trial has its own"]
+    assert found == ["lmdb keeps its data in files, and each trial has its own"]
 
 
 def test_the_resolved_file_is_the_same_experiment_and_says_nothing_of_servers_where_there_are_none(
@@ -252,7 +252,7 @@ systems:
   b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
 """
     message = "the systems differ in appendonly, so they may guarantee different durability"
-    assert warnings(tmp_path, text + TAIL) == [f"{message}: if the servers say so, the judge will refuse to rank them"]
+    assert warnings(tmp_path, text + TAIL) == [f"{message}: if they do, the judge will refuse to rank them"]
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []
     for same in ("true", '"on"'):

@@ -111,9 +111,9 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ("measure: {duration: 1s, warmup: 1s}", "the warm-up is given, so there is nothing to find"),
-        ("measure: {operations: 100}", "it needs `measure.duration`"),
-        ("measure: {duration: 1s}\nfind: {over: clients}", "a search has none"),
+        ("measure: {duration: 1s, warmup: 1s}", "with `measure.warmup`, which it would find"),
+        ("measure: {operations: 100}", "without `measure.duration`"),
+        ("measure: {duration: 1s}\nfind: {over: clients}", "with `find`"),
     ],
 )
 def test_a_pilot_that_cannot_be_is_refused(tmp_path: Path, keys: str, message: str) -> None:

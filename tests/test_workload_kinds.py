@@ -28,7 +28,7 @@ def test_names_of_dimensions_stand_in_the_values_of_any_kind(tmp_path: Path) -> 
 
 def test_a_value_that_a_name_comes_to_must_make_sense_where_it_stands(tmp_path: Path) -> None:
     (said,) = mistakes(tmp_path, DFSIO.replace("[2, 4]", "[2, 0]"))
-    assert said == "workload.dfsio.files must be a whole number from 1 on, got 0"
+    assert said == "workload.dfsio.files must be a whole number of at least 1, got 0"
 
 
 def test_an_experiment_that_was_resolved_reads_as_the_same_again(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_work_of_different_kinds_is_not_compared_with_each_other(tmp_path: Path)
 def test_a_kind_of_work_on_a_store_that_it_cannot_use_is_refused(tmp_path: Path) -> None:
     crossed = SEVERAL.replace("system: [local], workload: [write]", "system: [local, disk], workload: [write, job]")
     said = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
-    assert sorted(said) == ["file is not a store for fio", "fio is not a store for dfsio"]
+    assert sorted(said) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
 
 
 def test_a_workload_that_is_named_as_ever_may_vary_by_a_dimension_of_that_name(tmp_path: Path) -> None:

@@ -33,5 +33,5 @@ def number(text: str) -> int:
     """A number of clients. Raises UsageError."""
     plain = text.replace(",", "").replace("_", "")
     if not plain.isascii() or not plain.isdigit() or int(plain) == 0:
-        raise UsageError(f'--clients must be a whole number from 1 on, got "{text}"', "write --clients 1000")
+        raise UsageError(f'--clients must be a whole number of at least 1, got "{text}"', "write --clients 1000")
     return int(plain)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.file import asked_again
+from loadstone.experiment.file import change_question
 from loadstone.format.suggestion import suggestion
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
@@ -27,7 +27,7 @@ def keys(text: str | None) -> tuple[str, ...] | None:
 def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     """Judges and prints results as asked."""
     if options.set:
-        question = asked_again(results.question, options.set)
+        question = change_question(results.question, options.set)
         if question.by is not None and question.by not in results.dimensions:
             hint = suggestion(question.by, list(results.dimensions), "they are")
             raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)

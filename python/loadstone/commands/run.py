@@ -135,7 +135,7 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
 
 def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """The folder of the latest run. Raises LoadstoneError when there is none, or it asked something else."""
-    from loadstone.experiment.reading.resolved import same
+    from loadstone.experiment.reading.resolved import changed_keys
     from loadstone.results.folder import latest
 
     folder = latest(root, name)
@@ -143,7 +143,7 @@ def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         raise LoadstoneError(
             f"there is no run of {name} below {root} to continue", "leave out --resume to start the first"
         )
-    changed = same((folder.path / "experiment.yaml").read_text(), loaded.resolved)
+    changed = changed_keys((folder.path / "experiment.yaml").read_text(), loaded.resolved)
     files = folder.header.get("workloads") or {}
     changed += [path for path, digest in digests(planned).items() if files.get(path, digest) != digest]
     if changed:

@@ -28,7 +28,7 @@ from loadstone.experiment.mistake import Mistake, Place
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
 from loadstone.experiment.reading import resolved
-from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Table, read_value
 from loadstone.experiment.validation.examination import examine
 from loadstone.results.folder import ROOT
@@ -165,7 +165,7 @@ def experiment(line: Line, spec: Spec) -> Loaded:
     place = Place(0, "ycsb --search")
     tree, mistakes = read_value(json.dumps(document(line, spec)), place)
     assert isinstance(tree, Table), "a document is a mapping"
-    examined = examine(write_out(tree), (Path(),))
+    examined = examine(expand(tree), (Path(),))
     if found := [*mistakes, *examined.mistakes]:
         raise ExperimentError(found)
     warnings = (*examined.warnings, *changes(spec["store"]["name"], place))

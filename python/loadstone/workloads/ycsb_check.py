@@ -10,7 +10,7 @@ from typing import Any
 from loadstone.engine.describe import description
 from loadstone.experiment.model import template
 from loadstone.experiment.model.points import Point
-from loadstone.experiment.model.ycsb_properties import KEYS, MOVING_RATES, OF_A_COMMAND, SHARES, WHOLE_NUMBERS
+from loadstone.experiment.model.ycsb_properties import KEYS, CHANGING_RATES, OF_A_COMMAND, SHARES, WHOLE_NUMBERS
 from loadstone.experiment.reading import path as paths
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context, Template, rendered
@@ -68,7 +68,7 @@ def check_names(context: Context, above: Keys, keys: Any) -> None:
         elif store in description().stores and "." in key:
             hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
             context.wrong(path, f"{key} is a property of a store", hint)
-        elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
+        elif key in CHANGING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
             context.wrong(path, f"{key} and `rate` cannot be combined", "keep one of them")
         elif key not in description().properties:
             hint = f"{did_you_mean(key, description().properties)}A binding may know it"

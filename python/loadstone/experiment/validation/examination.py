@@ -1,4 +1,4 @@
-"""An experiment under examination: a tree in, the experiment with its defaults filled in and all its mistakes out."""
+"""Validates an experiment: from its tree to the experiment with all defaults filled in, and all mistakes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loadstone.experiment.validation.context import Context
 
 
 def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
-    """Looks at everything. `bases` are where relative paths may start."""
+    """Runs all checks. `bases`: the directories that relative paths are tried in."""
     context = Context(**vars(shape(tree)), bases=bases)
     properties.check_systems(context)
     vary.check(context)
@@ -46,7 +46,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
 
 
 def check_fleet(context: Context) -> None:
-    """Each engine has a client, and no files that another one has open."""
+    """Each engine has a client, and none needs files that another has open."""
     experiment = context.experiment
     engines = experiment.fleet.engines
     if engines == 1 or not context.knows("fleet"):
@@ -54,19 +54,20 @@ def check_fleet(context: Context) -> None:
     clients = [point.get("clients", experiment.clients) for point in context.points]
     fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
     if fewest < engines:
-        message = f"fleet.engines is {engines}, but there are trials with fewer clients: {fewest}"
-        context.wrong(("fleet", "engines"), message, "each engine needs at least one client")
+        message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
+        hint = f"use at most {fewest} engines, or more clients: each engine needs at least one"
+        context.wrong(("fleet", "engines"), message, hint)
     for name, system in experiment.systems.items():
         if context.knows("systems", name) and description().keeps_files(system.store):
-            message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
-            context.wrong(("systems", name), message, "leave `fleet.engines` out, or name a store reached by network")
+            message = f"{system.store} keeps its data in files, which several engines cannot share"
+            context.wrong(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
 
 def check_directory(context: Context) -> None:
-    """An absolute path, so that the experiment means the same elsewhere."""
+    """Makes the directory absolute, so that it does not depend on where the experiment is run."""
     given = context.experiment.directory
     here = Path(escape(str(Path.cwd())))
-    # What begins with a name may be absolute once that has a value (`Builder`).
-    named = given is not None and given.startswith("{") and not given.startswith("{{")
-    absolute = given if named else escape(default_directory()) if given is None else str(here / given)
+    # A path that begins with a template may turn out to be absolute (`Builder`).
+    template = given is not None and given.startswith("{") and not given.startswith("{{")
+    absolute = given if template else escape(default_directory()) if given is None else str(here / given)
     context.complete(directory=absolute)
