@@ -55,7 +55,9 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 """
     found = servers(tmp_path, text)
     assert [each.how for each in found] == [
-        Started((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False) for nodes in (1, 3) for heap in ("1G", "2G")
+        Started((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False)
+        for nodes in (1, 3)
+        for heap in ("1G", "2G")
     ]
     assert [each.options for each in found] == [{"replication_factor": each} for each in ("1", "1", "3", "3")]
     assert {each.table for each in found} == {"mine"}

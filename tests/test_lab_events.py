@@ -19,7 +19,7 @@ from loadstone.results.value import PERCENTILES, Value
 from loadstone.runner import figures
 from loadstone.runner.phase import Finished
 from loadstone.runner.progress import PhaseProgress, PlainLines
-from loadstone.runner.series import Course
+from loadstone.runner.series import SeriesBuilder
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.percentile import Bound, Population
 from loadstone.workloads import ycsb
@@ -196,7 +196,7 @@ def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypat
         return [Finished("load", {}, told, Series((), (), ()), 0)]
 
     conductor = Conductor.__new__(Conductor)
-    conductor.shown = PlainLines(Console())
+    conductor.display = PlainLines(Console())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
     with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
         conductor._complete(LOAD, Path(), 1, Path())
@@ -225,7 +225,7 @@ def stalled() -> list[dict[str, Any]]:
 
 def course(*documents: dict[str, Any]) -> Series:
     """The series of some intervals."""
-    collected = Course()
+    collected = SeriesBuilder()
     for event in parsed(*documents):
         if isinstance(event, Interval):
             collected.take(event)

@@ -31,7 +31,7 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     file = experiment(tmp_path, PILOTED)
     told = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
-    assert "a pilot block of 2 trials, not counted, finds the warm-up" in told.stderr
+    assert "running a pilot block of 2 trials to find the warm-up; its results do not count" in told.stderr
     found = json.loads((folder.path / "pilot.json").read_bytes())
     # The window is a fifth of a second, and so is the longest warm-up.
     assert found["cap_seconds"] == pytest.approx(0.3)
@@ -119,7 +119,7 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
 def test_a_pilot_that_cannot_be_is_refused(tmp_path: Path, keys: str, message: str) -> None:
     (tmp_path / "w").write_text("recordcount=10\n")
     text = f'systems: {{a: {{store: "null"}}}}\nworkload: {{file: w}}\npilot: true\n{keys}\n'
-    assert mistakes(tmp_path, text) == [f"there can be no pilot block: {message}"]
+    assert mistakes(tmp_path, text) == [f"there can be no pilot block {message}"]
 
 
 def test_the_warm_up_of_several_is_not_that_of_the_noisiest() -> None:

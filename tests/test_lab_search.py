@@ -99,7 +99,7 @@ def test_table_report_and_document_say_the_same(home: Path) -> None:
 def test_resuming_a_search_that_is_at_its_end_runs_nothing(home: Path) -> None:
     before = (only_folder(home).path / "values.jsonl").read_bytes()
     said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
-    assert "every search is at its end" in said
+    assert "every search is finished" in said
     assert (only_folder(home).path / "values.jsonl").read_bytes() == before
 
 

@@ -13,7 +13,7 @@ from loadstone.experiment.plan.servers import Servers, Started
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Watched, ticks
-from loadstone.runner.servers import At
+from loadstone.runner.servers import TrialServers
 from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
 
 # Busy for as long as its input says, then idle.
@@ -67,8 +67,8 @@ def test_servers_that_never_rest_are_not_waited_for_without_end() -> None:
     waited = Course([1.0]).waited()
     assert waited == Waited(LONGEST_S, idle=False)
     wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
-    at = At(wanted, None, None, loads=True, waited=waited)
-    (note,) = at.restless()
+    at = TrialServers(wanted, None, None, must_load=True, waited=waited)
+    (note,) = at.still_busy()
     assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
     assert [value.value for value in at.values()] == [LONGEST_S * 1e9]
 

@@ -70,12 +70,12 @@ ALL = ("first", "second", "third")
         (
             ALL[:2],
             ["repeats={at_least: 6, at_most: 9, until: 5%}"],
-            "every interval is as narrow as asked, but 1 of 3 variants has no figure",
+            "every interval is as narrow as `repeats.until` asks, but 1 of 3 variants has no figure",
         ),
         (
             ALL[:2],
             ["repeats={at_least: 6, at_most: 6, until: 0.001%}"],
-            "the most repeats that the file allows are done, but 1 of 3 variants has no figure",
+            "the repeats have reached `repeats.at_most`, but 1 of 3 variants has no figure",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_what_has_too_few_repeats_goes_on(tmp_path: Path) -> None:
         # None has enough of them: the plan is at its end.
         (
             {"first": 1, "second": 0, "third": 0},
-            "the most repeats that the file allows are done, but 2 of 3 variants have no figure",
+            "the repeats have reached `repeats.at_most`, but 2 of 3 variants have no figure",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from loadstone.experiment.mistake import ExperimentError, Mistake, Place
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import shown
 from loadstone.experiment.reading import resolved
-from loadstone.experiment.reading.layers import SET_RANK, merge, apply_settings
+from loadstone.experiment.reading.layers import SET_RANK, apply_settings, merge
 from loadstone.experiment.reading.resolved import changed_keys
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.short_forms import expand

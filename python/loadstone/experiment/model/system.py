@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from loadstone.experiment.model.values import Count, Fresh, Part, Property, Text, Boolean
+from loadstone.experiment.model.values import Boolean, Count, Fresh, Part, Property, Text
 
 # Systems that store their data on another one.
 OVER = {"hbase": "hdfs"}

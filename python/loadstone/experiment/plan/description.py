@@ -11,7 +11,7 @@ from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model.template import as_text
 from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
-from loadstone.experiment.plan.servers import StartRequest, Attached
+from loadstone.experiment.plan.servers import Attached, StartRequest
 from loadstone.format import quantity, units
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.search.sentence import asked

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
-from loadstone.experiment.plan.servers import StartRequest, Started
+from loadstone.experiment.plan.servers import Started, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import Rule
 

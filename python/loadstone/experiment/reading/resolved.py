@@ -8,8 +8,8 @@ import yaml
 
 from loadstone.engine.describe import description
 from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
-from loadstone.experiment.reading.words import resolved as meaning
 from loadstone.experiment.reading.words import ambiguous
+from loadstone.experiment.reading.words import resolved as meaning
 
 # Keys of a system that apply only to servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place, refuse
-from loadstone.experiment.reading.words import resolved, ambiguous
+from loadstone.experiment.reading.words import ambiguous, resolved
 from loadstone.format import units
 from loadstone.format.suggestion import near
 
