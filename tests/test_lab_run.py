@@ -158,7 +158,7 @@ def test_ctrl_c_keeps_what_was_done_and_resume_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "what was measured is kept; continue with `loadstone run --resume`" in rest
+    assert "finished trials are kept; continue with `loadstone run --resume`" in rest
     assert engines(tmp_path) == []
     assert list((tmp_path / "data").iterdir()) == []
     kept = outline(only_folder(tmp_path))

@@ -237,7 +237,7 @@ case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; 
 def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
     words = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
     said = loadstone(tmp_path, *YCSB, "-s", *words)
-    assert said.stdout.startswith("How much load does lmdb hold on workloadc?\np50 < 100s holds up to 2 clients")
+    assert said.stdout.startswith("How much load can lmdb sustain on workloadc?\np50 < 100s holds up to 2 clients")
     folder = only_folder(tmp_path)
     assert folder.name == "ycsb-lmdb-workloadc-clients"
     for trial in trials(folder):
@@ -277,7 +277,7 @@ def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> 
         (("ycsb", "run", "lmdb", "--search", "clients"), "a search needs a workload file"),
         ((*YCSB, "--search", "threads"), '--search must be clients or rate, got "threads"'),
         ((*YCSB, "--search"), "--search needs a value"),
-        ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, and there is a target"),
+        ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, but a target is set"),
         ((*YCSB, "--search", "clients", "-load"), "-load cannot be combined with --search"),
         ((*YCSB, "--search", "clients", "--such-that", "fast"), 'find.such_that: "fast" is not an objective'),
         ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
@@ -315,7 +315,7 @@ def test_servers_are_attached_where_the_arguments_say() -> None:
     # What is on them is loaded once, and changed by every trial: nobody is to be surprised by that.
     assert made["load"] == {"reuse": "shared"}
     (warning,) = search.experiment(line, spec).warnings
-    assert "loads its records into the table that redis has there" in warning.message
+    assert "loads its records into an existing table of redis" in warning.message
 
 
 def test_a_search_on_files_leaves_them_alone_and_says_nothing() -> None:

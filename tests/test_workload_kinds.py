@@ -96,5 +96,5 @@ def test_a_workload_that_is_named_as_ever_may_vary_by_a_dimension_of_that_name(t
 
 def test_a_cache_that_cannot_be_emptied_is_warned_of(tmp_path: Path) -> None:
     text = "systems: {far: {store: hdfs}}\nworkload: {dfsio: {operation: read, cold: true}}\n"
-    assert warnings(tmp_path, text) == ["`cold` has no effect on far, whose data nodes the lab does not start"]
+    assert warnings(tmp_path, text) == ["`cold` has no effect on far, because the lab does not start its data nodes"]
     assert warnings(tmp_path, text.replace("store: hdfs", "store: hdfs, start: hdfs")) == []
