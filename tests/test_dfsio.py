@@ -145,9 +145,7 @@ def test_files_of_somebody_else_are_read_and_not_compared(program: Path, tmp_pat
 
 
 @pytest.mark.parametrize("replaced", ["by Hadoop", "by zeros"])
-def test_a_replaced_file_among_ours_fails_the_test(
-    program: Path, tmp_path: Path, place: Path, replaced: str
-) -> None:
+def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path, place: Path, replaced: str) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     if replaced == "by Hadoop":
         hadoops_file(place, 1)

@@ -47,8 +47,8 @@ def test_generated_files_are_checked_in_as_generated() -> None:
     assert (ROOT / schema.SCHEMA).read_text() == schema.document(), "run make docs"
 
 
-def test_a_page_without_a_place_for_the_tables() -> None:
-    with pytest.raises(ValueError, match="no place for the keys"):
+def test_a_page_without_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="no markers for the generated keys"):
         reference.regenerated("# The experiment file\n")
 
 

@@ -14,7 +14,7 @@ from loadstone.report.terminal import tables
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Prints findings; exit status 0 if all results are valid, 1 if any is suspect or invalid."""
+    """Prints findings. Exit status 0 if all results are valid, 1 if any is suspect or invalid."""
     parser = Parser(
         "check",
         "Check results. Exit status 0 if they are all valid, 1 if any is suspect or invalid.",

@@ -50,8 +50,8 @@ class EngineLaunch:
 
     def stages(self, directory: Path, seed: int) -> Stages:
         """Every launch of the engine, in order."""
-        made = self.spec(directory, seed)
-        return made if isinstance(made, Stages) else Stages([(self.name, made)])
+        spec = self.spec(directory, seed)
+        return spec if isinstance(spec, Stages) else Stages([(self.name, spec)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Kind:
 
     # Its keys: below its name in `workload`, or for YCSB in `workload` itself.
     keys: type[Part]
-    # Whether it can run for any length of time, so that `measure` says when it ends.
+    # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool
     # The stores that it can work on.
     stores: Callable[[], Collection[str]]

@@ -14,7 +14,7 @@ from typing import Any
 from loadstone.engine.events import Carried, Event, Files, Interval, Note, Reached, Ready, Result, Sorted, Summary
 from loadstone.engine.trial import EngineError
 
-# Worst first: the whole trial extremes as its worst segment did.
+# Worst first: the whole trial ends as its worst segment did.
 ENDS = ("failed", "lease", "stopped", "done")
 
 
@@ -134,7 +134,7 @@ def summary(parts: Sequence[Summary]) -> Summary:
 
 
 def files(parts: Sequence[Files]) -> Files | None:
-    """The files of all segments: sums, first starts and last extremes."""
+    """The files of all segments: sums, first starts and last ends."""
     if not parts:
         return None
     extremes: dict[str, Any] = {}

@@ -152,8 +152,8 @@ def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]
         yield Value(f"{name}.mean", mean, "ns", count)
         yield Value(f"{name}.min", population.well.minimum, "ns", count)
     names = {**PERCENTILES, "max": 1.0}
-    for statistic, found in zip(names, population.percentiles(list(names.values())), strict=True):
-        yield Value(f"{name}.{statistic}", found.value, "ns", every, found.bound)
+    for statistic, percentile in zip(names, population.percentiles(list(names.values())), strict=True):
+        yield Value(f"{name}.{statistic}", percentile.value, "ns", every, percentile.bound)
 
 
 def verified(summary: Summary, prefix: str) -> Iterator[Value]:

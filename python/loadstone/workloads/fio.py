@@ -115,14 +115,14 @@ def data(work: Fio) -> Data:
 
 def metrics(work: Fio) -> Sequence[str]:
     """Bandwidth, throughput and p99 of each job."""
-    found = []
+    figures = []
     every = {} if template.names(work.job) and not is_text(work.job) else jobs(work)
     for name, options in every.items():
         prefix = "" if len(every) == 1 else f"{slug(name)}."
         kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0].removeprefix("rand")
         for direction in DIRECTIONS.get(kind, DIRECTIONS["rw"]):
-            found += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
-    return found
+            figures += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
+    return figures
 
 
 def slug(name: str) -> str:

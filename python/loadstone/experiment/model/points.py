@@ -14,13 +14,13 @@ Point = dict[str, Scalar]
 
 def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
     """Every dimension with its distinct values, in the order of the file."""
-    found: dict[str, dict[Scalar, None]] = {
+    distinct: dict[str, dict[Scalar, None]] = {
         name: dict.fromkeys(values) for name, values in {**vary.matrix, **vary.zip}.items()
     }
     for point in vary.include:
         for name, value in point.items():
-            found.setdefault(name, {})[value] = None
-    return {name: tuple(values) for name, values in found.items()}
+            distinct.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in distinct.items()}
 
 
 def size(vary: Vary) -> int:
@@ -70,7 +70,7 @@ def duplicates(values: Sequence[Scalar]) -> list[int]:
 def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """The values of template names in a variant, without those known at run time; `rate` and `operations` if set."""
     system = str(point.get("system", ""))
-    found: dict[str, Scalar] = {
+    by_name: dict[str, Scalar] = {
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
@@ -79,5 +79,5 @@ def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Sca
         **point,
     }
     if system in experiment.systems:
-        found["store"] = experiment.systems[system].store
-    return found
+        by_name["store"] = experiment.systems[system].store
+    return by_name

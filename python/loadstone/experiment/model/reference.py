@@ -70,10 +70,10 @@ def keys() -> str:
 
 def parts() -> list[tuple[str, type[BaseModel]]]:
     """The parts of the file by their paths, those of workload kinds after `workload`."""
-    found = list(PARTS)
-    after = found.index(("workload", Workload)) + 1
-    found[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
-    return found
+    every = list(PARTS)
+    after = every.index(("workload", Workload)) + 1
+    every[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
+    return every
 
 
 def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:

@@ -23,24 +23,24 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema() -> Schema:
     """The JSON Schema of an experiment file, with its short forms and its scales."""
-    found = tidied(Experiment.model_json_schema())
-    parts: Schema = found["$defs"]
+    result = tidied(Experiment.model_json_schema())
+    parts: Schema = result["$defs"]
     for key, field in Experiment.model_fields.items():
         # Pydantic omits a description that equals the part's; editors show the key's.
-        found["properties"][key] = {"description": field.description, **found["properties"][key]}
-    short_forms(found["properties"], parts)
-    found["required"].remove("workload")
-    found["oneOf"] = [{"required": [key]} for key in ("workload", "workloads")]
-    whole = {key: value for key, value in found.items() if key not in ("$defs", "title", "description")}
+        result["properties"][key] = {"description": field.description, **result["properties"][key]}
+    short_forms(result["properties"], parts)
+    result["required"].remove("workload")
+    result["oneOf"] = [{"required": [key]} for key in ("workload", "workloads")]
+    whole = {key: value for key, value in result.items() if key not in ("$defs", "title", "description")}
     parts |= {f"Scaled{name}": as_overlay(part) for name, part in parts.items()}
     differing = "Keys that `--scale` overrides when it names this scale; null removes a key."
     parts["Scale"] = {"description": differing, **as_overlay(whole)}
-    found["properties"]["scales"] = {
+    result["properties"]["scales"] = {
         "description": "Documents that `--scale NAME` merges into the file.",
         "type": "object",
         "additionalProperties": {"$ref": "#/$defs/Scale"},
     }
-    return {"$schema": DIALECT, "title": "A Loadstone experiment", **found}
+    return {"$schema": DIALECT, "title": "A Loadstone experiment", **result}
 
 
 def short_forms(keys: Schema, parts: Schema) -> None:
@@ -80,18 +80,18 @@ def stores() -> list[str]:
 
 def as_overlay(node: Schema) -> Schema:
     """The schema of a scale: nothing is required, and null removes any key."""
-    found = {key: value for key, value in node.items() if key != "required"}
+    result = {key: value for key, value in node.items() if key != "required"}
     if "properties" in node:
-        found["properties"] = {key: nullable(as_overlay(each)) for key, each in node["properties"].items()}
+        result["properties"] = {key: nullable(as_overlay(each)) for key, each in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
-        found["additionalProperties"] = nullable(as_overlay(node["additionalProperties"]))
+        result["additionalProperties"] = nullable(as_overlay(node["additionalProperties"]))
     # It lists required keys.
-    found.pop("oneOf", None)
+    result.pop("oneOf", None)
     if "anyOf" in node:
-        found["anyOf"] = [as_overlay(each) for each in node["anyOf"]]
+        result["anyOf"] = [as_overlay(each) for each in node["anyOf"]]
     if "$ref" in node:
-        found["$ref"] = node["$ref"].replace("#/$defs/", "#/$defs/Scaled")
-    return found
+        result["$ref"] = node["$ref"].replace("#/$defs/", "#/$defs/Scaled")
+    return result
 
 
 def nullable(node: Schema) -> Schema:

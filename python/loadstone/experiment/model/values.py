@@ -121,8 +121,8 @@ def rate(value: Any) -> float:
 
 def in_digits(value: Any) -> str:
     """A hint how to write a load such as `10k`; empty for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
-    return f"write {float(found[1]) * THOUSANDS[found[2].lower()]:.0f}" if found else ""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
+    return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
 
 
 def bound(value: Any) -> int | float:
@@ -138,14 +138,14 @@ def length(above: bool) -> PlainValidator:
 
     def check(value: Any) -> float:
         try:
-            found = quantity.seconds(value)
+            seconds = quantity.seconds(value)
         except ValueError:
             refuse(f"must be a duration, got {shown(value)}", "write 500ms, 5s, 2m, 1h or a number of seconds")
-        if found < 0 or (above and found == 0):
+        if seconds < 0 or (above and seconds == 0):
             refuse(
                 f"must be {'longer than 0' if above else '0 or longer'}, got {shown(value)}", "write 500ms, 5s, 2m, 1h"
             )
-        return found
+        return seconds
 
     return PlainValidator(check)
 
@@ -153,13 +153,13 @@ def length(above: bool) -> PlainValidator:
 def share(value: Any) -> float:
     """A fraction greater than 0 and less than 1."""
     try:
-        found = quantity.share(value)
+        fraction = quantity.share(value)
     except ValueError:
         refuse(f"must be a fraction, got {shown(value)}", "write 5% or 0.05")
-    if not 0 < found < 1:
-        likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= found < 100 else ""
+    if not 0 < fraction < 1:
+        likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= fraction < 100 else ""
         refuse(f"must be above 0 and below 100%, got {shown(value)}", f"write 5% or 0.05{likely}")
-    return found
+    return fraction
 
 
 def size(value: Any) -> int:

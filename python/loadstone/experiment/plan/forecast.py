@@ -115,8 +115,8 @@ def starts(plan: Plan, repeats: int) -> list[StartRequest]:
         for trial in block:
             servers = trial.variant.servers
             needed = servers.how.systems if servers and isinstance(servers.how, Started) else ()
-            anew = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
-            started += needed if anew else needed[shared(up, needed) :]
+            replaced = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
+            started += needed if replaced else needed[shared(up, needed) :]
             up = needed
     return started
 

@@ -78,8 +78,8 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
     at: Any = Experiment
     for part in path:
         if isinstance(at, type) and issubclass(at, BaseModel):
-            found = at.model_fields.get(str(part))
-            at = present(found.annotation) if found else None
+            field = at.model_fields.get(str(part))
+            at = present(field.annotation) if field else None
         elif typing.get_origin(at) is dict:
             at = typing.get_args(at)[1]
         else:

@@ -88,14 +88,14 @@ class Plainer:
             case Items():
                 return [self.plain(each, (*path, i)) for i, each in enumerate(node.items)]
             case Table():
-                found = {}
+                plain = {}
                 for key, value in node.entries.items():
                     each = self.plain(value, (*path, key))
                     if each is not None:
-                        found[key] = each
+                        plain[key] = each
                     elif path == ("systems",):
-                        found[key] = {}
-                return found
+                        plain[key] = {}
+                return plain
 
     def scalar(self, node: Scalar, path: Path) -> Any:
         """A single value; of a property, the string as written."""
