@@ -17,7 +17,7 @@ IMPORTS = ROOT / "tests/fixtures/imports"
 REGULAR, ACCELERATED = IMPORTS / "regular.log", IMPORTS / "accelerated.log"
 
 
-def test_two_logs_compare_as_the_report_should_have_done(tmp_path: Path) -> None:
+def test_two_logs_are_compared(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
     assert "388.46 op/s" in said
     assert "1,770.70 op/s" in said
@@ -28,7 +28,7 @@ def test_two_logs_compare_as_the_report_should_have_done(tmp_path: Path) -> None
     assert not (tmp_path / "results").exists(), "comparing files leaves nothing behind"
 
 
-def test_the_same_as_data_in_base_units(tmp_path: Path) -> None:
+def test_json_output_is_in_base_units(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
     document = json.loads(said)
     cells = {(cell["variant"]["run"], cell["metric"]): cell["value"] for cell in document["cells"]}
@@ -50,7 +50,7 @@ def test_the_thread_sweeps_latencies_that_break_littles_law_are_named(tmp_path: 
     assert said.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 23 checks could look)"
 
 
-def test_the_page_cache_is_not_taken_for_a_disk(tmp_path: Path) -> None:
+def test_the_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
     assert "impossible (invalid)" in said
     assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in said
@@ -84,13 +84,13 @@ def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
     assert [each.repeat for each in only_folder(tmp_path).load().trials] == [1, 2, 3]
 
 
-def test_results_of_other_times_compare_with_files(tmp_path: Path) -> None:
+def test_result_folders_compare_with_files(tmp_path: Path) -> None:
     loadstone(tmp_path, "import", REGULAR, "--name", "before")
     said = loadstone(tmp_path, "compare", "before", ACCELERATED).stdout
     assert "4.56×" in said
 
 
-def test_the_table_of_values_goes_into_a_spreadsheet_and_into_parquet(tmp_path: Path) -> None:
+def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:
     source = IMPORTS / "hbase-read-only.csv"
     rows = list(csv.DictReader(io.StringIO(loadstone(tmp_path, "export", source).stdout)))
     loadstone(tmp_path, "export", source, "-o", "values.parquet")
@@ -152,11 +152,11 @@ def test_bad_usage_is_one_error_and_one_hint(
 
 
 @pytest.mark.parametrize("command", ["run", "list", "show", "compare", "check", "report", "import", "export"])
-def test_every_command_explains_itself(tmp_path: Path, command: str) -> None:
+def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     assert loadstone(tmp_path, command, "--help").stdout.startswith(f"usage: loadstone {command}")
 
 
-def test_results_can_be_asked_something_else_afterwards(tmp_path: Path) -> None:
+def test_the_question_of_results_can_be_changed(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     rows = [
         f"{system},{repeat},throughput,{1000 + 3 * repeat + 20 * (system == 'b')},op/s"

@@ -34,7 +34,7 @@ def experiment(directory: Path, text: str) -> Experiment:
         ("find: {}\nrepeats: {at_least: 5, at_most: 5}", Rule("clients", 1, 1024, None, 5, 5)),
     ],
 )
-def test_what_is_left_out_is_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
+def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
     found = experiment(tmp_path, text)
     assert rule(found.question_for_judge()) == expected
     # What the run keeps asks for the same.
@@ -44,7 +44,7 @@ def test_what_is_left_out_is_filled_in(tmp_path: Path, text: str, expected: Rule
     assert again.warnings == ()
 
 
-def test_without_a_search_nothing_is_asked_for(tmp_path: Path) -> None:
+def test_without_find_there_is_no_search(tmp_path: Path) -> None:
     found = loaded(tmp_path, BASE)
     assert found.experiment.find is None
     assert rule(found.experiment.question_for_judge()) is None
@@ -92,5 +92,5 @@ def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) ->
         ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect with `find`"]),
     ],
 )
-def test_what_has_no_effect_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_keys_without_effect_are_warnings(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert warnings(tmp_path, BASE + text) == expected

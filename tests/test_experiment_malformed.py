@@ -21,14 +21,14 @@ def test_there_are_thirty_malformed_files() -> None:
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_file_is_told_all_that_is_wrong_with_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_file_gets_all_its_errors_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
     said = said_of(Path(name))
     assert said == snapshot(Path(name).with_suffix(".expected"), said)
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_message_names_thing_place_and_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_names_the_thing_the_place_and_the_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
     lines = said_of(Path(name)).splitlines()
     assert lines

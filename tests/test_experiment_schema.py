@@ -52,7 +52,7 @@ def test_a_page_without_markers_is_refused() -> None:
         reference.regenerated("# The experiment file\n")
 
 
-def test_writing_them_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_writing_generated_files_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / schema.SCHEMA).parent.mkdir(parents=True)
     (tmp_path / schema.PAGE).write_text(PAGE.replace("`question`", ""))
     assert schema.main([str(tmp_path)]) == 0
@@ -62,7 +62,7 @@ def test_writing_them_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureF
     assert "cannot read" in capsys.readouterr().err
 
 
-def test_the_schema_is_one_and_describes_every_key() -> None:
+def test_the_schema_is_valid_and_describes_every_key() -> None:
     Draft202012Validator.check_schema(schema.schema())
     document = schema.schema()
     for part in (document, *(document["$defs"][model.__name__] for _, model in reference.parts())):
@@ -75,7 +75,7 @@ LOOKS = {("hdfs-replication.yaml", "small")}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
+def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     path = ROOT / "experiments" / name
     document = yaml.safe_load(path.read_text())
     assert complaints(document) == []
@@ -90,7 +90,7 @@ def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
-def test_examples_of_the_page_are_sound(tmp_path: Path, text: str) -> None:
+def test_examples_on_the_page_are_valid(tmp_path: Path, text: str) -> None:
     assert complaints(yaml.safe_load(text)) == []
     assert loaded(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
 
@@ -104,7 +104,7 @@ def test_the_page_has_examples() -> None:
     [("", key) for key in Experiment.model_fields]
     + [(title, key) for title, model in reference.parts() for key in model.model_fields],
 )
-def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> None:
+def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> None:
     model = dict(reference.parts()).get(title, Experiment)
     path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
     base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
@@ -164,7 +164,7 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
         "scales: {small: {measure: {duration: 5 sec}}}",
     ],
 )
-def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
+def test_schema_and_reader_reject_the_same_documents(tmp_path: Path, text: str) -> None:
     document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
     assert complaints(document)
     with pytest.raises(ExperimentError):
@@ -189,13 +189,13 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
         "load: {reuse: false}",
     ],
 )
-def test_schema_and_reader_take_the_same(tmp_path: Path, text: str) -> None:
+def test_schema_and_reader_accept_the_same_documents(tmp_path: Path, text: str) -> None:
     document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
     assert complaints(document) == []
     assert loaded(tmp_path, json.dumps(document)).experiment
 
 
-def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
+def test_the_properties_that_the_lab_names_exist_in_the_engine() -> None:
     for names in (
         known.KEYS,
         known.OF_A_COMMAND,
@@ -208,10 +208,10 @@ def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
     assert {*registry.SERVED_BY} <= {*description().stores}
 
 
-def test_every_key_that_a_property_is_called_by_is_one() -> None:
+def test_every_key_that_replaces_a_property_exists() -> None:
     for key in known.KEYS.values():
         assert key in all_paths(Experiment)
 
 
-def test_no_dimension_may_be_called_as_a_key_of_vary() -> None:
+def test_no_dimension_has_the_name_of_a_key_of_vary() -> None:
     assert set(schema.schema()["$defs"]["Vary"]["properties"]) == set(LONG)

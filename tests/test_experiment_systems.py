@@ -32,7 +32,7 @@ def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
     return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
 
 
-def test_a_text_alone_is_the_system_with_its_defaults(tmp_path: Path) -> None:
+def test_a_string_is_the_system_with_its_defaults(tmp_path: Path) -> None:
     for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
         (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
         assert found == Servers(Started((StartRequest("redis", 1, {}),), keep=False), "table", "usertable", {})
@@ -76,7 +76,7 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
         ("nodes: 3, settings: {hbase.rootdir: 'hdfs://elsewhere/hbase'}", None),
     ],
 )
-def test_hbase_has_what_it_works_on_below(tmp_path: Path, start: str, below: StartRequest | None) -> None:
+def test_hbase_is_started_with_the_hdfs_it_needs(tmp_path: Path, start: str, below: StartRequest | None) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
     assert isinstance(found.how, Started)
     assert found.how.system.system == "hbase"
@@ -85,7 +85,7 @@ def test_hbase_has_what_it_works_on_below(tmp_path: Path, start: str, below: Sta
     assert found.how.systems[:-1] == (() if below is None else (below,))
 
 
-def test_settings_with_points_in_their_names_are_set_as_a_whole(tmp_path: Path) -> None:
+def test_settings_with_dots_in_their_names_can_be_set(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: {system: hbase, settings: {hbase.wal.dir: "file:///x"}}}}\n'
     (found,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
     assert isinstance(found.how, Started)
@@ -95,14 +95,14 @@ def test_settings_with_points_in_their_names_are_set_as_a_whole(tmp_path: Path) 
     assert short.how == Started((StartRequest("redis", 1, {}),), keep=False)
 
 
-def test_a_system_may_be_called_like_a_mapping_of_names(tmp_path: Path) -> None:
+def test_a_system_may_have_the_name_of_an_open_mapping(tmp_path: Path) -> None:
     found = loaded(
         tmp_path, "systems: {settings: {store: lmdb}, table: {store: lmdb}}\n" + TAIL, "systems.table.store=redb"
     )
     assert found.experiment.systems["table"].store == "redb"
 
 
-def test_servers_of_the_users_own(tmp_path: Path) -> None:
+def test_attached_servers_are_read(tmp_path: Path) -> None:
     text = """
 systems:
   a:
@@ -118,7 +118,7 @@ vary: {where: [x]}
     assert found.how.properties("null") == {}
 
 
-def test_loads_on_top_of_loads_are_warned_of(tmp_path: Path) -> None:
+def test_loads_that_add_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
     text = f'systems: {{a: {{store: "null", attach: {{hosts: [h]}}}}}}\n{TAIL}'
     assert warnings(tmp_path, text) == ["every load adds to the data that earlier trials left"]
     assert warnings(tmp_path, text.replace("hosts: [h]}", "hosts: [h]}, fresh: none")) == []
@@ -126,7 +126,7 @@ def test_loads_on_top_of_loads_are_warned_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
-def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path: Path, name: str) -> None:
+def test_fresh_defaults_to_a_table_if_the_system_supports_it(tmp_path: Path, name: str) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
     assert found.fresh == "table"
 
@@ -142,7 +142,7 @@ def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path
         ("shared", "WORKLOADS/workloada", []),
     ],
 )
-def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_the_file_says_so(
+def test_data_on_servers_are_reused_only_if_unchanged_or_shared(
     tmp_path: Path, reuse: str, workload: str, said: list[str]
 ) -> None:
     found = mistakes(
@@ -153,7 +153,7 @@ def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_t
     ]
 
 
-def test_what_servers_hold_is_used_again_without_copies(tmp_path: Path) -> None:
+def test_data_on_servers_are_reused_without_copies(tmp_path: Path) -> None:
     again = f"systems: {{redis: {{start: redis}}}}\n{READS}load: {{reuse: copy}}\n"
     anew = planned(tmp_path, again.replace("load: {reuse: copy}\n", ""))
     assert space(planned(tmp_path, again)) == space(anew)
@@ -166,7 +166,7 @@ def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
     assert found == ["lmdb keeps its data in files, and each trial has its own"]
 
 
-def test_the_resolved_file_is_the_same_experiment_and_says_nothing_of_servers_where_there_are_none(
+def test_the_resolved_file_is_equal_and_omits_servers_if_there_are_none(
     tmp_path: Path,
 ) -> None:
     text = """
@@ -223,7 +223,7 @@ def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:
     assert "servers    redis, 1 node, started once" in describe(planned(tmp_path, text.replace("fresh: system", "")))
 
 
-def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
+def test_the_guides_experiments_are_valid(tmp_path: Path) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
@@ -239,7 +239,7 @@ def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
         ("{system: redis, settings: {maxmemory: '{fsync}'}}", ()),
     ],
 )
-def test_a_dimension_that_sets_a_guarantee_is_compared_by_its_price(
+def test_a_dimension_that_sets_a_guarantee_becomes_a_promise(
     tmp_path: Path, started: str, promises: tuple[str, ...]
 ) -> None:
     text = f'systems: {{a: {{store: "null", start: {started}}}}}\nvary: {{fsync: [always, "no"]}}\n'
@@ -247,7 +247,7 @@ def test_a_dimension_that_sets_a_guarantee_is_compared_by_its_price(
     assert (found.experiment.compare.by, found.experiment.compare.promises) == ("fsync", promises)
 
 
-def test_systems_that_guarantee_different_things_are_warned_of(tmp_path: Path) -> None:
+def test_systems_with_different_guarantees_are_a_warning(tmp_path: Path) -> None:
     text = """
 systems:
   a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}

@@ -83,7 +83,7 @@ def told(segment: int, *events: dict[str, object]) -> list[tuple[int, Event]]:
     return [(segment, event) for event in parsed(*events)]
 
 
-def test_a_trial_of_one_engine_is_not_changed_by_merging() -> None:
+def test_merging_does_not_change_a_trial_of_one_engine() -> None:
     events = [*parsed(ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])]))]
     merged, result = merge(*((0, event) for event in events), segments=1)
     assert merged == [events[1]]
@@ -114,7 +114,7 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
     assert result.summary.operations == every.total()
 
 
-def test_an_interval_waits_for_the_slowest_segment_and_no_longer_for_one_that_has_ended() -> None:
+def test_an_interval_waits_for_the_slowest_running_segment() -> None:
     merger = Merger(2)
     (first, second, ended) = parsed(interval(0, []), interval(1, []), summary([]))
     assert not [*merger.take(0, first), *merger.take(0, second)]
@@ -122,7 +122,7 @@ def test_an_interval_waits_for_the_slowest_segment_and_no_longer_for_one_that_ha
     assert [each.k for each in merger.take(1, ended) if isinstance(each, Interval)] == [1]
 
 
-def test_what_comes_late_to_an_earlier_interval_is_still_in_the_file(tmp_path: Path) -> None:
+def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:
     late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900])])])
     merged, _ = merge(
         *told(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
@@ -149,14 +149,14 @@ def test_percentiles_are_those_of_all_operations_and_not_means_of_the_segments()
     assert values["read.p99.9"] == together.quantile(0.999) > 900_000
 
 
-def test_throughput_of_segments_that_end_apart_divides_by_the_longest() -> None:
+def test_throughput_divides_by_the_longest_segment() -> None:
     short = told(0, ready(), summary([], completed=100, measured_ns=SECOND))
     long = told(1, ready(), summary([], completed=100, measured_ns=2 * SECOND))
     _, result = merge(*short, *long, segments=2)
     assert result.summary.throughput == 100
 
 
-def test_the_whole_ends_as_its_worst_segment() -> None:
+def test_a_trial_ends_as_its_worst_segment() -> None:
     for ends, worst in ((("done", "stopped"), "stopped"), (("failed", "done"), "failed"), (("lease", "done"), "lease")):
         parts = [told(k, ready(), summary([], end=end)) for k, end in enumerate(ends)]
         assert merge(*parts[0], *parts[1], segments=2)[1].summary.end == worst
@@ -175,7 +175,7 @@ def test_an_engine_that_fails_after_its_summary_is_lost() -> None:
         merge(*told(0, ready(), summary([])), (0, LOST), segments=1)
 
 
-def test_clients_rate_and_operations_are_those_of_the_whole() -> None:
+def test_each_spec_has_the_clients_rate_and_operations_of_the_trial() -> None:
     specs = split({"clients": 6, "until": {"operations": 10}}, 3)
     assert [each["segment"] for each in specs] == [{"k": k, "n": 3} for k in range(3)]
     assert all((each["clients"], each["wait_for_start"]) == (6, True) for each in specs)
@@ -255,13 +255,11 @@ def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monk
         (HEAD + "load: {clients: 1}", "fewer clients: 1"),
     ],
 )
-def test_a_fleet_that_cannot_work_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_fleet_is_refused(tmp_path: Path, text: str, message: str) -> None:
     assert message in loadstone(tmp_path, "run", experiment(tmp_path, text), code=2).stderr
 
 
-def test_an_engine_that_the_lab_ended_for_its_time_is_said_to_have_been_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_killed_at_the_timeout_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, engine = program.find(), tmp_path / "engine"
     engine.write_text(LATE % (sys.executable, real))
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)

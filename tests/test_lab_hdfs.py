@@ -70,7 +70,7 @@ def test_the_servers_are_kept_up_and_emptied(results: Results) -> None:
     assert set(blocks.values()) == {0}
 
 
-def test_the_engine_is_asked_for_the_copies_and_directory_of_the_variant(results: Results) -> None:
+def test_the_engine_gets_the_variants_replication_and_directory(results: Results) -> None:
     """That HDFS then keeps as many is tested with the front end, by the name node's own word."""
     for trial, folder in ((trial, results.folder) for trial in results.trials):
         if trial.config["workload"] == "write":

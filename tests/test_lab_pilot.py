@@ -27,7 +27,7 @@ from loadstone.statistics.steady import pooled_warm_up_end
 PILOTED = SMALL.replace("warmup: 0, ", "")
 
 
-def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> None:
+def test_the_pilot_runs_every_variant_once_and_does_not_count(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     told = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
@@ -54,7 +54,7 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     assert len(folder.pilots()) == 2
 
 
-def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Path) -> None:
+def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
@@ -73,7 +73,7 @@ def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Pat
     assert (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True) == lines
 
 
-def test_what_nothing_can_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
+def test_an_experiment_that_cannot_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
     hook = 'hooks: {before: ["exit 3"]}\n'
     told = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
     assert "no variant can run; last error: " in told.stderr
@@ -122,7 +122,7 @@ def test_a_pilot_that_cannot_be_is_refused(tmp_path: Path, keys: str, message: s
     assert mistakes(tmp_path, text) == [f"there can be no pilot block {message}"]
 
 
-def test_the_warm_up_of_several_is_not_that_of_the_noisiest() -> None:
+def test_a_pooled_warm_up_is_not_decided_by_the_noisiest_trial() -> None:
     warm = [40.0, 60.0, 80.0, 90.0, 95.0] + [100.0 + (i % 3) for i in range(55)]
     sound = [100.0 + (i % 5) for i in range(60)]
     noisy = [*sound]
@@ -135,7 +135,7 @@ def test_the_warm_up_of_several_is_not_that_of_the_noisiest() -> None:
     assert pooled_warm_up_end([[0.0] * 60]) == 0
 
 
-def test_a_pilot_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path: Path) -> None:
+def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED + f'hooks: {{before: ["test -e {tmp_path}/ready"]}}\n')
     loadstone(tmp_path, "run", file, code=1)
     (tmp_path / "ready").touch()
@@ -145,7 +145,7 @@ def test_a_pilot_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path: Pa
     assert len(trials(folder)) == 6
 
 
-def test_a_pilot_in_which_nothing_runs_ends_after_five_variants(tmp_path: Path) -> None:
+def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     text = PILOTED.replace("clients: 2", "vary: {system: [first, second], clients: [1, 2, 3, 4]}")
     hook = 'hooks: {before: ["exit 3"]}\n'
     told = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), code=1)
@@ -153,7 +153,7 @@ def test_a_pilot_in_which_nothing_runs_ends_after_five_variants(tmp_path: Path) 
     assert len(only_folder(tmp_path).pilots()) == 5
 
 
-def test_a_trial_that_was_cut_short_teaches_nothing(tmp_path: Path) -> None:
+def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
     """Its course ends early, and the shortest of a group would decide how far the others are looked at."""
     folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
@@ -169,7 +169,7 @@ def test_a_trial_that_was_cut_short_teaches_nothing(tmp_path: Path) -> None:
     assert (group.trials, group.throughput_seconds, group.latency_seconds) == ((folder.pilots()[0].trial,), 2.0, None)
 
 
-def test_the_warm_up_that_the_limit_ruled_is_called_so(tmp_path: Path) -> None:
+def test_a_capped_warm_up_is_reported_as_capped(tmp_path: Path) -> None:
     folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     slow = [40.0] * 28 + [100.0 + (i % 3) for i in range(32)]
@@ -193,7 +193,7 @@ def course(rates: list[float]) -> Series:
     return Series(tuple(i / 10 for i in range(len(rates))), (0.1,) * len(rates), tuple(rates))
 
 
-def test_the_lab_is_killed_in_its_pilot(tmp_path: Path) -> None:
+def test_a_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     process = start(tmp_path, "run", file, "--no-report")
     while not (one := [*tmp_path.glob("results/*/*/pilot.jsonl")]) and process.poll() is None:
@@ -209,7 +209,7 @@ def test_the_lab_is_killed_in_its_pilot(tmp_path: Path) -> None:
     assert len(trials(folder)) == 6
 
 
-def test_the_pilot_tells_how_long_the_rest_takes(tmp_path: Path) -> None:
+def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
     """A hook of a second that no forecast knows of."""
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
     told = loadstone(tmp_path, "run", file, "--no-report")
@@ -220,7 +220,7 @@ def test_the_pilot_tells_how_long_the_rest_takes(tmp_path: Path) -> None:
     assert f"small: 6 of 6 trials to run, {units.clock(6 * each)} left" in told.stderr
 
 
-def test_pilots_are_listed_as_pilots_and_are_not_among_the_repeats(tmp_path: Path) -> None:
+def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, PILOTED))
     folder = only_folder(tmp_path)
     told = View(judge(folder.load()))

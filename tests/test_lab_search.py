@@ -96,14 +96,14 @@ def test_table_report_and_document_say_the_same(home: Path) -> None:
     assert "<h2>Search</h2>" in (folder.path / "report.html").read_text()
 
 
-def test_resuming_a_search_that_is_at_its_end_runs_nothing(home: Path) -> None:
+def test_resuming_a_finished_search_runs_nothing(home: Path) -> None:
     before = (only_folder(home).path / "values.jsonl").read_bytes()
     said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
     assert "every search is finished" in said
     assert (only_folder(home).path / "values.jsonl").read_bytes() == before
 
 
-def test_the_plan_says_what_would_be_searched(home: Path) -> None:
+def test_the_plan_describes_the_search(home: Path) -> None:
     said = loadstone(home, "run", home / "small.yaml", "--dry-run").stdout
     assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
 
@@ -114,7 +114,7 @@ def test_the_resolved_experiment_searches_for_the_same(home: Path) -> None:
     assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
 
 
-def test_variants_are_searched_side_by_side(tmp_path: Path) -> None:
+def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
     file = searching(
         tmp_path, "{to: 2, such_that: p50 < 100s}", ("{first: {store: lmdb}}", "{a: {store: lmdb}, b: {store: lmdb}}")
     )
@@ -128,7 +128,7 @@ def test_variants_are_searched_side_by_side(tmp_path: Path) -> None:
         assert f"system={system}: p50 < 100s holds up to 2 clients, where the search ended: p50 " in answer
 
 
-def test_ctrl_c_keeps_the_probes_and_resume_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     file = searching(tmp_path, "{to: 4, such_that: p50 < 100s}", ("duration: 100ms", "duration: 1s"))
     process = start(tmp_path, "run", file, "--no-report")
     assert process.stderr
@@ -151,7 +151,7 @@ def test_ctrl_c_keeps_the_probes_and_resume_goes_on_where_it_was(tmp_path: Path)
     assert "; 3 probes, 9 trials" in only_answer(folder)
 
 
-def test_an_objective_that_nothing_meets(tmp_path: Path) -> None:
+def test_an_objective_that_no_load_meets_is_reported(tmp_path: Path) -> None:
     file = searching(tmp_path, "{from: 2, to: 8, such_that: p50 < 0.001us and errors == 0}")
     loadstone(tmp_path, "run", file, "--no-report")
     answer = only_answer(only_folder(tmp_path))
@@ -175,7 +175,7 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
 
 
-def test_too_few_operations_for_a_percentile_end_the_search_by_that_name(tmp_path: Path) -> None:
+def test_too_few_operations_for_a_percentile_end_the_search_and_are_named(tmp_path: Path) -> None:
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = only_answer(only_folder(tmp_path))
@@ -185,7 +185,7 @@ def test_too_few_operations_for_a_percentile_end_the_search_by_that_name(tmp_pat
     assert 1 <= int(found[1]) <= 10
 
 
-def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:
+def test_a_rate_in_the_workload_file_is_an_open_loop(tmp_path: Path) -> None:
     (tmp_path / "paced").write_text((ROOT / "workloads/workloadc").read_text() + "target=100\n")
     file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
@@ -193,7 +193,7 @@ def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:
     assert said in only_answer(only_folder(tmp_path))
 
 
-def test_our_own_limit_ends_the_search_by_its_name(
+def test_the_generators_limit_ends_the_search_and_is_named(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An engine that finds its own loop slow: 1 ms an operation.
@@ -212,7 +212,7 @@ def test_our_own_limit_ends_the_search_by_its_name(
     assert len(trials(only_folder(tmp_path))) == 2
 
 
-def test_a_load_that_the_engine_refuses_is_where_the_search_ends(
+def test_a_search_ends_at_a_load_that_the_engine_refuses(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a host whose limits are low.
@@ -234,7 +234,7 @@ case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; 
     assert "4 threads are too many here" in answer
 
 
-def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
+def test_a_search_runs_from_ycsbs_command_line(tmp_path: Path) -> None:
     words = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
     said = loadstone(tmp_path, *YCSB, "-s", *words)
     assert said.stdout.startswith("How much load can lmdb sustain on workloadc?\np50 < 100s holds up to 2 clients")
@@ -249,7 +249,7 @@ def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
     assert not (tmp_path / "mine").exists()
 
 
-def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> None:
+def test_properties_mean_the_same_in_a_search_as_in_a_run(tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.write_text("readproportion=0.5\nupdateproportion=0.5\nfieldcount=3\nmaxexecutiontime=7\nwarmuptime=0.5\n")
     words = (
@@ -283,7 +283,7 @@ def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> 
         ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
     ],
 )
-def test_a_search_that_makes_no_sense_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
+def test_an_invalid_search_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
     said = loadstone(tmp_path, *words, code=2).stderr
     assert message in said
     assert "\nhint: " in said
@@ -298,13 +298,13 @@ def test_a_window_is_a_number_of_seconds(length: str) -> None:
         document(line, spec)
 
 
-def test_what_the_engine_says_of_the_arguments_is_said(tmp_path: Path) -> None:
+def test_the_engines_errors_about_arguments_are_shown(tmp_path: Path) -> None:
     said = loadstone(tmp_path, *YCSB, "-p", "recordcount=many", "--search", "clients", code=2).stderr
     assert "recordcount" in said
     assert "Traceback" not in said
 
 
-def test_servers_are_attached_where_the_arguments_say() -> None:
+def test_servers_are_attached_at_the_given_address() -> None:
     line = parsed(
         ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
     )
@@ -318,12 +318,12 @@ def test_servers_are_attached_where_the_arguments_say() -> None:
     assert "loads its records into an existing table of redis" in warning.message
 
 
-def test_a_search_on_files_leaves_them_alone_and_says_nothing() -> None:
+def test_a_search_on_an_embedded_store_copies_data_and_has_no_warning() -> None:
     spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
     assert search.experiment(parsed([*map(str, YCSB[1:]), "--search=clients"]), spec).warnings == ()
 
 
-def test_a_binding_of_ycsbs_is_searched_like_a_store(tmp_path: Path) -> None:
+def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
     # It sleeps 1 ms for an operation: one that does nothing would leave the engine as the bottleneck.
     delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
@@ -352,7 +352,7 @@ def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
         assert re.search(r"^trials     1 search for the ", said, re.MULTILINE)
 
 
-def test_the_experiment_of_the_guide_is_sound(tmp_path: Path) -> None:
+def test_the_experiment_of_the_guide_is_valid(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/finding-saturation.md").read_text(), re.DOTALL)
     said = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
     assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in said

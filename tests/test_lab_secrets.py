@@ -36,9 +36,7 @@ def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.M
     assert PASSWORD not in told.stdout + told.stderr
 
 
-def test_a_password_of_the_environment_is_named_and_never_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     monkeypatch.setenv("DB_PASSWORD", PASSWORD)
     monkeypatch.setenv("RECORDS", "40")
@@ -60,7 +58,7 @@ def test_a_password_of_the_environment_is_named_and_never_written(
 
 
 @pytest.mark.parametrize("password", ["plain", " leading", "back\\slash", "two\nlines", "a=b:c#d!", "ünïcode", "tail "])
-def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
+def test_a_password_reaches_the_engine_but_not_by_an_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
     from loadstone.experiment.file import load
@@ -82,7 +80,7 @@ def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
     assert not [each for command in arguments for each in command if password in each and len(password) > 4]
 
 
-def test_a_password_within_another_text_is_in_no_file_and_in_no_argument(
+def test_a_password_inside_another_string_is_in_no_file_and_no_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
@@ -132,7 +130,7 @@ def test_a_variable_is_secret_by_its_name(variable: str, secret: bool, monkeypat
     assert secrets.hidden('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
 
 
-def test_a_short_secret_is_hidden_where_it_is_all_there_is_and_leaves_other_texts_whole(
+def test_a_short_secret_is_masked_only_where_it_is_the_whole_string(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(secrets, "_VALUES", set())
@@ -140,7 +138,7 @@ def test_a_short_secret_is_hidden_where_it_is_all_there_is_and_leaves_other_text
     assert (secrets.hidden("1"), secrets.hidden("127.0.0.1")) == ("***", "127.0.0.1")
 
 
-def test_a_variable_where_none_is_read_is_refused(tmp_path: Path) -> None:
+def test_a_variable_where_none_is_replaced_is_refused(tmp_path: Path) -> None:
     text = SERVED + 'vary: {size: ["${SIZE}", "2"]}\nhooks: {before: ["echo {size}"]}\n'
     refused = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2)
     assert "vary.size names ${SIZE}, and variables of the environment are not read there (" in refused.stderr

@@ -59,11 +59,11 @@ class Course:
         ([PROCESSORS, 0.24], 2.0),
     ],
 )
-def test_servers_are_quiet_after_the_first_second_in_which_they_do_little(use: list[float], seconds: float) -> None:
+def test_servers_are_idle_after_the_first_second_of_low_use(use: list[float], seconds: float) -> None:
     assert Course(use).waited() == Waited(seconds, idle=True)
 
 
-def test_servers_that_never_rest_are_not_waited_for_without_end() -> None:
+def test_the_wait_for_busy_servers_is_limited() -> None:
     waited = Course([1.0]).waited()
     assert waited == Waited(LONGEST_S, idle=False)
     wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
@@ -82,7 +82,7 @@ def worker() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_real_process_is_quiet_when_its_work_is_done(worker: subprocess.Popen[str]) -> None:
+def test_a_real_process_is_idle_when_its_work_is_done(worker: subprocess.Popen[str]) -> None:
     assert worker.stdin
     assert worker.stdout
     found = stat(worker.pid)

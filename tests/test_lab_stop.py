@@ -79,7 +79,7 @@ ALL = ("first", "second", "third")
         ),
     ],
 )
-def test_variants_of_which_nothing_was_done_are_counted(
+def test_variants_without_a_figure_are_counted(
     tmp_path: Path, systems: Collection[str], settings: list[str], said: str
 ) -> None:
     found = run(tmp_path, {}, *settings)
@@ -87,7 +87,7 @@ def test_variants_of_which_nothing_was_done_are_counted(
     assert found.enough() == said
 
 
-def test_what_has_too_few_repeats_goes_on(tmp_path: Path) -> None:
+def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
     found = run(tmp_path, {}, "repeats=3")
     assert found.enough() is None
     measured(found, ALL[:2], 2)
@@ -107,7 +107,7 @@ def test_what_has_too_few_repeats_goes_on(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_run_says_at_its_end_of_how_many_variants_nothing_is_known(
+def test_a_run_ends_with_the_number_of_variants_without_a_figure(
     tmp_path: Path, last: dict[str, int], said: str
 ) -> None:
     assert run(tmp_path, last, "repeats=2").go() == said

@@ -91,9 +91,7 @@ def pids(folder: Folder) -> list[int]:
     return [each["servers"][0]["pid"] for each in servers(folder)]
 
 
-def test_one_server_serves_all_trials_that_want_the_same_and_is_gone_at_the_end(
-    tmp_path: Path, root: Path, port: int
-) -> None:
+def test_trials_with_equal_servers_share_them_until_the_end_of_the_run(tmp_path: Path, root: Path, port: int) -> None:
     start = f"start: {{system: redis, settings: {{port: {port}, maxmemory: 100mb}}}}"
     folder = run(tmp_path, f'systems: {{one: {{store: "null", {start}}}, two: {{store: "null", {start}}}}}')
     assert len(trials(folder)) == 4
@@ -114,7 +112,7 @@ def test_one_server_serves_all_trials_that_want_the_same_and_is_gone_at_the_end(
         assert "server.before.redis.keys" in trial.values
 
 
-def test_other_settings_are_another_server_and_never_both_at_once(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_with_different_settings_never_run_at_the_same_time(tmp_path: Path, root: Path, port: int) -> None:
     text = f"""
 systems:
   redis: {{store: "null", start: {{settings: {{port: {port}, appendonly: "{{log}}"}}, system: redis}}}}
@@ -131,9 +129,7 @@ vary: {{log: ["yes", "no"]}}
 
 
 @pytest.mark.parametrize(("fresh", "keys"), [("table", [0, 0]), ("system", [0, 0]), ("none", [0, 1])])
-def test_a_load_begins_with_what_the_file_asks_for(
-    tmp_path: Path, root: Path, port: int, fresh: str, keys: list[int]
-) -> None:
+def test_a_load_starts_from_what_fresh_says(tmp_path: Path, root: Path, port: int, fresh: str, keys: list[int]) -> None:
     hook = json.dumps(SET.format(port=port).replace("{", "{{").replace("}", "}}"))
     text = f"""
 systems: {{redis: {{store: "null", fresh: {fresh}, start: {{system: redis, settings: {{port: {port}}}}}}}}}
@@ -144,7 +140,7 @@ hooks: {{after: [{hook}]}}
     assert len(set(pids(folder))) == (2 if fresh == "system" else 1)
 
 
-def test_a_server_that_dies_in_a_trial_is_named_and_the_next_trial_has_it_again(
+def test_a_server_that_dies_in_a_trial_is_named_and_restarted_for_the_next(
     tmp_path: Path, root: Path, port: int
 ) -> None:
     hook = json.dumps(f"test {{repeat}} = 2 || {LOADSTONE} systems kill redis")
@@ -163,7 +159,7 @@ hooks: {{before: [{hook}]}}
     assert [each.severity for each in findings if each.check == "server-died"] == [Severity.INVALID]
 
 
-def test_servers_that_do_not_come_up_end_their_trials_with_the_reason(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_that_do_not_start_fail_their_trials_with_the_reason(tmp_path: Path, root: Path, port: int) -> None:
     start = f"{{system: redis, settings: {{port: {port}, binary: /bin/false}}}}"
     folder = run(tmp_path, f'systems: {{redis: {{store: "null", start: {start}}}}}', code=1)
     assert {trial.end for trial in trials(folder)} == {"failed"}
@@ -173,7 +169,7 @@ def test_servers_that_do_not_come_up_end_their_trials_with_the_reason(tmp_path: 
     assert Running("redis", root).status() == []
 
 
-def test_servers_that_somebody_else_started_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_that_no_experiment_started_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
     systems(root, "up", "redis", "--set", f"port={port}")
     (before,) = Running("redis", root).processes()
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -182,7 +178,7 @@ def test_servers_that_somebody_else_started_are_left_alone(tmp_path: Path, root:
     assert Running("redis", root).processes() == [before]
 
 
-def test_servers_are_kept_if_asked_and_the_next_run_takes_them_over(tmp_path: Path, root: Path, port: int) -> None:
+def test_kept_servers_are_taken_over_by_the_next_run(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     for each in ("first", "second"):
         (tmp_path / each).mkdir()
@@ -196,7 +192,7 @@ def test_servers_are_kept_if_asked_and_the_next_run_takes_them_over(tmp_path: Pa
     assert Running("redis", root).status() == []
 
 
-def test_servers_that_are_to_be_fresh_are_not_those_that_were_kept(tmp_path: Path, root: Path, port: int) -> None:
+def test_fresh_servers_replace_kept_ones(tmp_path: Path, root: Path, port: int) -> None:
     start = f"start: {{system: redis, keep: true, settings: {{port: {port}}}}}"
     text = f'systems: {{redis: {{store: "null", fresh: system, {start}}}}}'
     found = []
@@ -206,9 +202,7 @@ def test_servers_that_are_to_be_fresh_are_not_those_that_were_kept(tmp_path: Pat
     assert len(set(found)) == len(found) == 4
 
 
-def test_what_was_kept_and_taken_down_says_nothing_of_servers_that_were_started_later(
-    tmp_path: Path, root: Path, port: int
-) -> None:
+def test_ownership_of_kept_servers_does_not_extend_to_later_ones(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     (tmp_path / "first").mkdir()
     run(tmp_path / "first", text)
@@ -221,7 +215,7 @@ def test_what_was_kept_and_taken_down_says_nothing_of_servers_that_were_started_
     assert Running("redis", root).processes() == [before]
 
 
-def test_data_that_were_kept_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
+def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
     systems(root, "up", "redis", "--set", f"port={port}")
     systems(root, "down", "redis", "--keep-data")
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -231,7 +225,7 @@ def test_data_that_were_kept_are_left_alone(tmp_path: Path, root: Path, port: in
     assert Running("redis", root).processes() == []
 
 
-def test_a_device_is_told_only_where_all_data_are_on_one(tmp_path: Path) -> None:
+def test_the_device_is_recorded_only_if_all_data_are_on_one(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert common([tmp_path / "a", tmp_path]) == tmp_path / "a"
     assert common([tmp_path, Path("/proc")]) is None
@@ -260,9 +254,7 @@ def begun(home: Path, text: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_ctrl_c_takes_the_servers_down(
-    tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
-) -> None:
+def test_ctrl_c_stops_the_servers(tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
     running.append(begun(tmp_path, text))
     (process,) = Running("redis", root).processes()
@@ -273,7 +265,7 @@ def test_ctrl_c_takes_the_servers_down(
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_what_a_killed_run_has_left_is_cleaned_by_the_next(
+def test_a_run_cleans_up_what_a_killed_run_left(
     tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
 ) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -325,7 +317,7 @@ load: {{reuse: shared}}
         assert trial.value("device.written_per_operation") is not None
 
 
-def test_the_engines_share_is_of_the_processors_that_it_may_use() -> None:
+def test_the_engines_share_is_relative_to_the_processors_that_it_may_use() -> None:
     used = [Value("cpu.engine", 1.5, "processors", 1)]
     assert [each.value for each in engine_share(used, 2)] == [0.75]
     assert list(engine_share(used, None)) == list(engine_share([], 2)) == []
@@ -336,7 +328,7 @@ def variants(home: Path, text: str) -> list[Variant]:
     return [*plan(load(experiment(home, text + REST)).experiment).variants]
 
 
-def test_what_was_loaded_is_used_again_until_a_server_dies_or_something_else_was_loaded(
+def test_loaded_data_are_reused_until_a_server_dies_or_other_data_are_loaded(
     tmp_path: Path, root: Path, port: int
 ) -> None:
     text = f"""
@@ -385,7 +377,7 @@ systems:
 """
 
 
-def test_servers_of_the_users_own_are_asked_restarted_and_made_fresh_by_commands(tmp_path: Path) -> None:
+def test_attached_servers_are_checked_restarted_and_emptied_by_commands(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     hook = json.dumps(f"test {{repeat}} = 2 || rm {tmp_path}/a")
     folder = run(tmp_path, ATTACHED.format(home=tmp_path) + f"hooks: {{before: [{hook}]}}\n")
@@ -402,7 +394,7 @@ def test_servers_of_the_users_own_are_asked_restarted_and_made_fresh_by_commands
     assert not [name for name in first.values if name.startswith("server.")]
 
 
-def test_a_server_of_the_users_own_is_killed_by_its_command(tmp_path: Path) -> None:
+def test_an_attached_server_is_killed_by_its_command(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     (tmp_path / "b").touch()
     (variant,) = variants(tmp_path, ATTACHED.format(home=tmp_path))
@@ -415,7 +407,7 @@ def test_a_server_of_the_users_own_is_killed_by_its_command(tmp_path: Path) -> N
         hosts.kill("b")
 
 
-def test_a_server_of_the_users_own_that_nothing_restarts_ends_the_trial(tmp_path: Path) -> None:
+def test_a_dead_attached_server_without_restart_fails_the_trial(tmp_path: Path) -> None:
     text = ATTACHED.format(home=tmp_path)
     gone = "\n".join(line for line in text.splitlines() if "restart" not in line)
     (variant,) = variants(tmp_path, f"{gone}\n")

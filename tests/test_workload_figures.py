@@ -65,7 +65,7 @@ def of_files(found: Files, operation: str = "write") -> dict[str, Value]:
 SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
 
 
-def test_hadoops_figures_are_hadoops_and_the_clusters_are_by_the_clock() -> None:
+def test_hadoops_figures_use_its_formulas_and_the_clusters_the_clock() -> None:
     told = of_files(files(SIZES, SPANS))
     rates = [50.0, 25.0, 50.0]
     assert told["throughput"].value == pytest.approx(250 * MB / 4)
@@ -80,7 +80,7 @@ def test_hadoops_figures_are_hadoops_and_the_clusters_are_by_the_clock() -> None
     assert "returned" in of_files(files(SIZES, SPANS), "read")
 
 
-def test_what_a_write_guarantees_are_different_numbers() -> None:
+def test_each_guarantee_of_a_write_has_its_own_figures() -> None:
     durable = Reached(3, 250 * MB, 9 * S, 6 * S)
     told = of_files(files(SIZES, SPANS, durable=durable))
     assert told["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
@@ -89,7 +89,7 @@ def test_what_a_write_guarantees_are_different_numbers() -> None:
     assert "dfsio.flushed.throughput" not in told
 
 
-def test_without_a_file_that_is_done_there_is_no_speed() -> None:
+def test_without_a_completed_file_there_is_no_throughput() -> None:
     lost = files([1], [(1.0, 2.0)], done=0, failed=1, unfinished=2, bytes=0, lost_bytes=7)
     told = of_files(lost)
     assert told["dfsio.files_failed"].value == 3
@@ -122,7 +122,7 @@ def launched(stages: list[Sorted]) -> list[Launched]:
     return [Launched(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
 
 
-def test_a_sort_takes_as_long_as_its_stages() -> None:
+def test_the_time_of_a_sort_is_the_sum_of_its_stages() -> None:
     phase = EngineLaunch("sort", "measure", lambda *_: {})
     told = values(*sort.figures(phase, launched(STAGES)))
     assert told["runtime"].value == 2 * S
@@ -137,7 +137,7 @@ def test_a_sort_takes_as_long_as_its_stages() -> None:
     assert sort.failure(launched(STAGES)) is None
 
 
-def test_a_sort_whose_rows_are_wrong_has_failed() -> None:
+def test_a_sort_with_wrong_rows_fails() -> None:
     wrong = Validation(1_000, 2, 0, 3, ("part-r-00000: row 7 (offset 700): less than the row before",))
     note = sort.failure(launched([Sorted("validate", 1_000, 100_000, 0, 1.0, validation=wrong)]))
     assert note is not None
