@@ -1,4 +1,4 @@
-"""Experiments that are valid and behave badly: what they say, when they are interrupted, how they end."""
+"""Valid experiments that behave badly: their errors, interruptions and ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TORN = r"head -c 100000 /dev/zero; printf '\377\376 the end\303'; exit 3"
 
 
 def run(home: Path, more: str, *arguments: str, code: int = 0, head: str = HEAD) -> str:
-    """Runs HEAD with more keys; returns what was said."""
+    """Runs HEAD with more keys; returns its output."""
     file = experiment(home, head + more)
     return loadstone(home, "run", file, "--no-report", *arguments, code=code).stderr
 
@@ -126,7 +126,7 @@ def test_a_changing_rate_is_an_open_loop(tmp_path: Path) -> None:
 
 
 def test_a_hook_may_hide_the_directory_and_a_seed_be_any_number(tmp_path: Path) -> None:
-    # Whatever was there before is gone, as though something had been mounted over it.
+    # Previous contents are hidden, as if something had been mounted over the directory.
     run(tmp_path, 'load: {reuse: copy}\nseed: 99999999999999999999999\nhooks: {before: ["rm -rf data/*"]}')
     assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
 

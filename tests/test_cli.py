@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Prints what a front end would see: its arguments, one to a line, then its standard input.
+# Prints what a front end receives: its arguments, one per line, then its standard input.
 ECHO = """#!/bin/sh
 printf '%s\\n' "$(basename "$(dirname "$0")")" "$@"
 cat
@@ -20,7 +20,7 @@ exit 7
 
 
 class Installation:
-    """Loadstone's Python side alone: a virtual environment that has the command and no engine."""
+    """An installation of only the Python side: a virtual environment with the command but no engine."""
 
     def __init__(self, home: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", home / "installed"], check=True)
@@ -37,7 +37,7 @@ class Installation:
         return file
 
     def run(self, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        """Runs `loadstone` in the home directory, with few variables but those given."""
+        """Runs `loadstone` in the home directory, with a minimal environment and the given variables."""
         return subprocess.run(
             [self.command, *arguments],
             input=stdin,

@@ -1,4 +1,4 @@
-"""The commands that look at results, on the seeds' own figures: list, show, compare, check, report, import, export."""
+"""The commands on results, with the seeds' figures: list, show, compare, check, report, import, export."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
         said = loadstone(tmp_path, "show", name).stdout
         assert said.startswith("Do accelerated writes help?\n")
         assert "1,770.70 op/s" in said
-    # It knows the course of the one log that has status lines.
+    # Only one of the logs has status lines, and so a time series.
     assert (folder.path / "trials/accelerated/series.json").exists()
     reports = loadstone(tmp_path, "report", "wal").stdout.split()
     assert [Path(each).name for each in reports] == ["report.html", "report.md"]
@@ -118,7 +118,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (first, second) = (loadstone(tmp_path, *words, each).stdout for each in ("-clients:20", "-(clients:20)"))
         assert first == second
         assert first != loadstone(tmp_path, *words, "clients:20").stdout
-    # An option is one all the same, and after `--` there is none.
+    # Options are still recognised, but not after `--`.
     for rest in (("--filter", "--json"), ("--filter", "-v"), ("--", "--filter", "-clients:20")):
         assert loadstone(tmp_path, "show", source, *rest, code=2).stderr.startswith("error: ")
 

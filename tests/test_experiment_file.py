@@ -204,14 +204,14 @@ def test_braces_in_a_directorys_name_are_literal(tmp_path: Path, monkeypatch: py
 
 
 def load_text(directory: Path, text: str) -> Any:
-    """What comes of a text, word by word."""
+    """The messages about a text, with their places and hints."""
     path = directory / "again.yaml"
     path.write_text(text)
     return load(path)
 
 
 def drawn(seed: int) -> str:
-    """A random experiment that makes sense."""
+    """A random valid experiment."""
     draw = random.Random(seed)
     words = ["a", "true", "1e6", "7.10", "010", "no", "x: y", "- z", "#", "{{", "ü", "'", '"', "null", "", " b", "\n"]
     systems = {
@@ -242,7 +242,7 @@ def drawn(seed: int) -> str:
 
 
 class Quoting(yaml.SafeDumper):
-    """Quotes every text."""
+    """Quotes every string."""
 
 
 Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, '"'))

@@ -1,4 +1,4 @@
-"""What an experiment searches for: defaults, contradictions, and what the judge is told."""
+"""Searches in experiment files: defaults, conflicts, and the question for the judge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def experiment(directory: Path, text: str) -> Experiment:
 def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
     found = experiment(tmp_path, text)
     assert rule(found.question_for_judge()) == expected
-    # What the run keeps asks for the same.
+    # The resolved experiment has the same search.
     (tmp_path / "again").mkdir()
     again = loaded(tmp_path / "again", loaded(tmp_path, BASE + text).resolved)
     assert again.experiment == found

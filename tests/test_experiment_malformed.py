@@ -10,7 +10,7 @@ import pytest
 from experiment_support import FIXTURES, said_of, snapshot
 
 MALFORMED = sorted(path.name for path in (FIXTURES / "malformed").glob("*.yaml"))
-# What only somebody who knows the libraries underneath would understand.
+# Terms of the underlying libraries, which users need not know.
 JARGON = re.compile(
     r"pydantic|input should|input_value|type=|field required|extra inputs|<block|node\b|dict\b|str\b", re.I
 )

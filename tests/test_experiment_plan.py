@@ -1,4 +1,4 @@
-"""The plan of an experiment: its variants, their order, and what is said of them beforehand."""
+"""The plan of an experiment: its variants, their order, the forecast and the description."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ load: {clients: 32, properties: {redis.timeout: "{pause}"}}
     loading = [variant.loading.store_properties for variant in found.variants]
     assert loading == [{"redis.port": "7", "redis.timeout": text} for text in ("100", "200", "100", "200")]
     assert {variant.store_properties["redis.timeout"] for variant in found.variants} == {"900"}
-    # How data get there is a part of what is there.
+    # How data are loaded is part of their identity.
     assert len({variant.load_key for variant in found.variants}) == 2
     (bare,) = planned(tmp_path, "systems: [lmdb]\nworkload: WORKLOADS/workloada\nclients: 3\nrepeats: 6\n").variants
     assert bare.loading == bare

@@ -1,4 +1,4 @@
-"""What is generated of the model, and what must agree with the engine: schema, reference page, known names."""
+"""What is generated from the model and must agree with the engine: schema, reference page, known names."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 
 EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
-# Warnings that an experiment is meant to have.
+# Warnings that an experiment has on purpose.
 WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
-# What must stand beside a key that is about servers.
+# What a key about servers needs.
 SERVERS: dict[str, dict[str, Any]] = {
     "start": {"start": {"system": "hbase"}},
     "attach": {"attach": {"hosts": ["10.0.0.1"], "status": "true"}},
@@ -38,7 +38,7 @@ VALIDATOR = Draft202012Validator(schema.schema())
 
 
 def complaints(document: Any) -> list[str]:
-    """What the JSON Schema has against a document."""
+    """The JSON Schema's errors about a document."""
     return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
 
 
@@ -70,7 +70,7 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
             assert each.get("description") or "$ref" in each, key
 
 
-# Scales that are a look, and say so.
+# Scales for a quick look, whose warnings are expected.
 LOOKS = {("hdfs-replication.yaml", "small")}
 
 
@@ -115,7 +115,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
     if path[0] == "fleet":
         base |= {"systems": {"served": {"store": "null"}}, "clients": 4}
     if (path[0] == "workload" and path[-1] in KINDS) or (len(path) > 2 and path[1] in KINDS):
-        # A kind of work of its own, with what it needs.
+        # A workload kind, with its required keys.
         kind = KINDS[path[1]]
         fields = kind.keys.model_fields
         needed = {name: (each.examples or [])[0] for name, each in fields.items() if each.is_required()}

@@ -1,4 +1,4 @@
-"""Systems with servers in an experiment file: what is asked for, in short and in long, and what it comes to."""
+"""Systems with servers in an experiment file: short and long forms, defaults, and the resulting plan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def planned(directory: Path, text: str, *settings: str) -> Plan:
 
 
 def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
-    """The servers of each variant, all of which have some."""
+    """The servers of each variant; every variant has some."""
     return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
 
 
@@ -203,7 +203,7 @@ def test_starts_are_counted_in_the_order_of_the_trials(tmp_path: Path) -> None:
         for trial in block:
             system, size = str(trial.variant.config["system"]), str(trial.variant.config["size"])
             wanted = {"one": [("redis", size)], "two": [("hdfs", ""), ("hbase", size)], "none": []}[system]
-            # What is below stays if the next trial wants it.
+            # HDFS stays up if the next trial needs it.
             expected += [name for name, size in wanted if (name, size) not in up]
             up = wanted
     assert [each.system for each in starts(found, 6)] == expected

@@ -1,4 +1,4 @@
-"""Several engines for one trial: split, started together, merged exactly, and what becomes of one that vanishes."""
+"""Several engines for one trial: splitting, simultaneous start, exact merging, and lost engines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ repeats: 2
 """
 
 
-# An engine whose second segment is ready, and then tells nothing more.
+# An engine whose second segment becomes ready and then sends nothing more.
 LATE = """#!%s
 import os, subprocess, sys, threading, time
 real = "%s"
@@ -64,14 +64,14 @@ os._exit(process.wait())
 
 
 def merge(*told: tuple[int, Event | EngineError], segments: int) -> tuple[list[Interval], Result]:
-    """What the events of several segments come to."""
+    """The merged events of several segments."""
     merger = Merger(segments)
     events = [merged for segment, event in told for merged in merger.take(segment, event)]
     return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
 def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
-    """How many operations ended how."""
+    """The number of operations by status."""
     found: Counter[tuple[str, str]] = Counter()
     for each in outcomes:
         found[each.operation, each.status] += each.count
@@ -105,7 +105,7 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
         for each in outcomes:
             every[each["operation"], each["status"]] += each["count"]
         sent.append(told(segment, ready(), *intervals, summary(outcomes)))
-    # In any order of the segments, each in its own.
+    # Segments arrive in any order, the events of each in order.
     order = draw.sample([k for k, events in enumerate(sent) for _ in events], sum(map(len, sent)))
     merged, result = merge(*(sent[k].pop(0) for k in order), segments=segments)
     assert [each.k for each in merged] == sorted({each.k for each in merged})
@@ -218,7 +218,7 @@ def test_an_engine_that_is_killed_makes_its_trial_invalid_and_keeps_the_rest(tmp
     first, second = trials(only_folder(tmp_path))
     assert (first.end, second.end) == ("lost", "done"), error
     assert (first.value("segments"), first.value("segments.lost")) == (3, 1)
-    # Two of three segments went on to the end.
+    # Two of three segments ran to the end.
     assert first.value("operations") == 2_000
     assert [note.message for note in first.notes if note.name == "lost-segment"] == [
         "segment 1/3: the engine was ended by SIGKILL"

@@ -1,4 +1,4 @@
-"""What an engine's events come to: figures, the course over time and the histograms on disk, on crafted events."""
+"""Figures, time series and histograms on disk from an engine's events, with crafted events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def measured(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]
 
 
 def known(value: Value) -> tuple[float, Bound | None, int]:
-    """A figure with all that is known of it."""
+    """A figure with all its attributes."""
     return value.value, value.bound, value.n
 
 
@@ -63,12 +63,12 @@ def test_failures_never_lower_a_percentile() -> None:
     well, failed = [US * each for each in range(1, 981)], [1] * 20
     found = measured([outcome("READ", "OK", well), outcome("READ", "ERROR", failed)], succeeded=980)
     for name in ("read", "all"):
-        # Without the failures the p95 were the 931st.
+        # Without the failures the p95 would be the 931st.
         assert known(found[f"{name}.p95"]) == (found["read.p95"].value, None, 1_000)
         assert found[f"{name}.p95"].value == pytest.approx(950 * US, rel=1e-3)
         assert found[f"{name}.p99"].bound == found[f"{name}.max"].bound == "failed"
         assert found[f"{name}.p99"].value == pytest.approx(980 * US, rel=1e-3)
-    # What ended well.
+    # The successful operations.
     assert (found["read.count"].value, found["read.min"].value) == (980, 1_000)
     assert found["read.mean"].value == pytest.approx(490.5 * US, rel=1e-3)
     assert (found["errors"].value, found["read.mean"].n) == (20, 980)
@@ -77,7 +77,7 @@ def test_failures_never_lower_a_percentile() -> None:
 def test_operations_that_never_ended_make_a_percentile_a_bound() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 980, [2 * US] * 980),
-        # Five were sent and not answered, fifteen never sent: these have no service time.
+        # Five were sent but not answered, and fifteen never sent, which have no service time.
         outcome("READ", "CENSORED", [100 * MS] * 5, [500 * MS] * 20),
     ]
     found = measured(outcomes, due=1_000, in_flight=5, unsent=15)
@@ -135,7 +135,7 @@ def test_means_use_exact_sums_if_the_engine_reports_them() -> None:
     ]
     found = measured(outcomes, succeeded=4)
     assert (found["read.mean"].value, found["read.service.mean"].value) == (8_002_468 / 4, 4_001_234 / 4)
-    # Little's law is about every operation, however it ended.
+    # Little's law applies to all operations, failed ones included.
     assert (found["all.mean"].value, found["all.service.mean"].value) == ((8_002_468 + 796) / 8, (4_001_234 + 396) / 8)
 
 
@@ -146,7 +146,7 @@ def test_a_rate_yields_response_times_their_lower_bound_and_service_times() -> N
         pytest.approx(each * US, rel=1e-3) for each in (9, 4, 1)
     ]
     assert found["all.lower.p99"].n == 10
-    # Of an engine that does not say it, there is none.
+    # Older engines do not report it.
     assert not [name for name in measured([outcome("READ", "OK", [US], [US])]) if ".lower" in name]
     assert not [name for name in measured([outcome("READ", "OK", [US])]) if ".service" in name]
 
@@ -214,7 +214,7 @@ def second(k: int, reads: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def stalled() -> list[dict[str, Any]]:
-    """Three seconds, in the second of which nothing comes back: what was due then ends in the third."""
+    """Three seconds; operations due in the second one end in the third."""
     late = [outcome("READ", "OK", [MS], [900 * MS]), outcome("READ", "ERROR", [MS] * 2, [800 * MS] * 2)]
     return [
         second(0, [MS, MS]),

@@ -1,4 +1,4 @@
-"""What the lab's figures of a trial are made of, on real engines."""
+"""The lab's figures of a trial, on real engines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_trial_does_the_operations_of_its_variant_whatever_the_workload_file_c
 def test_the_engines_memory_excludes_that_of_the_lab_at_the_fork(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
     for trial in trials(only_folder(tmp_path)):
-        # Python with the lab's modules takes several times more than an engine without data.
+        # Python with the lab's modules uses several times more memory than an engine without data.
         assert 0 < (trial.value("engine.memory_max") or 0) < 40e6
 
 
@@ -82,7 +82,7 @@ def test_a_store_without_data_has_no_device_figures(tmp_path: Path) -> None:
 
 
 def test_the_mean_of_a_zipfian_length_is_that_of_its_distribution() -> None:
-    # 1 of 1 to 2, half as often as 1 with theta 1; YCSB's theta is 0.99.
+    # Lengths 1 and 2; with theta 1 length 2 would be half as frequent, and YCSB's theta is 0.99.
     weight = 2**-0.99
     length = {"distribution": "zipfian", "min": 1, "max": 2}
     assert ycsb.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))

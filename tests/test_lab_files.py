@@ -24,7 +24,7 @@ repeats: 2
 
 
 def trials(home: Path, text: str, *settings: str) -> list[TrialResult]:
-    """What an experiment came to."""
+    """The results of an experiment."""
     more = [word for setting in settings for word in ("--set", setting)]
     loadstone(home, "run", experiment(home, text), "--no-report", *more)
     return sorted(only_folder(home).load().trials, key=lambda trial: (str(trial.config), trial.repeat))
@@ -116,5 +116,5 @@ def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     assert found[-1] == kept[0]
     assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
     assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
-    # What is printed is the same block.
+    # The printed block is the same.
     assert testdfsio.runs(Source(ours, told, {}))[0].values == kept[0].values

@@ -1,4 +1,4 @@
-"""What a trial records of durability and copies: the servers' own answer, or why there is none."""
+"""The durability and replication that a trial records: as servers report them, or why they are unknown."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_two_runs_cannot_measure_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_a_link_instead_of_the_lock_file_is_not_followed(tmp_path: Path) -> None:
-    """Every user may make one in /tmp: it would have another user's run overwrite a file."""
+    """Any user could create one in /tmp to make another user's run overwrite a file."""
     other = tmp_path / "other"
     other.write_text("kept")
     (tmp_path / NAME).symlink_to(other)
@@ -42,7 +42,7 @@ def test_a_link_instead_of_the_lock_file_is_not_followed(tmp_path: Path) -> None
 
 
 def test_the_holder_of_a_lock_without_a_note_is_not_named(tmp_path: Path) -> None:
-    """Its text is of a run that has ended."""
+    """The file's text is from a run that has ended."""
     (tmp_path / NAME).write_text("pid 4194305, /results/ended\n")
     with (tmp_path / NAME).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,7 +70,7 @@ def test_a_run_is_refused_during_another_and_leaves_nothing(tmp_path: Path) -> N
     directory = Path("/run/lock") if Path("/run/lock").is_dir() else Path("/tmp")
     path = directory / NAME
     with path.open("a+") as held:
-        # Held by a test that runs at once, or by us: either way the host is taken.
+        # Held by a concurrent test or by us: either way the host is locked.
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -82,7 +82,7 @@ def test_a_run_is_refused_during_another_and_leaves_nothing(tmp_path: Path) -> N
 
 
 def resumed(fact: str, value: str, system: str | None = None, from_repeat: int = 4) -> list[str]:
-    """What is found where a fact changes from a repeat on, on one side or on both."""
+    """The findings if a fact changes from a repeat on, on one side or on both."""
 
     def spoil(trial: TrialResult) -> TrialResult:
         changed = trial.repeat >= from_repeat and system in (None, trial.config["system"])

@@ -1,4 +1,4 @@
-"""The pilot block: what it finds, where that stands, and that it counts nowhere."""
+"""The pilot block: its result, where that is recorded, and that its trials do not count."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_pilot_runs_every_variant_once_and_does_not_count(tmp_path: Path) ->
     windows = [(spec["warmup_seconds"], spec["until"]["seconds"]) for spec in specs]
     assert sorted(windows) == [(0.0, pytest.approx(0.7))] * 2 + [(pytest.approx(0.3), 0.2)] * 6
     assert "0.3 s of warm-up, found by a pilot block" in (folder.path / "report.html").read_text()
-    # A run that is resumed has its warm-up.
+    # A resumed run uses the same warm-up.
     again = loadstone(tmp_path, "run", file, "--resume")
     assert "pilot block" not in again.stderr
     assert len(folder.pilots()) == 2
@@ -66,7 +66,7 @@ def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> N
     assert lines[0] == first
     assert len(lines) == 2
     assert (folder.path / "pilot.json").exists()
-    # One that is damaged is made again of the trials that there are.
+    # A damaged result is derived again from the existing trials.
     (folder.path / "pilot.json").write_text("{")
     loadstone(tmp_path, "run", file, "--resume", "--no-report")
     assert json.loads((folder.path / "pilot.json").read_bytes())["warmup_seconds"] == pytest.approx(0.3)
@@ -102,7 +102,7 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
     (tmp_path / "w").write_text("recordcount=10\n")
     found = loaded(tmp_path, text).experiment
     assert (found.pilot, found.measure.warmup) == (pilot, warmup)
-    # Written out and read again, it is the same.
+    # The resolved experiment is the same.
     again = loaded(tmp_path, loaded(tmp_path, text).resolved).experiment
     assert (again.pilot, again.measure.warmup) == (pilot, warmup)
     assert plan(again).variants
@@ -154,7 +154,7 @@ def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
 
 
 def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
-    """Its course ends early, and the shortest of a group would decide how far the others are looked at."""
+    """Its series ends early, and the shortest series would limit its whole group."""
     folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     warm = [40.0] * 20 + [100.0 + (i % 3) for i in range(40)]
@@ -189,7 +189,7 @@ def pilot_of(home: Path, folder: Folder) -> Pilot:
 
 
 def course(rates: list[float]) -> Series:
-    """A course in intervals of a tenth of a second."""
+    """A time series in intervals of a tenth of a second."""
     return Series(tuple(i / 10 for i in range(len(rates))), (0.1,) * len(rates), tuple(rates))
 
 
@@ -210,7 +210,7 @@ def test_a_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
 
 
 def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
-    """A hook of a second that no forecast knows of."""
+    """A hook of one second, which the forecast does not include."""
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
     told = loadstone(tmp_path, "run", file, "--no-report")
     folder = only_folder(tmp_path)

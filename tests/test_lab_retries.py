@@ -14,7 +14,7 @@ from loadstone.results.lines import read
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
-# The second system fails until a file is there.
+# The second system fails until a file exists.
 TWO = """
 systems:
   first: {store: "null"}
@@ -26,7 +26,7 @@ repeats: {at_least: 4}
 
 
 def ends(home: Path, system: str) -> list[tuple[str, int]]:
-    """How the trials of a system ended, and which attempt that was."""
+    """The end and the attempt of each trial of a system."""
     return [(each.end, each.attempt) for each in trials(only_folder(home)) if each.config["system"] == system]
 
 
@@ -34,7 +34,7 @@ def test_a_failed_attempt_is_kept_and_makes_the_next_one_suspect(tmp_path: Path)
     file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
     text = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
     assert "system=second is set aside: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
-    # Three attempts, at three trials; the fourth was not tried. The other system has all of its own.
+    # Three attempts at three trials; the fourth was not tried. The other system has all of its trials.
     assert ends(tmp_path, "first") == [("done", 1)] * 4
     assert ends(tmp_path, "second") == [("failed", 1)] * 3
     (tmp_path / "ready").touch()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("chosen")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
-    """Where a small experiment was run once for all tests that only look at what it left."""
+    """The directory of a small experiment, run once for all tests that only read its results."""
     path = tmp_path_factory.mktemp("lab")
     loadstone(path, "run", experiment(path))
     return path
@@ -56,7 +56,7 @@ def test_every_percentile_is_that_of_the_histogram_on_disk(folder: Folder) -> No
             histogram = merged[operation.upper()]
             found = Population(histogram).percentiles(list(PERCENTILES.values()))
             assert histogram.count == trial.value(f"{operation}.count")
-            # The engine adds up times exactly, where a histogram has the middle of a bucket.
+            # The engine sums times exactly; a histogram uses the middle of a bucket.
             assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"), rel=1e-3)
             for name, percentile in zip(PERCENTILES, found, strict=True):
                 value = trial.values[f"{operation}.{name}"]
@@ -216,7 +216,7 @@ def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL + "rate: 2000\n")
     loadstone(tmp_path, "run", file, "--set", "measure.duration=500ms", "--no-report")
     found = trials(only_folder(tmp_path))
-    # One that the machine holds up at its end may lag behind.
+    # An operation that the machine delays at the end may be late.
     assert statistics.median(trial.value("throughput") or 0 for trial in found) == pytest.approx(2000, rel=0.2)
     for trial in found:
         assert trial.loop == "open"

@@ -22,8 +22,8 @@ from loadstone.results.folder import Folder
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
-# Large values keep our own share of the time small, however fast the store is. What the host does besides is not what
-# these tests are about: no trial of theirs is invalid for it.
+# Large values keep the engine's share of the time small, however fast the store is. Thresholds are such that other load
+# on the host makes no trial invalid.
 SEARCH = """
 systems: {first: {store: lmdb}}
 workload:
@@ -34,13 +34,13 @@ measure: {warmup: 0, duration: 100ms}
 load: {reuse: copy}
 checks: {generator-limited: {driver: 1, late: 1}}
 """
-# So long that the engine's own share of an operation is far below what the judge refuses.
+# So long that the engine's share of an operation is far below the judge's threshold.
 SMALL = ("-p", "recordcount=100", "-p", "fieldlength=20000", "-p", "lmdb.dir=mine")
 YCSB = ("ycsb", "run", "lmdb", "-P", ROOT / "workloads/workloadc", *SMALL)
 
 
 def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
-    """Writes an experiment that searches."""
+    """Writes an experiment with `find`."""
     text = SEARCH.replace("{to: 4}", find)
     for before, after in replacements:
         assert before in text
@@ -49,13 +49,13 @@ def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
 
 
 def only_answer(folder: Folder) -> str:
-    """What the judge makes of a folder."""
+    """The judgement of a folder."""
     return judge(folder.load()).answer
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
-    """Where a knee was searched for once."""
+    """The directory of a search for a knee, run once."""
     path = tmp_path_factory.mktemp("search")
     loadstone(path, "run", searching(path, "{to: 4}"))
     return path
@@ -73,7 +73,7 @@ def test_every_probe_is_an_ordinary_trial(home: Path) -> None:
     for clients, count in probes.items():
         assert [each.repeat for each in found if each.config["clients"] == clients] == list(range(1, count + 1))
     assert list(folder.load().planned) == [each.trial for each in found]
-    # No draw decided which load came when, so repeats are not blocks to pair by.
+    # The order of loads is not random, so repeats are not blocks to pair by.
     assert not folder.load().interleaved
     for each in found:
         assert (folder.path / "trials" / each.trial / "run.hlog").exists()
@@ -156,7 +156,7 @@ def test_an_objective_that_no_load_meets_is_reported(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--no-report")
     answer = only_answer(only_folder(tmp_path))
     assert answer.startswith("p50 < 0.001us and errors == 0 does not hold even at 2 clients: p50 ")
-    # One alone might be a dent.
+    # A single one might be an outlier.
     assert {each.config["clients"] for each in trials(only_folder(tmp_path))} == {2, 4}
 
 
@@ -169,7 +169,7 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     by_rate = {rate: [*group] for rate, group in groupby(found, lambda each: each.config["rate"])}
     assert [*by_rate] == [100, 200, 400]
     for rate, group in by_rate.items():
-        # A trial that the machine held up at its end lags behind its rate, and is one against the others.
+        # A trial that the machine delayed at its end misses its rate; it is one against the others.
         held_up = any((each.value("throughput") or 0) < 0.95 * rate for each in group)
         assert len(group) == 3 or (held_up and 3 < len(group) <= 6)
     assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
@@ -180,7 +180,7 @@ def test_too_few_operations_for_a_percentile_end_the_search_and_are_named(tmp_pa
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = only_answer(only_folder(tmp_path))
     said = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
-    # Ten are due; the last may come too late.
+    # Ten are due; the last may be too late.
     assert (found := re.search(said, answer)), answer
     assert 1 <= int(found[1]) <= 10
 
@@ -196,7 +196,7 @@ def test_a_rate_in_the_workload_file_is_an_open_loop(tmp_path: Path) -> None:
 def test_the_generators_limit_ends_the_search_and_is_named(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # An engine that finds its own loop slow: 1 ms an operation.
+    # An engine that reports its own loop as slow: 1 ms per operation.
     slow = tmp_path / "slow"
     slow.write_text(
         f"""#!/bin/sh
@@ -312,7 +312,7 @@ def test_servers_are_attached_at_the_given_address() -> None:
     made = document(line, spec)
     assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert made["workload"]["properties"] == {}
-    # What is on them is loaded once, and changed by every trial: nobody is to be surprised by that.
+    # Servers' data are loaded once and changed by every trial, which the user must be warned of.
     assert made["load"] == {"reuse": "shared"}
     (warning,) = search.experiment(line, spec).warnings
     assert "loads its records into an existing table of redis" in warning.message
@@ -325,7 +325,7 @@ def test_a_search_on_an_embedded_store_copies_data_and_has_no_warning() -> None:
 
 def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
-    # It sleeps 1 ms for an operation: one that does nothing would leave the engine as the bottleneck.
+    # It sleeps 1 ms per operation; if it did nothing, the engine would be the bottleneck.
     delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
     words = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
     where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")

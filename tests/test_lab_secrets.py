@@ -88,7 +88,7 @@ def test_a_password_inside_another_string_is_in_no_file_and_no_argument(
     monkeypatch.setenv("TABLE_NAME", "visible")
     monkeypatch.setenv("PATH", f"{shim(tmp_path)}:{os.environ['PATH']}")
     monkeypatch.setenv("LOADSTONE_ENGINE", str(shim(tmp_path) / "loadstone-engine"))
-    # A name that says nothing of what it holds, with a value that the engine's facts repeat.
+    # A name that does not look secret, with a value that the engine's facts repeat.
     text = SERVED.replace(f"settings: {{password: {PASSWORD}}}", "settings: {}").replace(
         "fieldcount: 1", 'fieldcount: 1, table: "${TABLE_NAME}-${DB_PASSWORD}"'
     )
@@ -105,7 +105,7 @@ def test_a_password_inside_another_string_is_in_no_file_and_no_argument(
 
 
 def shim(home: Path) -> Path:
-    """A directory with an engine that notes its arguments."""
+    """A directory with an engine that records its arguments."""
     directory = home / "shim"
     if not directory.exists():
         directory.mkdir()

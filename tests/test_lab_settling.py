@@ -29,13 +29,13 @@ sys.stdin.read()
 
 @dataclass
 class Course:
-    """Servers that use so many processors in each second; time passes only while somebody sleeps."""
+    """Servers that use so many processors in each second; time passes only in `sleep`."""
 
     use: Sequence[float]
     now: float = 0.0
 
     def look(self, servers: Sequence[Watched]) -> int:
-        """Ticks used so far; the last second's use goes on."""
+        """Ticks used so far; the last second's use continues."""
         seconds = round(self.now)
         used = sum(self.use[:seconds]) + self.use[-1] * max(seconds - len(self.use), 0)
         return round(used * TICKS_PER_SECOND)
@@ -45,7 +45,7 @@ class Course:
         self.now += seconds
 
     def waited(self) -> Waited:
-        """What waiting for them comes to."""
+        """The result of waiting for them."""
         return wait((), self.look, self.sleep, lambda: self.now)
 
 
@@ -55,7 +55,7 @@ class Course:
         ([0.0], 1.0),
         ([1.9, 1.2, 0.1], 3.0),
         ([0.1, 1.9], 1.0),
-        # A second at the limit is not quiet.
+        # A second at the limit is not idle.
         ([PROCESSORS, 0.24], 2.0),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_wait_for_busy_servers_is_limited() -> None:
 
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[str]]:
-    """A process that works for as long as it is told."""
+    """A process that works for a given time."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", WORKER], stdin=pipe, stdout=pipe, text=True) as process:
         yield process
@@ -92,7 +92,7 @@ def test_a_real_process_is_idle_when_its_work_is_done(worker: subprocess.Popen[s
     worker.stdin.write("2.0\n")
     worker.stdin.flush()
     assert wait(watched).idle
-    # Where others have the processors, it may be found quiet too early; when waiting ends is tested above.
+    # If others use the processors, it may seem idle too early; the end of the wait is tested above.
     assert worker.stdout.readline() == "done\n"
     assert ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
     worker.kill()

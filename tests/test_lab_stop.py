@@ -1,4 +1,4 @@
-"""Why a run stops, in words, on trials that are made up: also that of some variants nothing is known."""
+"""The message why a run stops, with fake trials, including variants without a figure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 @dataclass
 class MadeUp(Run):
-    """A run whose trials take no time; of some systems nothing comes, from a repeat on."""
+    """A run whose trials take no time; those of some systems fail from a repeat on."""
 
-    # By system: the last repeat that comes to something.
+    # By system: the last repeat that succeeds.
     last: dict[str, int] | None = None
 
     def trial(self, _: Conductor, planned: PlannedTrial) -> None:
-        """Writes down what is made up."""
+        """Records a fake result."""
         came = planned.repeat <= (self.last or {}).get(str(planned.variant.config["system"]), planned.repeat)
         made = trial(
             planned.trial, planned.variant.config, 1000.0 + planned.repeat, planned.repeat, order=planned.order
@@ -51,7 +51,7 @@ def run(directory: Path, last: dict[str, int], *settings: str) -> MadeUp:
 
 
 def measured(run: MadeUp, systems: Collection[str], repeats: int) -> None:
-    """Gives a run that many repeats of these systems, all within a percent."""
+    """Adds so many repeats of these systems to a run, all within a percent."""
     for repeat in range(1, repeats + 1):
         for system in systems:
             made = trial(f"{system}-{repeat}", {"system": system}, 1000.0 + repeat, repeat)
@@ -100,7 +100,7 @@ def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
     [
         ({}, "all repeats are done"),
         ({"second": 0}, "all repeats are done, but 1 of 3 variants has no figure"),
-        # None has enough of them: the plan is at its end.
+        # None has enough repeats, and the plan has no more.
         (
             {"first": 1, "second": 0, "third": 0},
             "the repeats have reached `repeats.at_most`, but 2 of 3 variants have no figure",

@@ -1,4 +1,4 @@
-"""Servers of an experiment: a real Redis, started, used again, restarted, found after a crash, and gone at the end.
+"""Servers of an experiment: a real Redis that is started, reused, restarted, found after a crash and stopped.
 
 The store is `null`, so these tests are about the servers alone.
 """
@@ -51,7 +51,7 @@ SET = (
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where servers have their state; whatever is up at the end is ended."""
+    """The servers' state directory; servers that are up at the end are stopped."""
     with temporary_root() as path:
         monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
         yield path
@@ -65,7 +65,7 @@ def port() -> int:
 
 
 def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
-    """Runs an experiment to its end, in a folder of its own."""
+    """Runs an experiment to its end, in its own folder."""
     done = subprocess.run(
         command("run", experiment(home, text + REST), "--no-report", *options),
         cwd=home,
@@ -81,7 +81,7 @@ def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
 
 
 def servers(folder: Folder) -> list[dict[str, Any]]:
-    """What was written of the servers of each trial, in the order of the trials."""
+    """The recorded servers of each trial, in order."""
     files = [folder.path / "trials" / each.trial / "servers.json" for each in trials(folder)]
     return [json.loads(file.read_text()) for file in files]
 
@@ -234,7 +234,7 @@ def test_the_device_is_recorded_only_if_all_data_are_on_one(tmp_path: Path) -> N
 
 
 def begun(home: Path, text: str) -> subprocess.Popen[str]:
-    """A run whose first trial is under way."""
+    """A run whose first trial is running."""
     process = subprocess.Popen(
         command("run", experiment(home, text + REST.replace("300ms", "60s")), "--no-report"),
         cwd=home,
@@ -298,7 +298,7 @@ def test_a_real_load_on_a_real_server_is_observed_on_both_sides(tmp_path: Path, 
 systems: {{redis: {{start: {{settings: {{port: {port}, appendonly: "yes"}}}}}}}}
 load: {{reuse: shared}}
 """
-    # Long enough for several looks, and for ticks of a server that has little to do.
+    # Long enough for several observations, and for a nearly idle server to use some ticks.
     folder = run(tmp_path, text, "--set", "measure.duration=2s")
     first, second = sorted(trials(folder), key=lambda trial: trial.repeat)
     assert first.end == second.end == "done"
@@ -309,7 +309,7 @@ load: {{reuse: shared}}
     for trial in (first, second):
         assert trial.facts["networked"] == "yes"
         assert trial.value("server.before.redis.keys") == trial.value("server.redis.keys") != 0
-        # Values of some hundred bytes go in by updates and out by reads.
+        # Updates send values of some hundred bytes, and reads return them.
         assert (trial.value("server.redis.network.received") or 0) >= (trial.value("stored") or 0) > 0
         assert (trial.value("server.redis.network.sent") or 0) >= (trial.value("returned") or 0) > 0
         assert (trial.value("server.redis.cpu") or 0) > 0
@@ -356,7 +356,7 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
         Running("redis", root).kill()
         assert loads(small)
         assert not loads(small)
-        # A load that was begun and not ended is none.
+        # An unfinished load does not count.
         assert servers.prepare(large, log, reuse=True)
         assert loads(large)
         at = servers.prepare(large, log, reuse=False)

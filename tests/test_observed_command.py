@@ -1,4 +1,4 @@
-"""Observed commands: their output is kept, their exit status is a result, and nothing of them outlives the trial."""
+"""Observed commands: output and exit status are kept, and no process outlives the trial."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = PlainLines(Console(file=io.StringIO()))
 
 
 class Seen:
-    """Notes what there is to observe."""
+    """Records calls."""
 
     def __init__(self) -> None:
         self.pids: list[int] = []

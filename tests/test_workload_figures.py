@@ -1,4 +1,4 @@
-"""The figures of files and sorts: Hadoop's by its formulas, those of the whole by the clock, and segments as one."""
+"""The figures of files and sorts: Hadoop's by its formulas, the cluster's by the clock, and merged segments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def result(**more: object) -> Result:
 
 
 def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: object) -> Files:
-    """What an engine sums up of files that were written from and until these instants."""
+    """An engine's summary of files that were written between these instants."""
     times = [end - start for start, end in spans_s]
     rates = [size / time for size, time in zip(sizes_mb, times, strict=True)]
     last = round(max(end for _, end in spans_s) * S)
@@ -93,7 +93,7 @@ def test_without_a_completed_file_there_is_no_throughput() -> None:
     lost = files([1], [(1.0, 2.0)], done=0, failed=1, unfinished=2, bytes=0, lost_bytes=7)
     told = of_files(lost)
     assert told["dfsio.files_failed"].value == 3
-    # Nothing moved in a second; what the engine counts are buffers.
+    # The throughput is 0; the engine itself counts buffers.
     assert (told["throughput"].value, told["throughput"].unit) == (0.0, "B/s")
     assert not [metric for metric in told if "task_throughput" in metric or "rate" in metric]
 
@@ -147,5 +147,5 @@ def test_a_sort_with_wrong_rows_fails() -> None:
 def test_stages_of_several_engines_are_one_stage() -> None:
     parts = [result(sort=Sorted("sort", 10, 1_000, 900, seconds, checksum="a")) for seconds in (1.0, 3.0)]
     found = merge.summary([part.summary for part in parts]).sort
-    # The checksum of a share of the rows is not that of all.
+    # Each segment's checksum covers only its share of the rows.
     assert found == Sorted("sort", 20, 2_000, 1_800, 3.0, None)

@@ -1,4 +1,4 @@
-"""Kinds of work own their keys of an experiment: what may stand there, what names come to, and several at once."""
+"""The keys of workload kinds: allowed values, templates, and several workloads."""
 
 from __future__ import annotations
 
