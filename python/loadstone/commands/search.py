@@ -61,9 +61,8 @@ HOSTED = {"-db": "jvm.class", "-cp": "jvm.classpath", "-jvm-args": "jvm.args"}
 
 @dataclass
 class Line:
-    """A parsed command line."""
+    """A parsed command line; `words` are YCSB's arguments."""
 
-    # The arguments of YCSB.
     words: list[str]
     options: dict[str, str] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
@@ -232,9 +231,7 @@ def window(seconds: str) -> str:
 
 def belongs(key: str, patterns: Set[str]) -> bool:
     """Whether a property is a store's; a binding (`*`) gets all that are not the workload's."""
-    if key in patterns:
-        return True
-    return key not in description().properties and any(fnmatchcase(key, each) for each in patterns)
+    return key in patterns or (key not in description().properties and any(fnmatchcase(key, each) for each in patterns))
 
 
 def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:

@@ -39,8 +39,7 @@ def run(
     arguments = list(phase.arguments(files.absolute()))
     ended = Ended(0, files / f"{phase.name}.stdout", files / f"{phase.name}.stderr")
     if shutil.which(arguments[0]) is None:
-        hint = "install it as `loadstone doctor` shows"
-        raise CommandError(f"cannot run {arguments[0]}: it is not installed", hint, NOT_FOUND)
+        raise CommandError(f"cannot run {arguments[0]}: it is not installed", "see `loadstone doctor`", NOT_FOUND)
     progress = PhaseProgress(phase.name, None, phase.seconds, 0.0)
     display.begin(progress)
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
@@ -54,8 +53,7 @@ def run(
                 process_group=0,
             )
         except (OSError, ValueError) as error:
-            hint = "check the command and its arguments"
-            raise CommandError(f"cannot run {arguments[0]}: {error}", hint, NOT_EXECUTABLE) from error
+            raise CommandError(f"cannot run {arguments[0]}: {error}", "check its arguments", NOT_EXECUTABLE) from error
         if watcher is not None:
             watcher.watch(phase.name, process.pid)
         progress.start()

@@ -173,10 +173,10 @@ class RunServers:
             fresh = requested.fresh == "system" and not has_data
             if fresh:
                 self._stack.down()
-            restarted = self._stack.up(requested.how, fresh=fresh)
+            started = self._stack.up(requested.how, fresh=fresh)
         else:
-            restarted = hosts is not None and hosts.up()
-        must_load = not has_data or restarted
+            started = hosts is not None and hosts.up()
+        must_load = not has_data or started
         servers = TrialServers(requested, None if hosts else self._stack, hosts, must_load)
         if not must_load:
             self.loaded(variant)

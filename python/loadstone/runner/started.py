@@ -116,12 +116,8 @@ class Stack:
             if "replication" in reported:
                 # The system below replicates the data of the one above.
                 facts.setdefault("replication", reported["replication"])
-            given = {
-                name: text
-                for name, text in start.settings.items()
-                if name not in reported and not SECRET_NAME.search(name)
-            }
-            facts |= {f"{prefix}set.{name}": text for name, text in given.items()}
+            known = {*reported, *filter(SECRET_NAME.search, start.settings)}
+            facts |= {f"{prefix}set.{name}": text for name, text in start.settings.items() if name not in known}
         builds = {jvm.process_release(each.pid) for _, running, _ in self._up for each in running.processes()} - {""}
         if builds:
             facts["server_jvm"] = " + ".join(sorted(builds))

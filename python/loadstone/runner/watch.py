@@ -82,12 +82,11 @@ class Watch:
         by_metric = {value.metric: value for value in measured}
         flushed = {value.metric: value.value for value in self._observer.summary(FLUSH)}
         for direction in ("read", "written"):
-            observed = by_metric.get(f"device.{direction}")
-            if observed is None:
+            seen = by_metric.get(f"device.{direction}")
+            if seen is None:
                 continue
             late = flushed.get(f"device.{direction}", 0.0) if direction == "written" else 0.0
             if direction == "written":
-                yield Value("device.written_after", late, "B", observed.n)
+                yield Value("device.written_after", late, "B", seen.n)
             if operations:
-                each = (observed.value + late) / operations
-                yield Value(f"device.{direction}_per_operation", each, "B/op", operations)
+                yield Value(f"device.{direction}_per_operation", (seen.value + late) / operations, "B/op", operations)

@@ -143,9 +143,8 @@ def failure(launched: Sequence[Launched]) -> Note | None:
     for each in launched:
         summary = each.result.summary.sort
         if summary is not None and summary.validation is not None and summary.validation.faults:
-            validation = summary.validation
-            first = "; ".join(validation.first_faults[:1])
-            message = f"{validation.faults:,} of {validation.rows:,} rows are wrong: {first}"
+            checked = summary.validation
+            message = f"{checked.faults:,} of {checked.rows:,} rows are wrong: {'; '.join(checked.first_faults[:1])}"
             return Note("failed", message, "do not use these figures: the output is not a correct sort")
     return None
 

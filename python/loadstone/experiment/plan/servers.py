@@ -78,9 +78,7 @@ class Servers:
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
         if isinstance(how, Started):
-            where = tuple(
-                (each.system, each.nodes, dict(each.settings), each.before, each.after) for each in how.systems
-            )
+            where = tuple((one.system, one.nodes, dict(one.settings), one.before, one.after) for one in how.systems)
         return (*where, self.fresh, self.table, dict(self.options))
 
 

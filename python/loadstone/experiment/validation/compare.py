@@ -54,8 +54,9 @@ def check(context: Context) -> None:
         context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
     if by is None:
         if baseline is not None:
-            message = "a baseline is set, but nothing is compared"
-            context.wrong(("compare", "baseline"), message, "vary a dimension, or remove the baseline")
+            context.wrong(
+                ("compare", "baseline"), "nothing is compared with the baseline", "vary a dimension, or remove it"
+            )
         return
     values = dimensions[by]
     if baseline is None:
