@@ -50,7 +50,9 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
     if scale is not None and scale not in scales:
         place = Place(SET_RANK - 1, f"--scale {scale}")
         hint = (
-            suggestion(scale, list(scales), "the file has") if scales else "the file has no `scales`; leave --scale out"
+            suggestion(scale, list(scales), "the scales are")
+            if scales
+            else "leave --scale out: the file has no `scales`"
         )
         mistakes.append(Mistake(place, f'there is no scale "{scale}"', hint))
     merged, wrong = apply_settings(merged, settings)
@@ -79,7 +81,7 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     tree, mistakes = apply_settings(expand(minimal), settings)
     for key in tree.entries:
         if key not in (*CHANGEABLE, "systems", "workload"):
-            message, hint = f"{key} cannot be changed after the run", f"{', '.join(CHANGEABLE)} can"
+            message, hint = f"{key} cannot be changed after the run", f"set only {', '.join(CHANGEABLE)}"
             mistakes.append(Mistake(tree.keys[key], message, hint))
     shaped = shape(tree)
     if mistakes := [*mistakes, *shaped.mistakes]:

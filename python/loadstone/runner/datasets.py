@@ -58,7 +58,7 @@ class DataSpace:
         )
         if copied.returncode:
             raise LoadstoneError(
-                f"cannot copy the loaded data: {copied.stderr.strip().splitlines()[-1:] or 'cp failed'}",
+                f"cannot copy the loaded data: {(copied.stderr.strip().splitlines() or ['cp failed'])[-1]}",
                 "free space in the file's `directory`, or use fewer records",
             )
 

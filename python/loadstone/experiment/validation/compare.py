@@ -123,5 +123,5 @@ def check_thresholds(context: Context) -> None:
         for key in thresholds:
             if key not in DEFAULTS[check]:
                 known = list(DEFAULTS[check])
-                hint = suggestion(key, known, "it has") if known else "remove it: the check has no thresholds"
+                hint = suggestion(key, known, "the thresholds are") if known else "remove it: the check has none"
                 context.wrong(("checks", given, key), f'{check} has no threshold "{key}"', hint)

@@ -55,8 +55,7 @@ def check_fleet(context: Context) -> None:
     fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
     if fewest < engines:
         message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
-        hint = f"use at most {fewest} engines, or more clients: each engine needs at least one"
-        context.wrong(("fleet", "engines"), message, hint)
+        context.wrong(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
     for name, system in experiment.systems.items():
         if context.knows("systems", name) and description().keeps_files(system.store):
             message = f"{system.store} keeps its data in files, which several engines cannot share"

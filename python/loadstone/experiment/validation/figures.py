@@ -31,7 +31,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
         context.wrong(path, f'"{metric}" is not the name of a figure', "write throughput, read.p99 or load.insert.mean")
     elif re.fullmatch(r"p[0-9.]+", last):
         if last not in PERCENTILES:
-            hint = suggestion(last, list(PERCENTILES), "recorded are")
+            hint = suggestion(last, list(PERCENTILES), "the percentiles are")
             context.wrong(path, f"the percentile {last} is not recorded", hint)
         elif bare == last:
             context.wrong(path, f'"{metric}" does not name an operation', f"write read.{last} or all.{last}")

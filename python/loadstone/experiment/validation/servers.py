@@ -99,7 +99,7 @@ def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, s
     for key in settings:
         # Some are patterns: `dfs.*`.
         if not any(fnmatch.fnmatchcase(key, each) for each in names):
-            hint = suggestion(key, names, "it has") if names else "remove it: the system has no settings"
+            hint = suggestion(key, names, "the settings are") if names else "remove it: the system has none"
             context.wrong((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
 
 

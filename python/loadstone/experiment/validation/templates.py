@@ -40,7 +40,7 @@ def check_named(context: Context, each: Template, word: str) -> None:
     if word in known:
         return
     context.lost.add(each.path)
-    hint = suggestion(word, known, "names are") + "; write {{ and }} for braces" if context.knows("vary") else ""
+    hint = suggestion(word, known, "the names are") + "; write {{ and }} for braces" if context.knows("vary") else ""
     if word in AT_RUN_TIME:
         hint = f"use {{{word}}} only in commands of `hooks`"
     elif word in ("rate", "operations"):

@@ -82,5 +82,5 @@ def check_stores(context: Context) -> None:
         kind, known = workload.kinds[0], list(KINDS[workload.kinds[0]].stores())
         if each is not None and each.store in every - {*known} and context.knows("systems", system):
             excluded = f"; or exclude the pair: `vary: {{exclude: [{{system: {system}, workload: {path[-1]}}}]}}`"
-            hint = suggestion(each.store, known, "it can use") + (excluded if len(path) > 1 else "")
+            hint = suggestion(each.store, known, "its stores are") + (excluded if len(path) > 1 else "")
             context.wrong(("systems", system, "store"), f"{kind} cannot use the store {each.store}", hint)
