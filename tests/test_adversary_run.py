@@ -33,7 +33,7 @@ def run(home: Path, more: str, *arguments: str, code: int = 0, head: str = HEAD)
 def test_a_hook_may_print_megabytes_of_binary_data(tmp_path: Path) -> None:
     with pytest.raises(hooks.HookError, match="the end\ufffd") as caught:
         hooks.run([TORN], "before", {}, tmp_path / "hooks.log", 10)
-    assert len(str(caught.value.hint)) < 2 * hooks.WORDS
+    assert len(str(caught.value.hint)) < 2 * hooks.SHOWN_CHARS
     hooks.run([TORN.replace("exit 3", "true")], "before", {}, tmp_path / "hooks.log", 10)
 
 

@@ -163,7 +163,7 @@ def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
             (files / "series.json").write_text(json.dumps(course(rates).to_json()))
         result = TrialResult(each.trial, each.variant.config, 0, {}, end=end)
         lines.append(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
-    found = pilot.learned(folder.pilots())
+    found = pilot.result(folder.pilots())
     assert (found.warmup_seconds, found.capped) == (3.0, False)
     (group,) = found.groups
     assert (group.trials, group.throughput_seconds, group.latency_seconds) == ((folder.pilots()[0].trial,), 2.0, None)
@@ -177,7 +177,7 @@ def test_a_capped_warm_up_is_reported_as_capped(tmp_path: Path) -> None:
         with folder.trial(each.trial) as files:
             (files / "series.json").write_text(json.dumps(course(slow).to_json()))
         lines.append(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
-    found = pilot.learned(folder.pilots())
+    found = pilot.result(folder.pilots())
     assert (found.warmup_seconds, found.cap_seconds, found.capped) == (3.0, 3.0, True)
 
 

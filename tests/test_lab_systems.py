@@ -344,9 +344,9 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
         def loads(variant: Variant) -> bool:
             at = servers.prepare(variant, log, reuse=True)
             assert at is not None
-            if at.loads:
+            if at.must_load:
                 servers.loaded(variant)
-            return at.loads
+            return at.must_load
 
         assert loads(small)
         assert not loads(same)
@@ -361,7 +361,7 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
         assert loads(large)
         at = servers.prepare(large, log, reuse=False)
         assert at
-        assert at.loads
+        assert at.must_load
 
 
 ATTACHED = """

@@ -37,7 +37,7 @@ def completed(context: Context, name: str, system: System) -> System:
         for key in ("fresh", "table"):
             if context.given("systems", name, key):
                 hint = f"write `start: {SERVED_BY.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
-                context.wrong((*path, key), f"`{key}` needs servers, and {name} has none", hint)
+                context.wrong((*path, key), f"`{key}` needs servers, but {name} has none", hint)
         return system
     if len(given) == 2:
         context.wrong((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
