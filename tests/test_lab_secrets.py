@@ -141,6 +141,6 @@ def test_a_short_secret_is_masked_only_where_it_is_the_whole_string(
 def test_a_variable_where_none_is_replaced_is_refused(tmp_path: Path) -> None:
     text = SERVED + 'vary: {size: ["${SIZE}", "2"]}\nhooks: {before: ["echo {size}"]}\n'
     refused = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2)
-    assert "vary.size names ${SIZE}, and variables of the environment are not read there (" in refused.stderr
+    assert "vary.size uses ${SIZE}, but environment variables are not replaced there (" in refused.stderr
     assert "small.yaml:" in refused.stderr
-    assert "hint: write ${SIZE} in a property or setting, or give the values: --set vary.size=[…]" in refused.stderr
+    assert "hint: use ${SIZE} in a property or setting, or set the values: --set vary.size=[…]" in refused.stderr
