@@ -53,7 +53,7 @@ def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkey
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
     monkeypatch.delenv("DB_PASSWORD")
     refused = loadstone(tmp_path, "run", file, code=2)
-    assert "names ${DB_PASSWORD}, which is not set" in refused.stderr
+    assert "uses ${DB_PASSWORD}, which is not set" in refused.stderr
     assert "hint: set it before the run: export DB_PASSWORD=…" in refused.stderr
 
 
