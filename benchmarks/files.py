@@ -92,6 +92,7 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
             found = {}
             # The order alternates, so that drift of the machine does not favour one side.
             for side in ("ours", "fio") if repeat % 2 else ("fio", "ours"):
+                os.sync()
                 mine = side == "ours"
                 found[side] = ours(line, block, part, "--no-verify") if mine else fio(directory, rw, block, part)
             # The first pair is for the caches of the device.
@@ -140,10 +141,16 @@ def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: in
 def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
     """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, ours ÷ theirs, and the clients' CPU.
 
-    The CPU is marginal, of a large run less a small one: start-up is in both.
+    The CPU is marginal, of a large run less a small one: start-up is in both. The data are in memory if they fit: on a
+    disk three copies wait for it, whoever writes.
     """
     small = max(size // 8, 1)
-    with up("hdfs", nodes=3, blocksize="64m") as hdfs:
+    # Files of both tools, three copies of each.
+    needed = 2 * 3 * files * (size + small) * MB
+    memory = Path("/dev/shm")
+    in_memory = memory.is_dir() and shutil.disk_usage(memory).free > needed
+    print(f"(j) HDFS, {files} files of {size} MiB, data nodes {'in memory' if in_memory else 'on the disk'}")
+    with up("hdfs", 3, memory if in_memory else None, blocksize="64m") as hdfs:
         properties = hdfs.properties()
         java = ["java", "-Xmx1g", *OPENED, "-cp", f"{properties['hadoop.conf']}:{hadoop_jars()}"]
         java.append("org.apache.hadoop.fs.TestDFSIO")
@@ -160,11 +167,20 @@ def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> No
         for copies, goal in ((1, 1.2), (3, 0.95)):
             for test in ("-write", "-read"):
                 speeds, cpus = [], []
-                for _ in range(repeats):
-                    few = (ours(test, small, copies), test_dfsio(java, test, files, small, copies, work))
-                    many = (ours(test, size, copies), test_dfsio(java, test, files, size, copies, work))
-                    speeds.append((many[0][0], many[1][0]))
-                    cpus.append((many[0][1] - few[0][1], max(many[1][1] - few[1][1], 1e-9)))
+                for repeat in range(repeats):
+                    found = {}
+                    # The order alternates, and the disks have written what the run before left in memory.
+                    for side in ("ours", "theirs") if repeat % 2 else ("theirs", "ours"):
+                        for bytes_each in (small, size):
+                            os.sync()
+                            found[side, bytes_each] = (
+                                ours(test, bytes_each, copies)
+                                if side == "ours"
+                                else test_dfsio(java, test, files, bytes_each, copies, work)
+                            )
+                    speeds.append((found["ours", size][0], found["theirs", size][0]))
+                    mine, other = (found[side, size][1] - found[side, small][1] for side in ("ours", "theirs"))
+                    cpus.append((mine, max(other, 1e-9)))
                 speed, cpu = ratio_of(speeds), ratio_of(cpus)
                 print(f"(j) HDFS, replication {copies}, {test}: throughput, ours ÷ TestDFSIO {speed}")
                 print(f"    CPU of the client, ours ÷ TestDFSIO {cpu}")

@@ -206,7 +206,7 @@ def main() -> int:
         if args.only in (None, "i"):
             against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
         if args.only in (None, "j"):
-            against_testdfsio(work, 16 if args.quick else 512, 1 if args.quick else 6)
+            against_testdfsio(work, 16 if args.quick else 256, 1 if args.quick else 8)
         if args.only in (None, "s"):
             sorting(work, args.quick)
     finally:

@@ -25,10 +25,10 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 
 @contextlib.contextmanager
-def up(name: str, nodes: int = 1, **settings: str) -> Iterator[Running]:
-    """A system of our own on its usual ports, taken down at the end, also of a benchmark that is told to end."""
+def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) -> Iterator[Running]:
+    """A system of our own on its usual ports, its data `below` a directory, taken down however the benchmark ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="loadstone-bench-") as root:
+    with tempfile.TemporaryDirectory(prefix="loadstone-bench-", dir=below) as root:
         running = Running(name, Path(root) / name)
         try:
             running.up(nodes, settings)

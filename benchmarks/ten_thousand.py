@@ -29,7 +29,7 @@ def main() -> int:
 
 def held(store: str, **settings: str) -> int:
     """Runs one store; 1 if a limit is broken."""
-    with up(store, 1, **settings) as running:
+    with up(store, 1, None, **settings) as running:
         if store == "cassandra":
             running.fresh("usertable", {})
         base = ["-P", str(ROOT / "workloads" / "workloadb"), *properties(running), *words(recordcount=RECORDS)]

@@ -23,6 +23,8 @@ class Cost:
     """Seconds and CPU seconds of a process and its children, and what it printed."""
 
     def __init__(self, line: list[str], directory: Path) -> None:
+        # The disk has written what the run before left in memory.
+        os.sync()
         start = time.monotonic()
         with (directory / "out").open("w+b") as out, (directory / "err").open("w+b") as err:
             process = subprocess.Popen(line, cwd=directory, stdout=out, stderr=err)

@@ -106,7 +106,7 @@ def test_a_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path
     assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in told.err
     assert told.ours("files done") == "2, 1, 0, 0"
     # The bytes of a file that failed are not throughput, and Hadoop would have printed nothing.
-    assert results.read_text() == ""
+    assert not results.exists()
     told = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
     assert told.code == 0
     assert told.counted("VERIFY") == 0
@@ -185,7 +185,7 @@ def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path,
     assert [path.name for path in place.iterdir()] == ["letters"]
 
 
-@pytest.mark.parametrize("test", ["-read", "-append", "-write -random", "-truncate"])
+@pytest.mark.parametrize("test", ["-read", "-append", "-write -random", "-truncate -fileSize 0B"])
 def test_a_fifo_is_refused_not_waited_for(program: Path, tmp_path: Path, place: Path, test: str) -> None:
     (place / "io_data").mkdir(parents=True)
     os.mkfifo(place / "io_data/test_io_0")

@@ -215,6 +215,17 @@ def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -
     assert estimate(found)[1] > 6 * 20e6 / 20_000
 
 
+def test_rows_of_a_sort_are_not_answered_one_at_a_time(tmp_path: Path) -> None:
+    text = """
+systems: {hdfs: {store: hdfs, start: {system: hdfs, nodes: 3}}}
+workload: {sort: {rows: 100000000}}
+clients: 4
+repeats: 6
+"""
+    # 10 GB, six times as much to and fro at 50 MB/s, six repeats.
+    assert estimate(planned(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
+
+
 def test_the_load_can_have_other_clients_and_properties(tmp_path: Path) -> None:
     text = """
 systems: {redis: {start: redis, properties: {redis.timeout: "900", redis.port: "7"}}}

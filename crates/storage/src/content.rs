@@ -10,8 +10,6 @@ pub const SECTOR: usize = 4_096;
 pub const MAGIC: [u8; 8] = *b"\x89LDSTN1\n";
 /// Bytes of [`MAGIC`] and seed.
 const HEADER: usize = 16;
-/// How many sectors are asked whether they are ours: a flipped bit in one must not make a file pass for someone else's.
-const ASKED: usize = 4;
 const LANES: usize = 8;
 
 /// The content of the files of one seed.
@@ -80,7 +78,8 @@ impl Content {
     /// The content that a part of a file is of, by what its sectors begin with; `None`: not ours, or too short to tell.
     pub fn of(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
-        let sectors = read.get(first..)?.chunks(SECTOR).take(ASKED);
+        // A flipped bit in one must not make a file pass for someone else's.
+        let sectors = read.get(first..)?.chunks(SECTOR);
         let mut headers = sectors.filter(|sector| sector.len() >= HEADER && sector[..8] == MAGIC);
         let mut seeds = headers.by_ref().map(|sector| u64::from_le_bytes(std::array::from_fn(|i| sector[8 + i])));
         let one = seeds.next()?;

@@ -57,4 +57,9 @@ class Fleet(Protocol):
 def split(spec: Spec, engines: int) -> list[Spec]:
     """The specs of the segments 0/n to (n - 1)/n. Each has the clients, rate and operations of the whole trial."""
     synchronised = {"wait_for_start": True} if engines > 1 else {}
-    return [{**spec, **synchronised, "segment": {"k": k, "n": engines}} for k in range(engines)]
+    return [{**spec, **synchronised, **ledger(spec, k), "segment": {"k": k, "n": engines}} for k in range(engines)]
+
+
+def ledger(spec: Spec, segment: int) -> Spec:
+    """Each engine records its writes in its own file, `<file>.<segment>`."""
+    return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

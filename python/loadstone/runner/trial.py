@@ -160,14 +160,16 @@ class Conductor:
         variant = planned.variant
         if each.role == "measure":
             return self._measure(each, planned, directory, files, at)
-        assert isinstance(each, EngineLaunch), "only a measured phase may be a command"
         if each.role == "verify":
             self.display.step("verify")
+            if isinstance(each, ObservedCommand):
+                return of_verification(each, command.run(each, directory, files, self.display, None, self._timeout()))
             runs = self._run(each, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(launched(runs))
             notes = [*notes_of(runs), *([failure] if failure else [])]
             end = "failed" if failure else end_of(runs)
             return PhaseResult(each.role, figures_of(each, variant, runs), notes=notes, end=end)
+        assert isinstance(each, EngineLaunch), "data are loaded by engines"
         loads = self._prepare(each, planned, directory, files, at)
         return PhaseResult(each.role, figures_of(each, variant, loads)) if loads else None
 
@@ -359,6 +361,15 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
         run.statuses,
         run.series,
     )
+
+
+def of_verification(each: ObservedCommand, ended: Ended) -> PhaseResult:
+    """The result of a command after the measurement. Raises CommandError if its output cannot be parsed."""
+    try:
+        run = each.read(ended)
+    except LoadstoneError as error:
+        raise command.failure(each.name, ended, str(error.args[0])) from error
+    return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
 
 
 def saturated(summary: Summary) -> Iterator[Note]:

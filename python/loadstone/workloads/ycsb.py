@@ -21,13 +21,14 @@ from loadstone.engine.describe import description
 from loadstone.engine.events import WELL
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
+from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Phase
 from loadstone.experiment.model.values import Part, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
 from loadstone.experiment.plan.servers import TABLE
 from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
+from loadstone.workloads import ledger
 from loadstone.workloads.properties import read
 from loadstone.workloads.ycsb_check import changing, check
 
@@ -64,9 +65,10 @@ def stores() -> Collection[str]:
 
 
 def work(keys: Any, experiment: Experiment) -> Ycsb:
-    """The keys, with `measure.verify` as a property."""
+    """The keys, with what `measure` sets as properties."""
     verify = {"dataintegrity": "true"} if experiment.measure.verify else {}
-    return Ycsb(file=keys.file, properties={**keys.properties, **verify})
+    versions = {"versions": "true"} if experiment.measure.ledger else {}
+    return Ycsb(file=keys.file, properties={**keys.properties, **verify, **versions})
 
 
 def title(work: Ycsb) -> str:
@@ -95,15 +97,18 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """The front end's checks of both phases."""
     yield partial(front_end, variant, "load")
     yield partial(front_end, variant, "run")
+    if variant.work.properties.get("versions") and not description().keeps_data(variant.store):
+        yield partial(ledger.refuse, variant.store)
 
 
-def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
-    """Load, unless the store keeps no data, and run."""
+def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
+    """Load, unless the store keeps no data, and run; with a ledger, read the writes back."""
     measure = experiment.measure
     run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
     if not description().keeps_data(variant.store):
         return (run,)
-    return (EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle)), run)
+    load = EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle))
+    return (load, run, ledger.read_back(experiment.fleet.engines)) if measure.ledger else (load, run)
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:
@@ -141,6 +146,9 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     if phase == "run":
         # The front end requires an end; `measure` sets the real one.
         command += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
+    if properties.get("versions"):
+        # The front end requires a seed; each trial has its own.
+        command += ["-p", "seed=0"]
     command += ["-threads", str(variant.clients)]
     lines = "".join(f"{name}={escaped(value)}\n" for name, value in hidden.items())
     done = subprocess.run(command, input=lines, capture_output=True, text=True)
@@ -185,7 +193,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         spec = {**spec, "until": {"operations": variant.operations}}
     # `measure` replaces the file's operationcount.
     spec["work"] = {**spec["work"], "operations": variant.operations}
-    return {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup or 0.0, "settle": False}
+    spec = {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup or 0.0, "settle": False}
+    return ledger.recorded(spec, directory) if measure.ledger else spec
 
 
 def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:

@@ -109,6 +109,10 @@ class Measure(Part):
     verify: Boolean = False
     """Check every value read (YCSB's `dataintegrity`)."""
 
+    ledger: Boolean = False
+    """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
+    workloads; each trial loads a fresh store."""
+
 
 class Load(Part):
     """How the data of a trial are loaded."""

@@ -85,6 +85,9 @@ def each(plan: Plan) -> str:
     steps.append(f"measure {amount(plan)}" if measure.duration or any_operations(plan) else "measure all of it")
     if measure.verify:
         steps[-1] += ", verifying every read"
+    if measure.ledger:
+        steps[-1] += ", recording every write"
+        steps.append("read everything back")
     return ", ".join(steps)
 
 

@@ -156,6 +156,9 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     by_bytes = data.size / BYTES_PER_SECOND[slow]
     if not description().keeps_data(variant.store):
         return 0.0
+    if data.moved_bytes:
+        # Files and rows go many to a request.
+        return by_bytes
     if description().networked(variant.store):
         return max(by_bytes, data.records / operations_per_second(variant, slow))
     if variant.durability == "device":

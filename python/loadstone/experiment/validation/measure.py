@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.experiment.kind import KINDS
+from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
 from loadstone.format.quantity import written
@@ -12,6 +12,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 def check(context: Context) -> None:
     """The window has one length, and fits into the timeout."""
     measure, timeout = context.experiment.measure, context.experiment.timeout
+    check_ledger(context)
     if not check_steady(context):
         return
     if measure.duration is not None and measure.operations is not None:
@@ -32,6 +33,23 @@ def check(context: Context) -> None:
 
 # The keys that determine how long a steady workload is measured.
 OF_STEADY = ("warmup", "duration", "operations")
+
+
+def check_ledger(context: Context) -> None:
+    """A ledger needs values that identify their writes, loaded with the seed of the trial."""
+    experiment = context.experiment
+    if not experiment.measure.ledger:
+        return
+    path = ("measure", "ledger")
+    kinds = {kind for each in experiment.each_workload.values() for kind in each.kinds}
+    if other := sorted(kinds - {PLAIN}):
+        context.wrong(path, f"`measure.ledger` records writes of YCSB workloads, not of {other[0]}", "leave it out")
+    if experiment.measure.verify:
+        hint = "leave `verify` out: with a ledger every value read is checked as well"
+        context.wrong(path, "`measure.ledger` and `measure.verify` cannot be combined", hint)
+    if experiment.load.reuse:
+        hint = "leave `load.reuse` out: values of another trial would be taken for this trial's"
+        context.wrong(path, "`measure.ledger` and `load.reuse` cannot be combined", hint)
 
 
 def check_steady(context: Context) -> bool:

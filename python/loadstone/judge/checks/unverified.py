@@ -16,6 +16,7 @@ NAME = "unverified"
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged."""
     checked, wrong = counts(trial)
+    yield from recorded(trial)
     if wrong:
         message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
         hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
@@ -26,13 +27,34 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
             message = f"`verify` was asked for, but only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
         hint = "read with dataintegrity=true, or leave `verify` out"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
-    elif not checked:
+    elif not checked and trial.value("ledger.acknowledged") is None:
         yield NotLooked(NAME, "no value was compared with what was written: ask with `measure: {verify: true}`")
     early = share(trial, "not_yet")
     if early is not None and early > settings.threshold(NAME, "not_yet"):
         message = f"{units.percent(early)} of the operations read records whose insert or delete was still under way"
         hint = "those reads cannot be judged right or wrong: raise insertlag, or use fewer clients"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
+
+
+# What a read-back of a ledger may find, and what it means.
+LOST = {
+    "lost": "acknowledged writes of fields are missing",
+    "corrupt": "fields hold what no write of the trial wrote",
+    "phantom": "fields hold a write that was refused or never sent",
+    "missed": "reads found nothing, although another engine's insert had been acknowledged before",
+}
+
+
+def recorded(trial: TrialResult) -> Iterator[Finding]:
+    """Acknowledged writes that are not there any more, by the ledger of the trial."""
+    found = [f"{count:,.0f} {what}" for name, what in LOST.items() if (count := trial.value(f"ledger.{name}"))]
+    if found:
+        message = f"{'; '.join(found)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
+        hint = (
+            "ledger.stdout of the trial names the first; an embedded store whose clients update single fields needs"
+            " `writeallfields: true`, any other system has lost them"
+        )
+        yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
 
 
 def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:
