@@ -1,4 +1,4 @@
-"""Experiment files for tests: written below a directory, loaded, and what comes of them as text."""
+"""Experiment files for tests: writes and loads them, and returns messages as text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from loadstone.experiment.file import ExperimentError, Loaded, load
 ROOT = Path(__file__).parent.parent
 WORKLOADS = ROOT / "workloads"
 PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
-# Those of the reference page: the second has most of what there is.
+# The examples of the reference page; the second has most keys.
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 FIXTURES = ROOT / "tests/fixtures/experiments"
-# Set in the environment, it has the snapshots written instead of compared: look at what changed before you commit it.
+# If this variable is set, snapshots are written instead of compared: review the changes before you commit them.
 WRITE = "LOADSTONE_WRITE_SNAPSHOTS"
 OPTIONS = "# --"
 
@@ -47,7 +47,7 @@ def warnings(directory: Path, text: str) -> list[str]:
 
 
 def said_of(path: Path) -> str:
-    """What is said of a file, with the options that its first line gives: `# --scale small --set clients=2`."""
+    """The messages about a file, loaded with the options of its first line: `# --scale small --set clients=2`."""
     first = path.read_bytes().decode(errors="replace").partition("\n")[0]
     options = shlex.split(first[2:]) if first.startswith(OPTIONS) else []
     scale, settings = None, []
@@ -64,7 +64,7 @@ def said_of(path: Path) -> str:
 
 
 def snapshot(path: Path, text: str) -> str:
-    """The text that a file holds, after this text was written to it if that was asked for."""
+    """The text of a snapshot file, which is first written if WRITE is set."""
     if WRITE in os.environ:
         path.write_text(text)
     return path.read_text()

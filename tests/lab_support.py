@@ -1,4 +1,4 @@
-"""Small experiments, run by the command as its users run it."""
+"""Small experiments, run by the command as users run it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(*arguments: str | Path) -> list[str]:
 def environment(home: Path) -> dict[str, str]:
     """Data below `home`, and plain output."""
     (home / "data").mkdir(exist_ok=True)
-    # Tests run beside each other: what they measure does not matter.
+    # Tests run concurrently: their measurements do not matter.
     shared = {"LOADSTONE_SHARE_HOST": "1"}
     return {**os.environ, **shared, "TMPDIR": str(home / "data"), "NO_COLOR": "1", "COLUMNS": "200"}
 
@@ -78,7 +78,7 @@ def start(home: Path, *arguments: str | Path) -> subprocess.Popen[str]:
 
 
 def only_folder(home: Path) -> Folder:
-    """The one result folder there is."""
+    """The only result folder."""
     (folder,) = find(home / "results")
     return folder
 
@@ -89,7 +89,7 @@ def trials(folder: Folder) -> list[TrialResult]:
 
 
 def outline(folder: Folder) -> list[tuple[str, dict[str, Any], int, str]]:
-    """Everything about a folder's trials that does not depend on how fast the machine is."""
+    """Everything about a folder's trials that does not depend on the machine's speed."""
     return [(each.trial, dict(each.config), each.repeat, each.end) for each in trials(folder)]
 
 
@@ -113,7 +113,7 @@ def engines(home: Path) -> list[int]:
 
 
 def kill(pid: int) -> bool:
-    """Ends a process at once; False if it had ended by itself."""
+    """Kills a process; False if it had ended by itself."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

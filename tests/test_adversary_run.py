@@ -1,4 +1,4 @@
-"""Experiments that are valid and behave badly: what they say, when they are interrupted, how they end."""
+"""Valid experiments that behave badly: their errors, interruptions and ends."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ TORN = r"head -c 100000 /dev/zero; printf '\377\376 the end\303'; exit 3"
 
 
 def run(home: Path, more: str, *arguments: str, code: int = 0, head: str = HEAD) -> str:
-    """Runs HEAD with more keys; returns what was said."""
+    """Runs HEAD with more keys; returns its output."""
     file = experiment(home, head + more)
     return loadstone(home, "run", file, "--no-report", *arguments, code=code).stderr
 
 
-def test_a_hook_may_say_megabytes_that_are_no_text(tmp_path: Path) -> None:
+def test_a_hook_may_print_megabytes_of_binary_data(tmp_path: Path) -> None:
     with pytest.raises(hooks.HookError, match="the end\ufffd") as caught:
         hooks.run([TORN], "before", {}, tmp_path / "hooks.log", 10)
-    assert len(str(caught.value.hint)) < 2 * hooks.WORDS
+    assert len(str(caught.value.hint)) < 2 * hooks.SHOWN_CHARS
     hooks.run([TORN.replace("exit 3", "true")], "before", {}, tmp_path / "hooks.log", 10)
 
 
-def test_a_hook_that_no_shell_can_run_fails_its_trial_and_not_the_run(tmp_path: Path) -> None:
+def test_a_hook_that_cannot_be_run_fails_its_trial_but_not_the_run(tmp_path: Path) -> None:
     with pytest.raises(hooks.HookError, match=r"cannot be run: .*Argument list too long"):
         hooks.run(["true"], "before", {"x": "x" * 200_000}, tmp_path / "hooks.log", 10)
 
 
 @pytest.mark.parametrize("text", [r"a\0b", r"\ud800"])
-def test_a_character_that_no_command_can_hold_is_a_mistake(tmp_path: Path, text: str) -> None:
+def test_a_nul_character_is_a_mistake(tmp_path: Path, text: str) -> None:
     for more in (f'hooks: {{before: ["{text}"]}}', f'vary: {{x: ["{text}"]}}'):
-        assert "has a character that no command can hold" in run(tmp_path, more, code=2)
+        assert "must not contain NUL or a lone surrogate" in run(tmp_path, more, code=2)
 
 
-def test_hooks_after_a_trial_run_though_those_before_it_failed_and_hide_nothing(tmp_path: Path) -> None:
+def test_hooks_after_a_failed_trial_run_and_do_not_hide_its_error(tmp_path: Path) -> None:
     said = run(tmp_path, 'hooks: {before: ["exit 3"], after: ["echo cleaned >> cleaned; exit 4"]}', code=1)
     assert (tmp_path / "cleaned").read_text() == "cleaned\n" * 2
     assert said.count("the hook `exit 3` (before) failed with exit status 3") == 2
     assert "exit 4" not in said
 
 
-def test_ctrl_c_is_not_forgotten_over_a_hook_that_fails(tmp_path: Path) -> None:
+def test_ctrl_c_is_not_lost_by_a_failing_hook(tmp_path: Path) -> None:
     text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["touch begun"], after: ["exit 3"]}'
     process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     while not (tmp_path / "begun").exists() and process.poll() is None:
@@ -67,7 +67,7 @@ def test_ctrl_c_is_not_forgotten_over_a_hook_that_fails(tmp_path: Path) -> None:
     assert trials(only_folder(tmp_path)) == []
 
 
-def test_ctrl_c_is_not_forgotten_over_a_hook_that_ends_with_it(tmp_path: Path) -> None:
+def test_ctrl_c_is_not_lost_by_a_hook_that_it_kills(tmp_path: Path) -> None:
     text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["kill -INT $PPID"]}'
     process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     _, said = process.communicate(timeout=15)
@@ -75,7 +75,7 @@ def test_ctrl_c_is_not_forgotten_over_a_hook_that_ends_with_it(tmp_path: Path) -
     assert "interrupted" in said
 
 
-def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
+def test_an_interrupted_run_waits_for_a_hook_only_for_a_limited_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from loadstone.experiment.file import load
@@ -98,7 +98,7 @@ def test_a_run_that_is_left_waits_for_a_hook_no_longer_than_its_patience(
         assert time.monotonic() - begun < 30
 
 
-def test_a_workload_file_need_not_say_when_to_end(tmp_path: Path) -> None:
+def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan.plan import plan
     from loadstone.runner.run import preflight
@@ -111,14 +111,14 @@ def test_a_workload_file_need_not_say_when_to_end(tmp_path: Path) -> None:
     assert run_spec(planned.variants[0], loaded.experiment.measure, tmp_path, 1)["until"] == {"seconds": 0.1}
 
 
-def test_a_rate_is_not_what_its_last_operation_makes_of_it(tmp_path: Path) -> None:
+def test_a_late_last_operation_does_not_change_the_rate(tmp_path: Path) -> None:
     run(tmp_path, "rate: 0.5")
     found = trials(only_folder(tmp_path))
     assert [(each.value("operations"), each.value("runtime")) for each in found] == [(1, 1e8)] * 2
     assert [each.value("throughput") for each in found] == [10.0] * 2
 
 
-def test_a_rate_that_moves_is_an_open_loop_too(tmp_path: Path) -> None:
+def test_a_changing_rate_is_an_open_loop(tmp_path: Path) -> None:
     run(tmp_path, "", head=HEAD.replace("fieldcount: 1", 'fieldcount: 1, rate.ramp: "100:1000:1"'))
     (first, _) = trials(only_folder(tmp_path))
     assert first.loop == "open"
@@ -126,7 +126,7 @@ def test_a_rate_that_moves_is_an_open_loop_too(tmp_path: Path) -> None:
 
 
 def test_a_hook_may_hide_the_directory_and_a_seed_be_any_number(tmp_path: Path) -> None:
-    # Whatever was there before is gone, as though something had been mounted over it.
+    # Previous contents are hidden, as if something had been mounted over the directory.
     run(tmp_path, 'load: {reuse: copy}\nseed: 99999999999999999999999\nhooks: {before: ["rm -rf data/*"]}')
     assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
 

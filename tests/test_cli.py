@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Prints what a front end would see: its arguments, one to a line, then its standard input.
+# Prints what a front end receives: its arguments, one per line, then its standard input.
 ECHO = """#!/bin/sh
 printf '%s\\n' "$(basename "$(dirname "$0")")" "$@"
 cat
@@ -20,7 +20,7 @@ exit 7
 
 
 class Installation:
-    """Loadstone's Python side alone: a virtual environment that has the command and no engine."""
+    """An installation of only the Python side: a virtual environment with the command but no engine."""
 
     def __init__(self, home: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", home / "installed"], check=True)
@@ -37,7 +37,7 @@ class Installation:
         return file
 
     def run(self, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        """Runs `loadstone` in the home directory, with few variables but those given."""
+        """Runs `loadstone` in the home directory, with a minimal environment and the given variables."""
         return subprocess.run(
             [self.command, *arguments],
             input=stdin,
@@ -94,7 +94,7 @@ def test_no_engine_anywhere_exits_1_with_a_hint(loadstone: Installation, command
     )
 
 
-def test_the_engine_gets_arguments_and_input_untouched_and_its_status_is_ours(loadstone: Installation) -> None:
+def test_arguments_input_and_exit_status_pass_unchanged(loadstone: Installation) -> None:
     loadstone.program("installed/bin/loadstone-engine")
     arguments = ["ycsb", "load", "rocksdb", "--help", "-p", "a=b c", "", "-version", "*", "--"]
     told = loadstone.run(*arguments, stdin="not for us\n")
@@ -102,7 +102,7 @@ def test_the_engine_gets_arguments_and_input_untouched_and_its_status_is_ours(lo
     assert (told.returncode, told.stderr) == (7, "")
 
 
-def test_an_engine_is_looked_for_in_the_variable_then_beside_then_on_path(loadstone: Installation) -> None:
+def test_an_engine_is_found_by_variable_then_installation_then_path(loadstone: Installation) -> None:
     search = f"{loadstone.home}/on-path:/usr/bin:/bin"
     loadstone.program("on-path/loadstone-engine")
     assert loadstone.run("trial", PATH=search).stdout == "on-path\ntrial\n"
@@ -112,7 +112,7 @@ def test_an_engine_is_looked_for_in_the_variable_then_beside_then_on_path(loadst
     assert loadstone.run("trial", PATH=search, LOADSTONE_ENGINE=str(named)).stdout == "named\ntrial\n"
 
 
-def test_an_engine_in_the_working_directory_is_not_taken(loadstone: Installation) -> None:
+def test_an_engine_in_the_working_directory_is_not_used(loadstone: Installation) -> None:
     loadstone.program("loadstone-engine")
     told = subprocess.run(
         [loadstone.home / "installed/bin/python", "-c", "from loadstone.engine import program; program.find()"],
@@ -124,7 +124,7 @@ def test_an_engine_in_the_working_directory_is_not_taken(loadstone: Installation
     assert "loadstone-engine not found" in told.stderr
 
 
-def test_a_variable_that_names_no_program_is_an_error_though_an_engine_is_installed(loadstone: Installation) -> None:
+def test_an_invalid_engine_variable_is_an_error_even_with_an_installed_engine(loadstone: Installation) -> None:
     loadstone.program("installed/bin/loadstone-engine")
     told = loadstone.run("ycsb", LOADSTONE_ENGINE="/nowhere/engine")
     assert (told.returncode, told.stdout) == (1, "")
@@ -144,7 +144,7 @@ def test_an_engine_of_another_machine_is_an_error(loadstone: Installation) -> No
     )
 
 
-def test_a_front_end_imports_nothing_that_python_has_not_loaded_anyway(loadstone: Installation) -> None:
+def test_a_front_end_imports_no_further_modules(loadstone: Installation) -> None:
     loadstone.program("installed/bin/loadstone-engine")
     at_start = "import os, sys\nstart = set(sys.modules)\n"
     report = "os.execv = lambda *_: sys.exit(' '.join(sorted(set(sys.modules) - start)))\n"

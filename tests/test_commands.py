@@ -1,4 +1,4 @@
-"""The commands that look at results, on the seeds' own figures: list, show, compare, check, report, import, export."""
+"""The commands on results, with the seeds' figures: list, show, compare, check, report, import, export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMPORTS = ROOT / "tests/fixtures/imports"
 REGULAR, ACCELERATED = IMPORTS / "regular.log", IMPORTS / "accelerated.log"
 
 
-def test_two_logs_compare_as_the_report_should_have_done(tmp_path: Path) -> None:
+def test_two_logs_are_compared(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
     assert "388.46 op/s" in said
     assert "1,770.70 op/s" in said
@@ -28,7 +28,7 @@ def test_two_logs_compare_as_the_report_should_have_done(tmp_path: Path) -> None
     assert not (tmp_path / "results").exists(), "comparing files leaves nothing behind"
 
 
-def test_the_same_as_data_in_base_units(tmp_path: Path) -> None:
+def test_json_output_is_in_base_units(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
     document = json.loads(said)
     cells = {(cell["variant"]["run"], cell["metric"]): cell["value"] for cell in document["cells"]}
@@ -50,7 +50,7 @@ def test_the_thread_sweeps_latencies_that_break_littles_law_are_named(tmp_path: 
     assert said.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 23 checks could look)"
 
 
-def test_the_page_cache_is_not_taken_for_a_disk(tmp_path: Path) -> None:
+def test_the_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
     assert "impossible (invalid)" in said
     assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in said
@@ -69,7 +69,7 @@ def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
         said = loadstone(tmp_path, "show", name).stdout
         assert said.startswith("Do accelerated writes help?\n")
         assert "1,770.70 op/s" in said
-    # It knows the course of the one log that has status lines.
+    # Only one of the logs has status lines, and so a time series.
     assert (folder.path / "trials/accelerated/series.json").exists()
     reports = loadstone(tmp_path, "report", "wal").stdout.split()
     assert [Path(each).name for each in reports] == ["report.html", "report.md"]
@@ -84,13 +84,13 @@ def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
     assert [each.repeat for each in only_folder(tmp_path).load().trials] == [1, 2, 3]
 
 
-def test_results_of_other_times_compare_with_files(tmp_path: Path) -> None:
+def test_result_folders_compare_with_files(tmp_path: Path) -> None:
     loadstone(tmp_path, "import", REGULAR, "--name", "before")
     said = loadstone(tmp_path, "compare", "before", ACCELERATED).stdout
     assert "4.56×" in said
 
 
-def test_the_table_of_values_goes_into_a_spreadsheet_and_into_parquet(tmp_path: Path) -> None:
+def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:
     source = IMPORTS / "hbase-read-only.csv"
     rows = list(csv.DictReader(io.StringIO(loadstone(tmp_path, "export", source).stdout)))
     loadstone(tmp_path, "export", source, "-o", "values.parquet")
@@ -118,7 +118,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (first, second) = (loadstone(tmp_path, *words, each).stdout for each in ("-clients:20", "-(clients:20)"))
         assert first == second
         assert first != loadstone(tmp_path, *words, "clients:20").stdout
-    # An option is one all the same, and after `--` there is none.
+    # Options are still recognised, but not after `--`.
     for rest in (("--filter", "--json"), ("--filter", "-v"), ("--", "--filter", "-clients:20")):
         assert loadstone(tmp_path, "show", source, *rest, code=2).stderr.startswith("error: ")
 
@@ -126,13 +126,13 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("show", "nothing"), 1, "error: there are no results at nothing\nhint: `loadstone list`"),
+        (("show", "nothing"), 1, "error: there are no results at nothing\nhint: list those below"),
         (("show",), 2, "error: the following arguments are required: DIR|FILE|NAME\nhint: `loadstone show --help`"),
-        (("compare", REGULAR), 2, "error: two results are needed to compare\n"),
+        (("compare", REGULAR), 2, "error: a comparison needs at least two results\n"),
         (("show", REGULAR, "--row", "sistem"), 1, 'error: there is no key "sistem" in regular.log\n'),
         (("show", REGULAR, "--filter", "x:("), 1, "error: the filter `x:(` cannot be read"),
         (("show", REGULAR, "--metric", "insert.p96"), 1, 'error: there is no metric "insert.p96" in regular.log\n'),
-        (("report", REGULAR), 1, f"error: {REGULAR} is a file, so the report needs a place\n"),
+        (("report", REGULAR), 1, f"error: {REGULAR} is a file, so the report needs an output directory\n"),
         (("import", REGULAR, "--fact", "clients"), 2, "error: "),
         (("import", REGULAR, "--results", "/dev/null"), 1, "error: cannot make /dev/null/imported/"),
         (("import", "gone.log"), 1, "error: "),
@@ -152,11 +152,11 @@ def test_bad_usage_is_one_error_and_one_hint(
 
 
 @pytest.mark.parametrize("command", ["run", "list", "show", "compare", "check", "report", "import", "export"])
-def test_every_command_explains_itself(tmp_path: Path, command: str) -> None:
+def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     assert loadstone(tmp_path, command, "--help").stdout.startswith(f"usage: loadstone {command}")
 
 
-def test_results_can_be_asked_something_else_afterwards(tmp_path: Path) -> None:
+def test_the_question_of_results_can_be_changed(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     rows = [
         f"{system},{repeat},throughput,{1000 + 3 * repeat + 20 * (system == 'b')},op/s"

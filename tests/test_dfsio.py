@@ -84,7 +84,7 @@ def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: 
     assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
 
 
-def test_files_without_a_byte(program: Path, tmp_path: Path, place: Path) -> None:
+def test_empty_files_are_written_and_read(program: Path, tmp_path: Path, place: Path) -> None:
     for test in ("-write", "-read"):
         told = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
         assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
@@ -137,7 +137,7 @@ def hadoops_file(place: Path, number: int) -> None:
     (place / f"io_data/test_io_{number}").write_bytes((content * 2)[:MEGABYTE])
 
 
-def test_files_of_somebody_else_are_read_and_not_compared(program: Path, tmp_path: Path, place: Path) -> None:
+def test_foreign_files_are_read_and_not_compared(program: Path, tmp_path: Path, place: Path) -> None:
     hadoops_file(place, 0)
     told = dfsio(program, tmp_path, "-read", place)
     assert (told.code, told.ours("files not compared"), told.counted("VERIFY")) == (0, "1, 0", 0)
@@ -168,7 +168,7 @@ def test_a_lost_beginning_is_found(program: Path, tmp_path: Path, place: Path, b
     assert "test_io_0 at byte 0: found 0x00, expected 0x89" in told.err
 
 
-def test_a_test_without_results_leaves_no_empty_file_of_results(program: Path, tmp_path: Path, place: Path) -> None:
+def test_a_test_without_results_leaves_no_empty_result_file(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, READ, place).code == 1
     assert not (tmp_path / "TestDFSIO_results.log").exists()
     told = dfsio(program, tmp_path, WRITE, place, "-resFile", "/dev/full")
@@ -177,7 +177,7 @@ def test_a_test_without_results_leaves_no_empty_file_of_results(program: Path, t
     assert Path("/dev/full").exists()
 
 
-def test_clean_leaves_what_is_not_of_a_test(program: Path, tmp_path: Path, place: Path) -> None:
+def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_control").mkdir()
     (place / "letters").write_text("precious")
@@ -194,7 +194,7 @@ def test_a_fifo_is_refused_not_waited_for(program: Path, tmp_path: Path, place: 
     assert "test_io_0: it is not a regular file" in told.err
 
 
-def test_an_append_continues_what_stands_there(program: Path, tmp_path: Path, place: Path) -> None:
+def test_an_append_continues_an_existing_file(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, "-write -fileSize 150001B --seed 1", place).code == 0
     assert dfsio(program, tmp_path, "-append -fileSize 150001B --seed 2", place).code == 0
     told = dfsio(program, tmp_path, "-read -fileSize 300002B", place)
@@ -213,7 +213,7 @@ def test_truncate_cuts_and_clean_deletes(program: Path, tmp_path: Path, place: P
     assert not place.exists()
 
 
-def test_what_a_write_guarantees_are_different_figures(program: Path, tmp_path: Path, place: Path) -> None:
+def test_each_guarantee_of_a_write_has_its_own_figures(program: Path, tmp_path: Path, place: Path) -> None:
     spec = spec_of(program, tmp_path, f"{WRITE} --sync close", place)
     files = trial(program, spec)["files"]
     assert files["durable"]["files"] == files["closed"]["files"] == files["returned"]["files"] == 3
@@ -225,7 +225,7 @@ def test_what_a_write_guarantees_are_different_figures(program: Path, tmp_path: 
     assert (told.counted("FLUSH"), told.counted("SYNC")) == (3, 0)
 
 
-def test_segments_are_the_whole(program: Path, tmp_path: Path, place: Path) -> None:
+def test_segments_add_up_to_the_whole(program: Path, tmp_path: Path, place: Path) -> None:
     spec = spec_of(program, tmp_path, "-write -nrFiles 5 -fileSize 300000B -bufferSize 65536 --seed 3", place)
     whole = trial(program, spec)
     before = {file.name: file.read_bytes() for file in (place / "io_data").iterdir()}
@@ -238,7 +238,7 @@ def test_segments_are_the_whole(program: Path, tmp_path: Path, place: Path) -> N
     assert sum(half["operations"] for half in halves) == whole["operations"] == 25
 
 
-def test_reads_from_the_page_cache_are_called_so_and_cold_ones_are_not(
+def test_reads_from_the_page_cache_are_reported_and_cold_ones_are_not(
     program: Path, tmp_path: Path, place: Path
 ) -> None:
     kind = subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True)
@@ -288,7 +288,7 @@ def test_a_full_disk_fails_the_files_that_did_not_fit(
     assert 1 <= failed <= 3
 
 
-def test_a_directory_that_cannot_be_written_to(program: Path, tmp_path: Path, small_disk: Path) -> None:
+def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     told = dfsio(program, tmp_path, "-write -nrFiles 2", small_disk)
     assert told.code == 1

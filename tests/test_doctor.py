@@ -346,7 +346,7 @@ def test_more_clients_than_any_machine_holds_fail(tmp_path: Path) -> None:
 @pytest.mark.parametrize("clients", ["many", "0", "-1", "1.5", ""])
 def test_an_invalid_number_of_clients_is_bad_usage(tmp_path: Path, clients: str) -> None:
     said = loadstone(tmp_path, "doctor", f"--clients={clients}", code=2).stderr
-    assert said.startswith(f'error: --clients must be a whole number from 1 on, got "{clients}"\nhint: ')
+    assert said.startswith(f'error: --clients must be a whole number of at least 1, got "{clients}"\nhint: ')
 
 
 def test_the_known_ports_are_those_of_the_systems() -> None:

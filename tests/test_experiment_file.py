@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, experiment, loaded, mistakes, warnings
-from loadstone.experiment.file import ExperimentError, load, same
+from loadstone.experiment.file import ExperimentError, changed_keys, load
 from loadstone.results.result_set import Question
 
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
@@ -26,13 +26,13 @@ def test_two_keys_are_enough(tmp_path: Path) -> None:
     assert (found.measure.duration, found.durability, found.clients, found.seed) == (10.0, "os", 1, 1)
 
 
-def test_one_system_needs_not_be_varied(tmp_path: Path) -> None:
+def test_a_single_system_need_not_be_varied(tmp_path: Path) -> None:
     found = loaded(tmp_path, "systems: {mine: {store: redb}}\nworkload: WORKLOADS/workloada\nvary: {clients: [1, 2]}\n")
     assert found.experiment.vary.matrix == {"system": ("mine",), "clients": (1, 2)}
     assert (found.experiment.compare.by, found.experiment.compare.baseline) == ("clients", 1)
 
 
-def test_at_most_is_three_times_at_least_when_there_is_something_to_wait_for(tmp_path: Path) -> None:
+def test_at_most_defaults_to_three_times_at_least_with_until(tmp_path: Path) -> None:
     found = loaded(tmp_path, MINIMAL, "repeats.until=5%").experiment.repeats
     assert (found.at_least, found.at_most, found.until) == (6, 18, 0.05)
     assert loaded(tmp_path, MINIMAL, "repeats=8").experiment.repeats.at_most == 8
@@ -42,11 +42,11 @@ def test_at_most_is_three_times_at_least_when_there_is_something_to_wait_for(tmp
     ("text", "seconds"),
     [("500ms", 0.5), ("5s", 5.0), ("2m", 120.0), ("1h", 3600.0), ("1m30s", 90.0), ("7", 7.0), ("0.25", 0.25)],
 )
-def test_lengths_of_time_are_read_with_and_without_units(tmp_path: Path, text: str, seconds: float) -> None:
+def test_durations_are_read_with_and_without_units(tmp_path: Path, text: str, seconds: float) -> None:
     assert loaded(tmp_path, MINIMAL, f"measure.duration={text}").experiment.measure.duration == seconds
 
 
-def test_the_judge_is_told_what_was_asked(tmp_path: Path) -> None:
+def test_the_question_reaches_the_judge(tmp_path: Path) -> None:
     text = MINIMAL + (
         "question: Which?\nclaims: device\nchecks: {littles-law: {low: 0.8}}\nmeasure: {verify: true}\n"
         "repeats: {at_least: 6, at_most: 9, until: 5%}\ncompare: {baseline: lmdb, metrics: [read.p99]}\n"
@@ -65,14 +65,14 @@ def test_the_judge_is_told_what_was_asked(tmp_path: Path) -> None:
     )
 
 
-def test_a_setting_beats_a_scale_and_a_scale_beats_the_file(tmp_path: Path) -> None:
+def test_a_setting_overrides_a_scale_and_a_scale_the_file(tmp_path: Path) -> None:
     text = MINIMAL + "clients: 1\nseed: 1\nmeasure: {duration: 1s}\nscales: {big: {clients: 2, seed: 2}}\n"
     found = loaded(tmp_path, text, "seed=3", scale="big").experiment
     assert (found.measure.duration, found.clients, found.seed) == (1.0, 2, 3)
     assert loaded(tmp_path, text).experiment.clients == 1
 
 
-def test_layers_merge_mappings_replace_lists_and_take_away_with_null(tmp_path: Path) -> None:
+def test_layers_merge_mappings_replace_lists_and_remove_by_null(tmp_path: Path) -> None:
     text = LETTERS + "rate: 10\nhooks: {before: [one, two]}\ncompare: {metrics: [throughput]}\n"
     found = loaded(
         tmp_path, text, "vary.clients=[1,2]", "rate=", "hooks.before=[three]", "workload.properties.recordcount=7"
@@ -84,7 +84,7 @@ def test_layers_merge_mappings_replace_lists_and_take_away_with_null(tmp_path: P
     assert found.compare.metrics == ("throughput",)
 
 
-def test_a_duration_above_replaces_operations_below(tmp_path: Path) -> None:
+def test_a_duration_in_a_layer_replaces_operations_below(tmp_path: Path) -> None:
     text = MINIMAL + "measure: {operations: 1000}\n"
     measure = loaded(tmp_path, text, "measure.duration=2s").experiment.measure
     assert (measure.duration, measure.operations) == (2.0, None)
@@ -95,7 +95,7 @@ def test_a_number_of_repeats_can_be_added_to(tmp_path: Path) -> None:
     assert (repeats.at_least, repeats.at_most, repeats.until) == (8, 9, 0.03)
 
 
-def test_a_setting_names_properties_and_dimensions_that_have_points_in_them(tmp_path: Path) -> None:
+def test_a_setting_can_name_keys_that_contain_dots(tmp_path: Path) -> None:
     text = "systems: {rocksdb-10.1: {store: rocksdb}}\nworkload: WORKLOADS/workloada\n"
     found = loaded(
         tmp_path,
@@ -109,7 +109,7 @@ def test_a_setting_names_properties_and_dimensions_that_have_points_in_them(tmp_
     assert found.vary.matrix["theta.low"] == (0.5, 0.9)
 
 
-def test_vary_can_be_set_in_its_long_form_as_in_its_short_one(tmp_path: Path) -> None:
+def test_vary_can_be_set_in_its_long_and_its_short_form(tmp_path: Path) -> None:
     text = MINIMAL + "vary: {matrix: {clients: [1, 2]}, exclude: [{clients: 2}]}\n"
     assert loaded(tmp_path, text, "vary.clients=[2,3]").experiment.vary.matrix["clients"] == (2, 3)
     assert loaded(tmp_path, text, "vary.matrix.clients=[2,3]").experiment.vary.matrix["clients"] == (2, 3)
@@ -129,7 +129,7 @@ workload: WORKLOADS/workloada
     ]
 
 
-def test_a_property_keeps_the_text_that_was_written(tmp_path: Path) -> None:
+def test_a_property_keeps_its_text_as_written(tmp_path: Path) -> None:
     text = MINIMAL + "vary: {system: [rocksdb]}\n"
     settings = ["workload.properties.readallfields=true", "systems.rocksdb.properties.rocksdb.version=10.10"]
     found = loaded(tmp_path, text, *settings).experiment
@@ -141,49 +141,49 @@ def test_a_property_keeps_the_text_that_was_written(tmp_path: Path) -> None:
     ("more", "warning"),
     [
         ("vary: {copy: [1, 2]}", "nothing uses the dimension copy"),
-        ("vary: {clients: [1, 2]}\nclients: 3", "`clients` has no effect beside vary.clients"),
+        ("vary: {clients: [1, 2]}\nclients: 3", "`clients` has no effect with vary.clients"),
         (
             "vary: {operations: [1, 2]}\nmeasure: {operations: 3}",
-            "`measure.operations` has no effect beside vary.operations",
+            "`measure.operations` has no effect with vary.operations",
         ),
         ("arrival: poisson", "arrival has no effect in a closed loop"),
         ("repeats: {at_least: 6, at_most: 9}", "repeats.at_most has no effect without `until`"),
-        ("repeats: 3", "3 repeats allow no claim, whatever they show"),
+        ("repeats: 3", "3 repeats are too few for any claim"),
         ("vary: {system: [lmdb]}\ncompare: {by: system}", "system has one value, so there is nothing to compare"),
-        ("timeout: 3s", "timeout is 3s, warm-up and measuring alone take 30s"),
+        ("timeout: 3s", "timeout is 3s, but warm-up and window alone take 30s"),
     ],
 )
-def test_what_may_not_be_meant_is_a_warning(tmp_path: Path, more: str, warning: str) -> None:
+def test_probable_mistakes_are_warnings(tmp_path: Path, more: str, warning: str) -> None:
     assert warnings(tmp_path, MINIMAL + more) == [warning]
 
 
-def test_a_property_that_ycsb_does_not_know_is_a_warning_with_a_guess(tmp_path: Path) -> None:
+def test_an_unknown_ycsb_property_is_a_warning_with_a_suggestion(tmp_path: Path) -> None:
     (warning,) = loaded(tmp_path, MINIMAL, "workload.properties.recordcuont=5").warnings
     assert warning.message == "YCSB has no property recordcuont"
     assert warning.hint.startswith('did you mean "recordcount"?')
     assert "--set workload.properties.recordcuont=5" in str(warning)
 
 
-def test_nothing_is_warned_of_where_nothing_is_wrong(tmp_path: Path) -> None:
+def test_a_correct_file_has_no_warnings(tmp_path: Path) -> None:
     assert warnings(tmp_path, LETTERS) == []
 
 
-def test_a_file_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_a_similar_one(tmp_path: Path) -> None:
     path = experiment(tmp_path, MINIMAL)
     with pytest.raises(ExperimentError, match=r"cannot read the experiment: No such file") as told:
         load(path.with_name("experimnt.yaml"))
     assert told.value.hint == f"name a YAML file; did you mean {path}?"
 
 
-def test_a_scale_that_was_not_asked_for_is_examined_as_well(tmp_path: Path) -> None:
+def test_a_scale_that_was_not_selected_is_validated_as_well(tmp_path: Path) -> None:
     text = MINIMAL + "scales: {full: {vary: {system: [hse]}}, odd: {clients: many}}\n"
     assert mistakes(tmp_path, text) == [
         'there is no system "hse"',
-        'clients must be a whole number from 1 on, got "many"',
+        'clients must be a whole number of at least 1, got "many"',
     ]
 
 
-def test_workload_files_are_found_from_the_file_and_from_the_current_directory(
+def test_workload_files_are_relative_to_the_file_or_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -195,7 +195,7 @@ def test_workload_files_are_found_from_the_file_and_from_the_current_directory(
     assert found == f"{tmp_path}/workloads/workloada"
 
 
-def test_braces_in_the_name_of_a_directory_are_no_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_braces_in_a_directorys_name_are_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "{odd}"
     here.mkdir()
     (here / "workloada").write_text("recordcount=1\n")
@@ -204,14 +204,14 @@ def test_braces_in_the_name_of_a_directory_are_no_template(tmp_path: Path, monke
 
 
 def load_text(directory: Path, text: str) -> Any:
-    """What comes of a text, word by word."""
+    """The messages about a text, with their places and hints."""
     path = directory / "again.yaml"
     path.write_text(text)
     return load(path)
 
 
 def drawn(seed: int) -> str:
-    """A random experiment that makes sense."""
+    """A random valid experiment."""
     draw = random.Random(seed)
     words = ["a", "true", "1e6", "7.10", "010", "no", "x: y", "- z", "#", "{{", "ü", "'", '"', "null", "", " b", "\n"]
     systems = {
@@ -242,7 +242,7 @@ def drawn(seed: int) -> str:
 
 
 class Quoting(yaml.SafeDumper):
-    """Quotes every text."""
+    """Quotes every string."""
 
 
 Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, '"'))
@@ -256,11 +256,11 @@ def test_the_resolved_document_is_an_equal_experiment(tmp_path: Path, seed: int)
     assert again.resolved == first.resolved
 
 
-def test_a_changed_experiment_is_told_by_its_keys(tmp_path: Path) -> None:
+def test_changed_keys_of_an_experiment_are_listed(tmp_path: Path) -> None:
     first = loaded(tmp_path, LETTERS).resolved
     settings = ["vary.letter=[a,b]", "measure.duration=2s", "workload.properties.recordcount=5"]
-    assert same(first, first) == []
-    assert same(first, loaded(tmp_path, LETTERS, *settings).resolved) == [
+    assert changed_keys(first, first) == []
+    assert changed_keys(first, loaded(tmp_path, LETTERS, *settings).resolved) == [
         "workload.properties.recordcount",
         "vary.matrix.letter",
         "measure.duration",

@@ -1,4 +1,4 @@
-"""What an experiment searches for: defaults, contradictions, and what the judge is told."""
+"""Searches in experiment files: defaults, conflicts, and the question for the judge."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def experiment(directory: Path, text: str) -> Experiment:
         ("find: {}\nrepeats: {at_least: 5, at_most: 5}", Rule("clients", 1, 1024, None, 5, 5)),
     ],
 )
-def test_what_is_left_out_is_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
+def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
     found = experiment(tmp_path, text)
     assert rule(found.question_for_judge()) == expected
-    # What the run keeps asks for the same.
+    # The resolved experiment has the same search.
     (tmp_path / "again").mkdir()
     again = loaded(tmp_path / "again", loaded(tmp_path, BASE + text).resolved)
     assert again.experiment == found
     assert again.warnings == ()
 
 
-def test_without_a_search_nothing_is_asked_for(tmp_path: Path) -> None:
+def test_without_find_there_is_no_search(tmp_path: Path) -> None:
     found = loaded(tmp_path, BASE)
     assert found.experiment.find is None
     assert rule(found.experiment.question_for_judge()) is None
@@ -66,16 +66,16 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
         ("find: {to: 1}", "find.to is 1, less than twice find.from, 1"),
         ("find: {from: 1.5}", "find.from is 1.5 clients"),
         ("find: {}\nvary: {clients: [1, 2]}", "`find` searches over clients, and vary.clients varies it"),
-        ("find: {}\nrate: 10", "`find` searches over clients, and there is a rate"),
+        ("find: {}\nrate: 10", "`find` searches over clients, but a rate is set"),
         ("find: {over: rate}\nvary: {rate: [1, 2]}", "`find` searches over rate, and vary.rate varies it"),
         ("find: {such_that: fast}", 'find.such_that: "fast" is not an objective'),
         (
             "find: {such_that: p99 > 1s}",
             'find.such_that: "p99 > 1s" does not hold at low loads and fail at high ones',
         ),
-        ("find: {such_that: p98 < 1ms}", "the percentile p98 is not kept"),
+        ("find: {such_that: p98 < 1ms}", "the percentile p98 is not recorded"),
         ("find: {such_that: reed.p99 < 1ms}", 'there is no operation "reed"'),
-        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, fewer than at_least, 4"),
+        ("find: {}\nrepeats: {at_least: 4, at_most: 3}", "repeats.at_most is 3, less than at_least, 4"),
     ],
 )
 def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) -> None:
@@ -89,8 +89,8 @@ def test_contradictions_are_mistakes(tmp_path: Path, text: str, message: str) ->
         ("find: {}\nclients: 4", ["`clients` has no effect where `find` searches over it"]),
         ("find: {over: rate}\nclients: 4\narrival: poisson", []),
         ("find: {over: rate}\nrate: 4", ["`rate` has no effect where `find` searches over it"]),
-        ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect beside `find`"]),
+        ("find: {}\nrepeats: {until: 5%}", ["repeats.until has no effect with `find`"]),
     ],
 )
-def test_what_has_no_effect_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_keys_without_effect_are_warnings(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert warnings(tmp_path, BASE + text) == expected

@@ -10,7 +10,7 @@ import pytest
 from experiment_support import FIXTURES, said_of, snapshot
 
 MALFORMED = sorted(path.name for path in (FIXTURES / "malformed").glob("*.yaml"))
-# What only somebody who knows the libraries underneath would understand.
+# Terms of the underlying libraries, which users need not know.
 JARGON = re.compile(
     r"pydantic|input should|input_value|type=|field required|extra inputs|<block|node\b|dict\b|str\b", re.I
 )
@@ -21,14 +21,14 @@ def test_there_are_thirty_malformed_files() -> None:
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_file_is_told_all_that_is_wrong_with_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_file_gets_all_its_errors_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
     said = said_of(Path(name))
     assert said == snapshot(Path(name).with_suffix(".expected"), said)
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_message_names_thing_place_and_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_names_the_thing_the_place_and_the_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
     lines = said_of(Path(name)).splitlines()
     assert lines

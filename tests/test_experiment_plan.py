@@ -1,4 +1,4 @@
-"""The plan of an experiment: its variants, their order, and what is said of them beforehand."""
+"""The plan of an experiment: its variants, their order, the forecast and the description."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_variants_are_all_combinations_in_the_order_of_the_file(tmp_path: Path) 
     assert configs(planned(tmp_path, TWO)) == [("rocksdb", "a"), ("rocksdb", "c"), ("lmdb", "a"), ("lmdb", "c")]
 
 
-def test_zip_moves_together_exclude_leaves_out_and_include_adds(tmp_path: Path) -> None:
+def test_zip_pairs_exclude_removes_and_include_adds(tmp_path: Path) -> None:
     text = """
 systems: [rocksdb, lmdb]
 workload: WORKLOADS/workload{letter}
@@ -70,12 +70,12 @@ vary:
     assert list(found.variants[-1].config) == ["letter", "system", "clients", "rate"]
 
 
-def test_points_alone_are_a_plan(tmp_path: Path) -> None:
+def test_include_alone_makes_a_plan(tmp_path: Path) -> None:
     text = TWO.replace("{letter: [a, c]}", "{include: [{system: lmdb, letter: a}, {system: rocksdb, letter: c}]}")
     assert configs(planned(tmp_path, text)) == [("lmdb", "a"), ("rocksdb", "c")]
 
 
-def test_a_variant_has_everything_in_its_place(tmp_path: Path) -> None:
+def test_a_variant_has_all_its_values_filled_in(tmp_path: Path) -> None:
     text = """
 systems:
   mine:
@@ -121,7 +121,7 @@ directory: /data/{version}
         ("volume: [plain, replicated]", 2),
     ],
 )
-def test_variants_share_what_is_loaded_unless_something_that_decides_it_differs(
+def test_variants_share_loaded_data_unless_something_that_affects_them_differs(
     tmp_path: Path, varied: str, keys: int
 ) -> None:
     used = varied.partition(":")[0]
@@ -142,7 +142,7 @@ hooks: {{before: ["make {{volume}}"]}}
     assert len({variant.load_key for variant in found.variants}) == keys
 
 
-def test_each_block_has_every_variant_once_and_each_trial_a_name_of_its_own(tmp_path: Path) -> None:
+def test_each_block_has_every_variant_once_and_trial_names_are_unique(tmp_path: Path) -> None:
     found = planned(tmp_path, TWO)
     blocks = list(found.blocks())
     assert len(blocks) == 6
@@ -156,7 +156,7 @@ def test_each_block_has_every_variant_once_and_each_trial_a_name_of_its_own(tmp_
     assert trials[0].trial == "0000-" + "-".join(map(str, trials[0].variant.config.values())) + "-r1"
 
 
-def test_the_order_is_the_same_whenever_it_is_drawn(tmp_path: Path) -> None:
+def test_the_order_is_reproducible(tmp_path: Path) -> None:
     names = [each.trial for block in planned(tmp_path, TWO).blocks() for each in block]
     assert names[:4] == ["0000-lmdb-a-r1", "0001-rocksdb-c-r1", "0002-rocksdb-a-r1", "0003-lmdb-c-r1"]
     assert names == [each.trial for block in planned(tmp_path, TWO).blocks() for each in block]
@@ -165,7 +165,7 @@ def test_the_order_is_the_same_whenever_it_is_drawn(tmp_path: Path) -> None:
     assert names == [each.trial for block in planned(tmp_path, turned).blocks() for each in block]
 
 
-def test_every_order_of_variants_is_as_likely_as_any_other() -> None:
+def test_all_orders_of_variants_are_equally_likely() -> None:
     drawn = Counter(tuple(order.permutation(["a", "b", "c"], seed, 1)) for seed in range(6000))
     expected = 1000
     assert set(drawn) == set(itertools.permutations(range(3)))
@@ -186,11 +186,11 @@ def test_every_order_of_variants_is_as_likely_as_any_other() -> None:
         ({"word": "x" * 46, "records": 1000000}, "x" * 46),
     ],
 )
-def test_a_trials_name_is_safe_as_the_name_of_a_file(config: dict[str, str | int], slug: str) -> None:
+def test_a_trials_name_is_a_safe_file_name(config: dict[str, str | int], slug: str) -> None:
     assert order.slug(config, list(config)) == slug
 
 
-def test_a_guess_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
+def test_the_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
     low, high = estimate(planned(tmp_path, base))
     assert 240 < low < high < 400
@@ -226,7 +226,7 @@ repeats: 6
     assert estimate(planned(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
 
 
-def test_loading_has_clients_and_properties_of_its_own(tmp_path: Path) -> None:
+def test_the_load_can_have_other_clients_and_properties(tmp_path: Path) -> None:
     text = """
 systems: {redis: {start: redis, properties: {redis.timeout: "900", redis.port: "7"}}}
 workload: WORKLOADS/workloada
@@ -240,13 +240,13 @@ load: {clients: 32, properties: {redis.timeout: "{pause}"}}
     loading = [variant.loading.store_properties for variant in found.variants]
     assert loading == [{"redis.port": "7", "redis.timeout": text} for text in ("100", "200", "100", "200")]
     assert {variant.store_properties["redis.timeout"] for variant in found.variants} == {"900"}
-    # How data get there is a part of what is there.
+    # How data are loaded is part of their identity.
     assert len({variant.load_key for variant in found.variants}) == 2
     (bare,) = planned(tmp_path, "systems: [lmdb]\nworkload: WORKLOADS/workloada\nclients: 3\nrepeats: 6\n").variants
     assert bare.loading == bare
 
 
-def test_across_a_network_clients_wait_for_answers(tmp_path: Path) -> None:
+def test_the_forecast_includes_network_response_times(tmp_path: Path) -> None:
     text = "systems: {redis: {start: redis}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 1000000}\n"
     low, high = estimate(planned(tmp_path, text))
@@ -258,7 +258,7 @@ def test_across_a_network_clients_wait_for_answers(tmp_path: Path) -> None:
     assert many_high < high / 10
 
 
-def test_who_writes_into_a_buffer_waits_for_no_answers(tmp_path: Path) -> None:
+def test_buffered_writes_are_forecast_without_response_times(tmp_path: Path) -> None:
     text = "systems: {hbase: {start: hbase}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 10}\n"
     many = "workload.properties.recordcount=10000000"
@@ -270,14 +270,14 @@ def test_who_writes_into_a_buffer_waits_for_no_answers(tmp_path: Path) -> None:
         assert soon_high < high / 20
 
 
-def test_a_guess_is_said_in_units_of_its_size() -> None:
+def test_forecasts_use_units_of_their_magnitude() -> None:
     assert rough_span(121, 124) == "about 2 min"
     assert rough_span(120, 300) == "2 to 5 min"
     assert rough_span(480, 46_800) == "8 min to 13 h"
     assert rough_span(0.2, 1.4) == "0.2 to 1 s"
 
 
-def test_the_shipped_experiments_say_what_they_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     said = []
     for file, scale in (("quickstart", None), ("hse-vs-rocksdb", "small"), ("hse-vs-rocksdb", "full")):
@@ -295,13 +295,13 @@ def test_any_two_engines_can_be_chosen_for_the_shipped_comparison() -> None:
         assert found.warnings == ()
 
 
-def test_a_warning_stands_below_the_plan(tmp_path: Path) -> None:
+def test_warnings_follow_the_plan(tmp_path: Path) -> None:
     found = loaded(tmp_path, TWO, "repeats=2")
     said = describe(plan(found.experiment), found.warnings)
-    assert said.endswith(f"warning: 2 repeats allow no claim, whatever they show (--set repeats=2)\n{HINT}")
+    assert said.endswith(f"warning: 2 repeats are too few for any claim (--set repeats=2)\n{HINT}")
 
 
-HINT = "hint: the least for a claim is 6"
+HINT = "hint: use at least 6"
 
 
 def test_ten_thousand_trials_are_planned_one_by_one(tmp_path: Path) -> None:

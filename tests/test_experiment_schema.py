@@ -1,4 +1,4 @@
-"""What is generated of the model, and what must agree with the engine: schema, reference page, known names."""
+"""What is generated from the model and must agree with the engine: schema, reference page, known names."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 
 EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
-# Warnings that an experiment is meant to have.
+# Warnings that an experiment has on purpose.
 WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
-# What must stand beside a key that is about servers.
+# What a key about servers needs.
 SERVERS: dict[str, dict[str, Any]] = {
     "start": {"start": {"system": "hbase"}},
     "attach": {"attach": {"hosts": ["10.0.0.1"], "status": "true"}},
@@ -38,21 +38,21 @@ VALIDATOR = Draft202012Validator(schema.schema())
 
 
 def complaints(document: Any) -> list[str]:
-    """What the JSON Schema has against a document."""
+    """The JSON Schema's errors about a document."""
     return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
 
 
 def test_generated_files_are_checked_in_as_generated() -> None:
-    assert reference.renewed(PAGE) == PAGE, "run make docs"
+    assert reference.regenerated(PAGE) == PAGE, "run make docs"
     assert (ROOT / schema.SCHEMA).read_text() == schema.document(), "run make docs"
 
 
-def test_a_page_without_a_place_for_the_tables() -> None:
-    with pytest.raises(ValueError, match="no place for the keys"):
-        reference.renewed("# The experiment file\n")
+def test_a_page_without_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="no markers for the generated keys"):
+        reference.regenerated("# The experiment file\n")
 
 
-def test_writing_them_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_writing_generated_files_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / schema.SCHEMA).parent.mkdir(parents=True)
     (tmp_path / schema.PAGE).write_text(PAGE.replace("`question`", ""))
     assert schema.main([str(tmp_path)]) == 0
@@ -62,7 +62,7 @@ def test_writing_them_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureF
     assert "cannot read" in capsys.readouterr().err
 
 
-def test_the_schema_is_one_and_describes_every_key() -> None:
+def test_the_schema_is_valid_and_describes_every_key() -> None:
     Draft202012Validator.check_schema(schema.schema())
     document = schema.schema()
     for part in (document, *(document["$defs"][model.__name__] for _, model in reference.parts())):
@@ -70,19 +70,19 @@ def test_the_schema_is_one_and_describes_every_key() -> None:
             assert each.get("description") or "$ref" in each, key
 
 
-# Scales that are a look, and say so.
+# Scales for a quick look, whose warnings are expected.
 LOOKS = {("hdfs-replication.yaml", "small")}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
+def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     path = ROOT / "experiments" / name
     document = yaml.safe_load(path.read_text())
     assert complaints(document) == []
     for scale in (None, *document.get("scales", ())):
         found = load(path, scale)
         few = (name, scale) in LOOKS
-        no_claim = [f"{found.experiment.repeats.at_least} repeats allow no claim, whatever they show"]
+        no_claim = [f"{found.experiment.repeats.at_least} repeats are too few for any claim"]
         assert [warning.message for warning in found.warnings] == WANTED.get(name, no_claim if few else [])
         assert found.experiment.question
         assert (found.experiment.repeats.at_least < REPEATS_MIN) == few
@@ -90,7 +90,7 @@ def test_shipped_experiments_are_sound_in_every_scale(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
-def test_examples_of_the_page_are_sound(tmp_path: Path, text: str) -> None:
+def test_examples_on_the_page_are_valid(tmp_path: Path, text: str) -> None:
     assert complaints(yaml.safe_load(text)) == []
     assert loaded(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
 
@@ -104,7 +104,7 @@ def test_the_page_has_examples() -> None:
     [("", key) for key in Experiment.model_fields]
     + [(title, key) for title, model in reference.parts() for key in model.model_fields],
 )
-def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> None:
+def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> None:
     model = dict(reference.parts()).get(title, Experiment)
     path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
     base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
@@ -115,7 +115,7 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
     if path[0] == "fleet":
         base |= {"systems": {"served": {"store": "null"}}, "clients": 4}
     if (path[0] == "workload" and path[-1] in KINDS) or (len(path) > 2 and path[1] in KINDS):
-        # A kind of work of its own, with what it needs.
+        # A workload kind, with its required keys.
         kind = KINDS[path[1]]
         fields = kind.keys.model_fields
         needed = {name: (each.examples or [])[0] for name, each in fields.items() if each.is_required()}
@@ -164,7 +164,7 @@ def test_the_example_of_a_key_is_sound(tmp_path: Path, title: str, key: str) -> 
         "scales: {small: {measure: {duration: 5 sec}}}",
     ],
 )
-def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
+def test_schema_and_reader_reject_the_same_documents(tmp_path: Path, text: str) -> None:
     document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
     assert complaints(document)
     with pytest.raises(ExperimentError):
@@ -189,18 +189,18 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, text: str) -> None:
         "load: {reuse: false}",
     ],
 )
-def test_schema_and_reader_take_the_same(tmp_path: Path, text: str) -> None:
+def test_schema_and_reader_accept_the_same_documents(tmp_path: Path, text: str) -> None:
     document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
     assert complaints(document) == []
     assert loaded(tmp_path, json.dumps(document)).experiment
 
 
-def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
+def test_the_properties_that_the_lab_names_exist_in_the_engine() -> None:
     for names in (
         known.KEYS,
         known.OF_A_COMMAND,
         known.OF_A_RUN,
-        known.MOVING_RATES,
+        known.CHANGING_RATES,
         known.WHOLE_NUMBERS,
         known.SHARES,
     ):
@@ -208,10 +208,10 @@ def test_the_properties_that_the_lab_speaks_of_are_the_engines() -> None:
     assert {*registry.SERVED_BY} <= {*description().stores}
 
 
-def test_every_key_that_a_property_is_called_by_is_one() -> None:
+def test_every_key_that_replaces_a_property_exists() -> None:
     for key in known.KEYS.values():
         assert key in all_paths(Experiment)
 
 
-def test_no_dimension_may_be_called_as_a_key_of_vary() -> None:
+def test_no_dimension_has_the_name_of_a_key_of_vary() -> None:
     assert set(schema.schema()["$defs"]["Vary"]["properties"]) == set(LONG)

@@ -1,4 +1,4 @@
-"""Systems with servers in an experiment file: what is asked for, in short and in long, and what it comes to."""
+"""Systems with servers in an experiment file: short and long forms, defaults, and the resulting plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadstone.experiment.file import load
 from loadstone.experiment.plan.description import describe
 from loadstone.experiment.plan.forecast import estimate, space, starts
 from loadstone.experiment.plan.plan import Plan, plan
-from loadstone.experiment.plan.servers import Asked, Attached, Servers, Started
+from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
 from loadstone.systems import registry
 
 TAIL = "workload: WORKLOADS/workloada\n"
@@ -28,19 +28,19 @@ def planned(directory: Path, text: str, *settings: str) -> Plan:
 
 
 def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
-    """The servers of each variant, all of which have some."""
+    """The servers of each variant; every variant has some."""
     return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
 
 
-def test_a_text_alone_is_the_system_with_its_defaults(tmp_path: Path) -> None:
+def test_a_string_is_the_system_with_its_defaults(tmp_path: Path) -> None:
     for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
         (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
-        assert found == Servers(Started((Asked("redis", 1, {}),), keep=False), "table", "usertable", {})
+        assert found == Servers(Started((StartRequest("redis", 1, {}),), keep=False), "table", "usertable", {})
 
 
 def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
     (found,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
-    assert found.how == Started((Asked("redis", 1, {}),), keep=True)
+    assert found.how == Started((StartRequest("redis", 1, {}),), keep=True)
 
 
 def test_everything_about_servers_may_be_varied(tmp_path: Path) -> None:
@@ -55,7 +55,9 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 """
     found = servers(tmp_path, text)
     assert [each.how for each in found] == [
-        Started((Asked("cassandra", nodes, {"heap": heap}),), keep=False) for nodes in (1, 3) for heap in ("1G", "2G")
+        Started((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False)
+        for nodes in (1, 3)
+        for heap in ("1G", "2G")
     ]
     assert [each.options for each in found] == [{"replication_factor": each} for each in ("1", "1", "3", "3")]
     assert {each.table for each in found} == {"mine"}
@@ -66,41 +68,41 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 @pytest.mark.parametrize(
     ("start", "below"),
     [
-        ("nodes: 3", Asked("hdfs", 3, {})),
-        ("nodes: 3, over: {nodes: 1, settings: {replication: 1}}", Asked("hdfs", 1, {"replication": "1"})),
-        ("nodes: 1, over: {}", Asked("hdfs", 3, {})),
-        ("nodes: 1, settings: {mode: distributed}", Asked("hdfs", 3, {})),
+        ("nodes: 3", StartRequest("hdfs", 3, {})),
+        ("nodes: 3, over: {nodes: 1, settings: {replication: 1}}", StartRequest("hdfs", 1, {"replication": "1"})),
+        ("nodes: 1, over: {}", StartRequest("hdfs", 3, {})),
+        ("nodes: 1, settings: {mode: distributed}", StartRequest("hdfs", 3, {})),
         ("nodes: 1", None),
         ("nodes: 3, settings: {hbase.rootdir: 'hdfs://elsewhere/hbase'}", None),
     ],
 )
-def test_hbase_has_what_it_works_on_below(tmp_path: Path, start: str, below: Asked | None) -> None:
+def test_hbase_is_started_with_the_hdfs_it_needs(tmp_path: Path, start: str, below: StartRequest | None) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
     assert isinstance(found.how, Started)
     assert found.how.system.system == "hbase"
     if below is not None:
         assert found.how.system.nodes > 1 or found.how.system.settings["mode"] == "distributed"
-    assert found.how.asked[:-1] == (() if below is None else (below,))
+    assert found.how.systems[:-1] == (() if below is None else (below,))
 
 
-def test_settings_with_points_in_their_names_are_set_as_a_whole(tmp_path: Path) -> None:
+def test_settings_with_dots_in_their_names_can_be_set(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: {system: hbase, settings: {hbase.wal.dir: "file:///x"}}}}\n'
     (found,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
     assert isinstance(found.how, Started)
     assert found.how.system.settings == {"hbase.wal.dir": "file:///y"}
     assert found.options == {"family": "cf"}
     (short,) = servers(tmp_path, 'systems: {a: {store: "null"}}\n', "systems.a.start=redis")
-    assert short.how == Started((Asked("redis", 1, {}),), keep=False)
+    assert short.how == Started((StartRequest("redis", 1, {}),), keep=False)
 
 
-def test_a_system_may_be_called_like_a_mapping_of_names(tmp_path: Path) -> None:
+def test_a_system_may_have_the_name_of_an_open_mapping(tmp_path: Path) -> None:
     found = loaded(
         tmp_path, "systems: {settings: {store: lmdb}, table: {store: lmdb}}\n" + TAIL, "systems.table.store=redb"
     )
     assert found.experiment.systems["table"].store == "redb"
 
 
-def test_servers_of_the_users_own(tmp_path: Path) -> None:
+def test_attached_servers_are_read(tmp_path: Path) -> None:
     text = """
 systems:
   a:
@@ -116,15 +118,15 @@ vary: {where: [x]}
     assert found.how.properties("null") == {}
 
 
-def test_loads_on_top_of_loads_are_warned_of(tmp_path: Path) -> None:
+def test_loads_that_add_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
     text = f'systems: {{a: {{store: "null", attach: {{hosts: [h]}}}}}}\n{TAIL}'
-    assert warnings(tmp_path, text) == ["every load goes on top of what the trials before have left"]
+    assert warnings(tmp_path, text) == ["every load adds to the data that earlier trials left"]
     assert warnings(tmp_path, text.replace("hosts: [h]}", "hosts: [h]}, fresh: none")) == []
     assert warnings(tmp_path, text.replace("[h]", "[h], fresh: empty")) == []
 
 
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
-def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path: Path, name: str) -> None:
+def test_fresh_defaults_to_a_table_if_the_system_supports_it(tmp_path: Path, name: str) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
     assert found.fresh == "table"
 
@@ -140,7 +142,7 @@ def test_what_a_load_begins_with_is_a_table_where_the_system_makes_them(tmp_path
         ("shared", "WORKLOADS/workloada", []),
     ],
 )
-def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_the_file_says_so(
+def test_data_on_servers_are_reused_only_if_unchanged_or_shared(
     tmp_path: Path, reuse: str, workload: str, said: list[str]
 ) -> None:
     found = mistakes(
@@ -151,7 +153,7 @@ def test_data_on_servers_are_used_again_only_where_the_workload_leaves_them_or_t
     ]
 
 
-def test_what_servers_hold_is_used_again_without_copies(tmp_path: Path) -> None:
+def test_data_on_servers_are_reused_without_copies(tmp_path: Path) -> None:
     again = f"systems: {{redis: {{start: redis}}}}\n{READS}load: {{reuse: copy}}\n"
     anew = planned(tmp_path, again.replace("load: {reuse: copy}\n", ""))
     assert space(planned(tmp_path, again)) == space(anew)
@@ -161,10 +163,10 @@ def test_what_servers_hold_is_used_again_without_copies(tmp_path: Path) -> None:
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
     found = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
-    assert found == ["lmdb keeps its data in files, of which each trial has its own"]
+    assert found == ["lmdb keeps its data in files, and each trial has its own"]
 
 
-def test_the_resolved_file_is_the_same_experiment_and_says_nothing_of_servers_where_there_are_none(
+def test_the_resolved_file_is_equal_and_omits_servers_if_there_are_none(
     tmp_path: Path,
 ) -> None:
     text = """
@@ -201,7 +203,7 @@ def test_starts_are_counted_in_the_order_of_the_trials(tmp_path: Path) -> None:
         for trial in block:
             system, size = str(trial.variant.config["system"]), str(trial.variant.config["size"])
             wanted = {"one": [("redis", size)], "two": [("hdfs", ""), ("hbase", size)], "none": []}[system]
-            # What is below stays if the next trial wants it.
+            # HDFS stays up if the next trial needs it.
             expected += [name for name, size in wanted if (name, size) not in up]
             up = wanted
     assert [each.system for each in starts(found, 6)] == expected
@@ -221,7 +223,7 @@ def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:
     assert "servers    redis, 1 node, started once" in describe(planned(tmp_path, text.replace("fresh: system", "")))
 
 
-def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
+def test_the_guides_experiments_are_valid(tmp_path: Path) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
@@ -237,7 +239,7 @@ def test_the_guides_experiments_are_sound(tmp_path: Path) -> None:
         ("{system: redis, settings: {maxmemory: '{fsync}'}}", ()),
     ],
 )
-def test_a_dimension_that_sets_a_guarantee_is_compared_by_its_price(
+def test_a_dimension_that_sets_a_guarantee_becomes_a_promise(
     tmp_path: Path, started: str, promises: tuple[str, ...]
 ) -> None:
     text = f'systems: {{a: {{store: "null", start: {started}}}}}\nvary: {{fsync: [always, "no"]}}\n'
@@ -245,14 +247,14 @@ def test_a_dimension_that_sets_a_guarantee_is_compared_by_its_price(
     assert (found.experiment.compare.by, found.experiment.compare.promises) == ("fsync", promises)
 
 
-def test_systems_that_guarantee_different_things_are_warned_of(tmp_path: Path) -> None:
+def test_systems_with_different_guarantees_are_a_warning(tmp_path: Path) -> None:
     text = """
 systems:
   a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}
   b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
 """
     message = "the systems differ in appendonly, so they may guarantee different durability"
-    assert warnings(tmp_path, text + TAIL) == [f"{message}: if the servers say so, the judge will refuse to rank them"]
+    assert warnings(tmp_path, text + TAIL) == [f"{message}: if they do, the judge will refuse to rank them"]
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []
     for same in ("true", '"on"'):

@@ -94,7 +94,7 @@ def test_a_job_that_fails_is_a_failed_trial_with_the_output_of_fio(tmp_path: Pat
         ("[w]\nrw=write\nsize=1m\n", ("--output=x",), "--output=x cannot be used here"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_the_first_trial(
+def test_a_job_that_cannot_run_is_refused_before_the_first_trial(
     tmp_path: Path, job: str, words: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "job.fio").write_text(job)
@@ -107,7 +107,7 @@ def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
     assert "there is no job file nowhere.fio" in loadstone(tmp_path, "fio", "nowhere.fio", code=2).stderr
 
 
-def test_an_encoded_histogram_is_read_as_the_same() -> None:
+def test_an_encoded_histogram_is_read_as_equal() -> None:
     for values in ([(5, 3)], [(1, 1), (1 << 40, 2_000_000)], [(n * n, n) for n in range(1, 500)]):
         histogram = bucketed(values)
         assert decode(encode(histogram)) == histogram
@@ -135,7 +135,7 @@ def waits_for(done: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_fio_ends_with_the_lab_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
+def test_fio_ends_with_the_lab_however_the_lab_ends(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "long.fio").write_text("[a]\nrw=read\nsize=1m\nruntime=600\ntime_based\n[b]\nrw=read\nsize=1m\n")
     lab = start(tmp_path, "fio", "long.fio", "--no-report")
     waits_for(lambda: len(working_in(tmp_path)) >= 2)

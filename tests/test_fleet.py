@@ -1,4 +1,4 @@
-"""Several engines for one trial: split, started together, merged exactly, and what becomes of one that vanishes."""
+"""Several engines for one trial: splitting, simultaneous start, exact merging, and lost engines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ repeats: 2
 """
 
 
-# An engine whose second segment is ready, and then tells nothing more.
+# An engine whose second segment becomes ready and then sends nothing more.
 LATE = """#!%s
 import os, subprocess, sys, threading, time
 real = "%s"
@@ -67,14 +67,14 @@ os._exit(process.wait())
 
 
 def merge(*told: tuple[int, Event | EngineError], segments: int) -> tuple[list[Interval], Result]:
-    """What the events of several segments come to."""
+    """The merged events of several segments."""
     merger = Merger(segments)
     events = [merged for segment, event in told for merged in merger.take(segment, event)]
     return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
 def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
-    """How many operations ended how."""
+    """The number of operations by status."""
     found: Counter[tuple[str, str]] = Counter()
     for each in outcomes:
         found[each.operation, each.status] += each.count
@@ -86,7 +86,7 @@ def told(segment: int, *events: dict[str, object]) -> list[tuple[int, Event]]:
     return [(segment, event) for event in parsed(*events)]
 
 
-def test_a_trial_of_one_engine_is_not_changed_by_merging() -> None:
+def test_merging_does_not_change_a_trial_of_one_engine() -> None:
     events = [*parsed(ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])]))]
     merged, result = merge(*((0, event) for event in events), segments=1)
     assert merged == [events[1]]
@@ -108,7 +108,7 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
         for each in outcomes:
             every[each["operation"], each["status"]] += each["count"]
         sent.append(told(segment, ready(), *intervals, summary(outcomes)))
-    # In any order of the segments, each in its own.
+    # Segments arrive in any order, the events of each in order.
     order = draw.sample([k for k, events in enumerate(sent) for _ in events], sum(map(len, sent)))
     merged, result = merge(*(sent[k].pop(0) for k in order), segments=segments)
     assert [each.k for each in merged] == sorted({each.k for each in merged})
@@ -117,7 +117,7 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
     assert result.summary.operations == every.total()
 
 
-def test_an_interval_waits_for_the_slowest_segment_and_no_longer_for_one_that_has_ended() -> None:
+def test_an_interval_waits_for_the_slowest_running_segment() -> None:
     merger = Merger(2)
     (first, second, ended) = parsed(interval(0, []), interval(1, []), summary([]))
     assert not [*merger.take(0, first), *merger.take(0, second)]
@@ -125,7 +125,7 @@ def test_an_interval_waits_for_the_slowest_segment_and_no_longer_for_one_that_ha
     assert [each.k for each in merger.take(1, ended) if isinstance(each, Interval)] == [1]
 
 
-def test_what_comes_late_to_an_earlier_interval_is_still_in_the_file(tmp_path: Path) -> None:
+def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:
     late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900])])])
     merged, _ = merge(
         *told(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
@@ -152,14 +152,14 @@ def test_percentiles_are_those_of_all_operations_and_not_means_of_the_segments()
     assert values["read.p99.9"] == together.quantile(0.999) > 900_000
 
 
-def test_throughput_of_segments_that_end_apart_divides_by_the_longest() -> None:
+def test_throughput_divides_by_the_longest_segment() -> None:
     short = told(0, ready(), summary([], completed=100, measured_ns=SECOND))
     long = told(1, ready(), summary([], completed=100, measured_ns=2 * SECOND))
     _, result = merge(*short, *long, segments=2)
     assert result.summary.throughput == 100
 
 
-def test_the_whole_ends_as_its_worst_segment() -> None:
+def test_a_trial_ends_as_its_worst_segment() -> None:
     for ends, worst in ((("done", "stopped"), "stopped"), (("failed", "done"), "failed"), (("lease", "done"), "lease")):
         parts = [told(k, ready(), summary([], end=end)) for k, end in enumerate(ends)]
         assert merge(*parts[0], *parts[1], segments=2)[1].summary.end == worst
@@ -178,7 +178,7 @@ def test_an_engine_that_fails_after_its_summary_is_lost() -> None:
         merge(*told(0, ready(), summary([])), (0, LOST), segments=1)
 
 
-def test_clients_rate_and_operations_are_those_of_the_whole() -> None:
+def test_each_spec_has_the_clients_rate_and_operations_of_the_trial() -> None:
     specs = split({"clients": 6, "until": {"operations": 10}}, 3)
     assert [each["segment"] for each in specs] == [{"k": k, "n": 3} for k in range(3)]
     assert all((each["clients"], each["wait_for_start"]) == (6, True) for each in specs)
@@ -221,7 +221,7 @@ def test_an_engine_that_is_killed_makes_its_trial_invalid_and_keeps_the_rest(tmp
     first, second = trials(only_folder(tmp_path))
     assert (first.end, second.end) == ("lost", "done"), error
     assert (first.value("segments"), first.value("segments.lost")) == (3, 1)
-    # Two of three segments went on to the end.
+    # Two of three segments ran to the end.
     assert first.value("operations") == 2_000
     assert [note.message for note in first.notes if note.name == "lost-segment"] == [
         "segment 1/3: the engine was ended by SIGKILL"
@@ -252,19 +252,17 @@ def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but there are trials with fewer clients: 2"),
-        (HEAD.replace('"null"', "lmdb"), "lmdb keeps its data in files of the engine"),
-        (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number from 1 on, got 0"),
+        (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but some trials have fewer clients: 2"),
+        (HEAD.replace('"null"', "lmdb"), "lmdb keeps its data in files, which several engines cannot share"),
+        (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number of at least 1, got 0"),
         (HEAD + "load: {clients: 1}", "fewer clients: 1"),
     ],
 )
-def test_a_fleet_that_cannot_work_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_fleet_is_refused(tmp_path: Path, text: str, message: str) -> None:
     assert message in loadstone(tmp_path, "run", experiment(tmp_path, text), code=2).stderr
 
 
-def test_an_engine_that_the_lab_ended_for_its_time_is_said_to_have_been_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_killed_at_the_timeout_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, engine = program.find(), tmp_path / "engine"
     engine.write_text(LATE % (sys.executable, real))
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing is double, whatever ends a run or a part of it: kills, Ctrl-C, a full disk, damage.
+"""No result is lost or duplicated, whatever ends a run or a part of it: kills, Ctrl-C, a full disk, damage.
 
 Each at random instants, three times here and fifty in `make soak` (LOADSTONE_CRASHES=50).
 """
@@ -44,9 +44,9 @@ workload:
 measure: {warmup: 0, duration: 200ms, settle: false}
 repeats: 3
 """
-# What an undisturbed run of TINY takes at most, after Python has started; instants are drawn from it.
+# The longest time of an undisturbed run of TINY after Python has started; random instants are within it.
 STARTED_SECONDS, RUN_SECONDS = 0.7, 1.6
-# Fewer would not hold folder.json, more than all of the results.
+# Fewer would not fit folder.json, more would fit all results.
 TMPFS_BYTES = (64 << 10, 400 << 10)
 
 Outline = list[tuple[str, dict[str, Scalar], int, str]]
@@ -54,16 +54,16 @@ Outline = list[tuple[str, dict[str, Scalar], int, str]]
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Outline:
-    """The trials of a run that nothing disturbed."""
+    """The trials of an undisturbed run."""
     home = tmp_path_factory.mktemp("undisturbed")
     loadstone(home, "run", experiment(home, TINY), "--no-report")
     return outline(only_folder(home))
 
 
 def resume(home: Path, undisturbed: Outline) -> None:
-    """Goes on until the run is complete, and looks at what it left: as though nothing had happened."""
+    """Resumes until the run is complete, and checks that its results are those of an undisturbed run."""
     file = home / "small.yaml"
-    # Whoever killed the lab may have done so before there was anything to go on with.
+    # The lab may have been killed before there was anything to resume.
     again = ["--resume"] if find(home / "results") else []
     loadstone(home, "run", file, "--no-report", *again)
     folder = only_folder(home)
@@ -73,7 +73,7 @@ def resume(home: Path, undisturbed: Outline) -> None:
 
 
 def complete(folder: Folder, names: set[str]) -> None:
-    """Every trial has one result, every attempt a line and its files, and `retried` names those that failed before."""
+    """Every trial has one result, every attempt a line and files, and `retried` names trials with failed attempts."""
     lines = rows(folder)
     done = [line["trial"] for line in lines if line["end"] == "done"]
     assert sorted(done) == sorted(names), "a trial has no result, or two"
@@ -115,7 +115,7 @@ def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) 
     process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
     time.sleep(instant(1000 + round_))
     killed = False
-    # The next engine that is seen; there is none only if the run is over.
+    # Without an engine, the run must have ended.
     while process.poll() is None and not killed:
         for pid in engines(tmp_path)[:1]:
             killed = kill(pid)
@@ -127,11 +127,11 @@ def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) 
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_the_lab_is_interrupted(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
     process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
-    # Before that Python may not have come to anything of ours yet.
+    # Earlier, Python may not have started our code yet.
     time.sleep(instant(4000 + round_) + 0.3)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    # By the signal itself where Python was ending already.
+    # By the signal itself if Python was already exiting.
     assert process.returncode in (0, 130, -signal.SIGINT), said
     assert "Traceback" not in said
     assert engines(tmp_path) == []
@@ -141,7 +141,7 @@ def test_the_lab_is_interrupted(tmp_path: Path, undisturbed: Outline, round_: in
 
 @pytest.fixture
 def redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where the state of a Redis is kept; it is ended at the end."""
+    """The state directory of a Redis, which is stopped at the end."""
     with temporary_root() as root:
         monkeypatch.setenv("LOADSTONE_SYSTEMS", str(root))
         yield root
@@ -196,7 +196,7 @@ def test_the_last_line_of_the_table_is_damaged(tmp_path: Path, undisturbed: Outl
 
 @pytest.mark.parametrize("round_", ROUNDS)
 def test_the_disk_is_full(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
-    """A small file system of its own for the results, which is then given more room."""
+    """A small file system for the results, which is enlarged later."""
     size = random.Random(3000 + round_).randrange(*TMPFS_BYTES, 4096)
     first = shlex.join(command("run", experiment(tmp_path, TINY), "--no-report"))
     again = shlex.join(command("run", "small.yaml", "--no-report", "--resume"))

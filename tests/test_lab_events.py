@@ -1,4 +1,4 @@
-"""What an engine's events come to: figures, the course over time and the histograms on disk, on crafted events."""
+"""Figures, time series and histograms on disk from an engine's events, with crafted events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loadstone.results.value import PERCENTILES, Value
 from loadstone.runner import figures
 from loadstone.runner.phase import Finished
 from loadstone.runner.progress import PhaseProgress, PlainLines
-from loadstone.runner.series import Course
+from loadstone.runner.series import SeriesBuilder
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.percentile import Bound, Population
 from loadstone.workloads import ycsb
@@ -43,11 +43,11 @@ def measured(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]
 
 
 def known(value: Value) -> tuple[float, Bound | None, int]:
-    """A figure with all that is known of it."""
+    """A figure with all its attributes."""
     return value.value, value.bound, value.n
 
 
-def test_throughput_is_what_ended_well_in_the_window_the_engine_names() -> None:
+def test_throughput_counts_successful_operations_in_the_engines_window() -> None:
     found = measured([outcome("READ", "OK", [US] * 100)], completed=90, measured_ns=2 * SECOND)
     assert known(found["throughput"]) == (45.0, None, 90)
     assert found["runtime"].value == 2 * SECOND
@@ -55,29 +55,29 @@ def test_throughput_is_what_ended_well_in_the_window_the_engine_names() -> None:
     assert "due" not in found
 
 
-def test_nothing_measured_has_no_throughput() -> None:
+def test_an_empty_window_has_no_throughput() -> None:
     assert "throughput" not in measured([], measured_ns=0)
 
 
-def test_failures_make_no_percentile_shorter() -> None:
+def test_failures_never_lower_a_percentile() -> None:
     well, failed = [US * each for each in range(1, 981)], [1] * 20
     found = measured([outcome("READ", "OK", well), outcome("READ", "ERROR", failed)], succeeded=980)
     for name in ("read", "all"):
-        # Without the failures the p95 were the 931st.
+        # Without the failures the p95 would be the 931st.
         assert known(found[f"{name}.p95"]) == (found["read.p95"].value, None, 1_000)
         assert found[f"{name}.p95"].value == pytest.approx(950 * US, rel=1e-3)
         assert found[f"{name}.p99"].bound == found[f"{name}.max"].bound == "failed"
         assert found[f"{name}.p99"].value == pytest.approx(980 * US, rel=1e-3)
-    # What ended well.
+    # The successful operations.
     assert (found["read.count"].value, found["read.min"].value) == (980, 1_000)
     assert found["read.mean"].value == pytest.approx(490.5 * US, rel=1e-3)
     assert (found["errors"].value, found["read.mean"].n) == (20, 980)
 
 
-def test_what_never_ended_makes_a_percentile_a_bound() -> None:
+def test_operations_that_never_ended_make_a_percentile_a_bound() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 980, [2 * US] * 980),
-        # Five were sent and not answered, fifteen never sent: these have no service time.
+        # Five were sent but not answered, and fifteen never sent, which have no service time.
         outcome("READ", "CENSORED", [100 * MS] * 5, [500 * MS] * 20),
     ]
     found = measured(outcomes, due=1_000, in_flight=5, unsent=15)
@@ -90,25 +90,25 @@ def test_what_never_ended_makes_a_percentile_a_bound() -> None:
     assert figures.statuses(result(outcomes).summary) == {"READ": {"OK": 980, "CENSORED": 20}}
 
 
-def test_a_client_of_a_closed_loop_without_an_answer_is_a_failure() -> None:
+def test_an_unanswered_client_of_a_closed_loop_is_a_failure() -> None:
     found = measured([outcome("READ", "OK", [US] * 98), outcome("READ", "CENSORED", [MS] * 2)], in_flight=2)
     assert (found["errors"].value, found["censored"].value) == (2, 2)
     assert found["read.p99"].bound == "at_least"
 
 
-def test_a_read_that_came_too_early_says_nothing_about_latency() -> None:
+def test_a_read_during_its_records_insert_is_left_out_of_latencies() -> None:
     found = measured([outcome("READ", "OK", [US] * 10), outcome("READ", "NOT_YET", [9 * MS] * 10)], not_yet=10)
     assert known(found["read.max"]) == (1_000, None, 10)
 
 
-def test_buffered_writes_ended_well() -> None:
+def test_buffered_writes_count_as_successful() -> None:
     found = measured([outcome("INSERT", "OK", [US] * 10), outcome("INSERT", "BATCHED_OK", [2 * US] * 10)])
     assert known(found["insert.max"]) == (2_000, None, 20)
     assert found["insert.count"].value == 20
     assert found["insert.mean"].value == pytest.approx(1.5 * US, rel=1e-3)
 
 
-def test_a_composed_operation_counts_by_its_parts_unless_it_never_ended() -> None:
+def test_a_composed_operation_is_counted_by_its_parts_unless_it_never_ended() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 10),
         outcome("UPDATE", "OK", [US] * 10),
@@ -122,36 +122,36 @@ def test_a_composed_operation_counts_by_its_parts_unless_it_never_ended() -> Non
     assert found["read.max"].bound is None
 
 
-def test_an_operation_of_which_none_ended_well_has_percentiles_and_nothing_else() -> None:
+def test_an_operation_that_always_failed_has_only_percentiles() -> None:
     found = measured([outcome("READ", "ERROR", [US] * 10)], succeeded=0, completed=0)
     assert known(found["read.p50"]) == (0, "failed", 10)
     assert not {"read.mean", "read.count", "read.min"} & found.keys()
 
 
-def test_means_are_of_exact_sums_where_the_engine_says_them() -> None:
+def test_means_use_exact_sums_if_the_engine_reports_them() -> None:
     outcomes = [
         outcome("READ", "OK", [1_000_000] * 4, [2_000_000] * 4, service_ns_sum=4_001_234, response_ns_sum=8_002_468),
         outcome("READ", "ERROR", [100] * 4, [200] * 4, service_ns_sum=396, response_ns_sum=796),
     ]
     found = measured(outcomes, succeeded=4)
     assert (found["read.mean"].value, found["read.service.mean"].value) == (8_002_468 / 4, 4_001_234 / 4)
-    # Little's law is about every operation, however it ended.
+    # Little's law applies to all operations, failed ones included.
     assert (found["all.mean"].value, found["all.service.mean"].value) == ((8_002_468 + 796) / 8, (4_001_234 + 396) / 8)
 
 
-def test_a_rate_has_response_times_with_a_lower_bound_and_service_times_beside() -> None:
+def test_a_rate_yields_response_times_their_lower_bound_and_service_times() -> None:
     outcomes = [outcome("READ", "OK", [US] * 10, [9 * US] * 10, response_lower=encoded([4 * US] * 10))]
     found = measured(outcomes, due=10)
     assert [found[f"read{beside}.p50"].value for beside in ("", ".lower", ".service")] == [
         pytest.approx(each * US, rel=1e-3) for each in (9, 4, 1)
     ]
     assert found["all.lower.p99"].n == 10
-    # Of an engine that does not say it, there is none.
+    # Older engines do not report it.
     assert not [name for name in measured([outcome("READ", "OK", [US], [US])]) if ".lower" in name]
     assert not [name for name in measured([outcome("READ", "OK", [US])]) if ".service" in name]
 
 
-def test_the_busiest_executor_and_the_latest_are_told() -> None:
+def test_the_busiest_and_the_latest_executor_are_reported() -> None:
     executors = [
         executor("executor-0", 500, 0.3, [60 * US] * 1_000),
         executor("executor-1", 500, 0.97, [60 * US] * 980 + [8 * MS] * 20),
@@ -168,7 +168,7 @@ def test_where_every_client_has_a_thread_no_executor_is_busy() -> None:
     assert not [name for name in found if name.startswith("executor.")]
 
 
-def test_what_the_work_was_is_read_by_its_kind() -> None:
+def test_facts_about_the_work_come_from_its_kind() -> None:
     work = {
         "type": "records",
         "records": 1_000,
@@ -190,13 +190,13 @@ def test_what_the_work_was_is_read_by_its_kind() -> None:
     assert ycsb.facts([Launched("run", series, result(outcomes))]) == {"records": 7}
 
 
-def test_a_load_whose_clients_did_not_close_is_no_ground_to_measure_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(unclosed: int) -> list[Finished]:
         told = result([outcome("INSERT", "OK", [US])], unclosed=unclosed)
         return [Finished("load", {}, told, Series((), (), ()), 0)]
 
     conductor = Conductor.__new__(Conductor)
-    conductor.shown = PlainLines(Console())
+    conductor.display = PlainLines(Console())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
     with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
         conductor._complete(LOAD, Path(), 1, Path())
@@ -214,7 +214,7 @@ def second(k: int, reads: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def stalled() -> list[dict[str, Any]]:
-    """Three seconds, in the second of which nothing comes back: what was due then ends in the third."""
+    """Three seconds; operations due in the second one end in the third."""
     late = [outcome("READ", "OK", [MS], [900 * MS]), outcome("READ", "ERROR", [MS] * 2, [800 * MS] * 2)]
     return [
         second(0, [MS, MS]),
@@ -225,14 +225,14 @@ def stalled() -> list[dict[str, Any]]:
 
 def course(*documents: dict[str, Any]) -> Series:
     """The series of some intervals."""
-    collected = Course()
+    collected = SeriesBuilder()
     for event in parsed(*documents):
         if isinstance(event, Interval):
             collected.take(event)
     return collected.series()
 
 
-def test_throughput_is_by_when_operations_ended_and_all_else_by_when_they_were_due() -> None:
+def test_throughput_is_by_end_and_everything_else_by_due_time() -> None:
     found = course(*stalled())
     assert [*found.start_seconds] == [0, 1, 2]
     assert [*found.throughput] == [2, 1, 4]
@@ -243,18 +243,18 @@ def test_throughput_is_by_when_operations_ended_and_all_else_by_when_they_were_d
     assert [*found.p50_ns] == pytest.approx([MS, 900 * MS, MS], rel=1e-3)
 
 
-def test_an_interval_in_which_nothing_ended_well_has_no_latency() -> None:
+def test_an_interval_without_successful_operations_has_no_latency() -> None:
     found = course(interval(0, [outcome("READ", "ERROR", [MS])], good=0, failed=1, completed=0))
     assert (found.p50_ns, found.p99_ns, found.failed, found.throughput) == ((None,), (None,), (1,), (0,))
     assert found.due == ()
 
 
-def test_an_interval_without_a_length_is_none() -> None:
+def test_an_interval_of_length_0_is_dropped() -> None:
     assert course(interval(0, [], length_ns=0)).throughput == ()
     assert course() == Series((), (), ())
 
 
-def test_a_series_is_kept_whole_and_an_old_one_is_read() -> None:
+def test_a_series_survives_writing_and_reading_and_old_ones_are_read() -> None:
     found = course(*stalled())
     assert Series.from_json(found.to_json()) == found
     old = {name: column for name, column in found.to_json().items() if name not in ("due", "ended")}
@@ -291,7 +291,7 @@ def test_lines_of_one_interval_add_up_in_the_log(tmp_path: Path) -> None:
     }
 
 
-def test_the_log_alone_tells_every_percentile(tmp_path: Path) -> None:
+def test_every_percentile_can_be_computed_from_the_log_alone(tmp_path: Path) -> None:
     well, failed = [MS] * 60, [2 * MS] * 3
     outcomes = [
         outcome("READ", "OK", well, [3 * each for each in well]),
@@ -320,7 +320,7 @@ def test_a_log_without_intervals_is_empty(tmp_path: Path) -> None:
     assert by_tag(intervals(path)) == {}
 
 
-def test_a_phase_under_way_shows_what_ended_and_what_was_done() -> None:
+def test_a_running_phase_shows_its_rate_and_progress() -> None:
     shown = PhaseProgress("run", 8, None, 0)
     shown.start()
     for event in parsed(*stalled()):

@@ -1,4 +1,4 @@
-"""What the lab's figures of a trial are made of, on real engines."""
+"""The lab's figures of a trial, on real engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ repeats: 2
 
 
 @pytest.mark.parametrize("reuse", ["false", "copy"])
-def test_a_load_that_ends_early_is_no_ground_to_measure_on(tmp_path: Path, reuse: str) -> None:
+def test_a_load_that_ends_early_fails_the_trial(tmp_path: Path, reuse: str) -> None:
     said = loadstone(tmp_path, "run", experiment(tmp_path, LOADED), "--set", f"load.reuse={reuse}", code=1).stderr
     assert "the load ended early: insert of user" in said
     assert "MDB_MAP_FULL" in said
@@ -46,7 +46,7 @@ def test_a_load_that_ends_early_is_no_ground_to_measure_on(tmp_path: Path, reuse
         assert (trial.end, dict(trial.values)) == ("failed", {})
 
 
-def test_a_percentile_of_few_operations_is_kept_with_their_number_and_not_shown(tmp_path: Path) -> None:
+def test_a_percentile_of_few_operations_is_recorded_but_not_shown(tmp_path: Path) -> None:
     said = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
     assert "\nread.p99 " in said.stdout
     assert "withheld" in said.stdout
@@ -62,14 +62,14 @@ def test_a_trial_does_the_operations_of_its_variant_whatever_the_workload_file_c
     assert sorted(done) == [(500, 500), (500, 500), (30_000, 30_000), (30_000, 30_000)]
 
 
-def test_the_engines_memory_is_its_own_and_not_what_the_lab_had_when_it_started_it(tmp_path: Path) -> None:
+def test_the_engines_memory_excludes_that_of_the_lab_at_the_fork(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
     for trial in trials(only_folder(tmp_path)):
-        # Python with the lab's modules takes several times more than an engine without data.
+        # Python with the lab's modules uses several times more memory than an engine without data.
         assert 0 < (trial.value("engine.memory_max") or 0) < 40e6
 
 
-def test_a_store_that_keeps_nothing_has_neither_device_nor_values(tmp_path: Path) -> None:
+def test_a_store_without_data_has_no_device_figures(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
     folder = only_folder(tmp_path)
     for trial in trials(folder):
@@ -82,7 +82,7 @@ def test_a_store_that_keeps_nothing_has_neither_device_nor_values(tmp_path: Path
 
 
 def test_the_mean_of_a_zipfian_length_is_that_of_its_distribution() -> None:
-    # 1 of 1 to 2, half as often as 1 with theta 1; YCSB's theta is 0.99.
+    # Lengths 1 and 2; with theta 1 length 2 would be half as frequent, and YCSB's theta is 0.99.
     weight = 2**-0.99
     length = {"distribution": "zipfian", "min": 1, "max": 2}
     assert ycsb.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))

@@ -24,7 +24,7 @@ repeats: 2
 
 
 def trials(home: Path, text: str, *settings: str) -> list[TrialResult]:
-    """What an experiment came to."""
+    """The results of an experiment."""
     more = [word for setting in settings for word in ("--set", setting)]
     loadstone(home, "run", experiment(home, text), "--no-report", *more)
     return sorted(only_folder(home).load().trials, key=lambda trial: (str(trial.config), trial.repeat))
@@ -47,7 +47,7 @@ def test_files_are_written_and_read(tmp_path: Path) -> None:
         assert trial.clients == 2
 
 
-def test_what_is_read_is_verified_if_that_is_asked(tmp_path: Path) -> None:
+def test_reads_are_verified_if_requested(tmp_path: Path) -> None:
     read = DFSIO.replace("[write, read]", "[read, random]")
     for trial in trials(tmp_path, read, "measure.verify=true"):
         assert trial.value("verified")
@@ -64,7 +64,7 @@ claims: device
 """
 
 
-def test_reading_back_what_was_just_written_is_no_reading_of_the_device(tmp_path: Path) -> None:
+def test_reading_back_cached_data_is_not_reading_the_device(tmp_path: Path) -> None:
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
     trials(tmp_path, TRAP)
@@ -82,7 +82,7 @@ repeats: 2
 """
 
 
-def test_rows_are_generated_sorted_and_checked(tmp_path: Path) -> None:
+def test_rows_are_generated_sorted_and_validated(tmp_path: Path) -> None:
     found = trials(tmp_path, SORT)
     assert [trial.end for trial in found] == ["done"] * 4
     assert len({trial.facts["checksum"] for trial in found}) == 1
@@ -95,14 +95,14 @@ def test_rows_are_generated_sorted_and_checked(tmp_path: Path) -> None:
         assert trial.value("runtime") == pytest.approx(sum(trial.value(name) or 0 for name in stages), rel=0.01)
 
 
-def test_a_load_is_used_again_by_reads_and_not_by_writes(tmp_path: Path) -> None:
+def test_a_load_is_reused_by_reads_but_not_by_writes(tmp_path: Path) -> None:
     read = DFSIO.replace("[write, read]", "[read, random]") + "load: {reuse: copy}\n"
     found = trials(tmp_path, read)
     assert [trial.end for trial in found] == ["done"] * 4
     assert not [metric for trial in found for metric in trial.values if metric.startswith("load.")]
 
 
-def test_the_result_files_of_ours_and_of_hadoop_are_read_by_one_parser(tmp_path: Path) -> None:
+def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     ours = tmp_path / "TestDFSIO_results.log"
     words = ("-write", "-nrFiles", "2", "-fileSize", "1MB", "-resFile", str(ours))
     told = loadstone(tmp_path, "dfsio", *words, f"file://{tmp_path}/bench").stdout
@@ -116,5 +116,5 @@ def test_the_result_files_of_ours_and_of_hadoop_are_read_by_one_parser(tmp_path:
     assert found[-1] == kept[0]
     assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
     assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
-    # What is printed is the same block.
+    # The printed block is the same.
     assert testdfsio.runs(Source(ours, told, {}))[0].values == kept[0].values

@@ -31,7 +31,7 @@ repeats: 2
 
 @dataclass(frozen=True)
 class Results:
-    """What was printed, and what was kept."""
+    """A run's output and results."""
 
     shown: str
     trials: Sequence[TrialResult]
@@ -40,7 +40,7 @@ class Results:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-    """One run of every kind on servers that the lab starts, in a place of their own."""
+    """One run of every kind, on servers that the lab starts in their own directory."""
     home = tmp_path_factory.mktemp("replication")
     settings = json.dumps({**hdfs_ports(2), "blocksize": "1m", "data.dir": str(home / "blocks")})
     with temporary_root() as root, pytest.MonkeyPatch.context() as patched:
@@ -70,8 +70,8 @@ def test_the_servers_are_kept_up_and_emptied(results: Results) -> None:
     assert set(blocks.values()) == {0}
 
 
-def test_the_engine_is_asked_for_the_copies_and_directory_of_the_variant(results: Results) -> None:
-    """That HDFS then keeps as many is tested with the front end, by the name node's own word."""
+def test_the_engine_gets_the_variants_replication_and_directory(results: Results) -> None:
+    """The front end's tests check with the name node that HDFS has as many replicas."""
     for trial, folder in ((trial, results.folder) for trial in results.trials):
         if trial.config["workload"] == "write":
             spec = json.loads((folder / "trials" / trial.trial / "write.spec.json").read_text())

@@ -20,7 +20,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.runner.host_lock import NAME, host_locked
 
 
-def test_two_runs_do_not_measure_at_once(tmp_path: Path) -> None:
+def test_two_runs_cannot_measure_at_the_same_time(tmp_path: Path) -> None:
     with host_locked(Path("results/first"), tmp_path):
         with pytest.raises(LoadstoneError) as raised, host_locked(Path("results/second"), tmp_path):
             pass
@@ -31,8 +31,8 @@ def test_two_runs_do_not_measure_at_once(tmp_path: Path) -> None:
         assert "third" in (tmp_path / NAME).read_text()
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
-    """Every user may make one in /tmp: it would have another user's run overwrite a file."""
+def test_a_link_instead_of_the_lock_file_is_not_followed(tmp_path: Path) -> None:
+    """Any user could create one in /tmp to make another user's run overwrite a file."""
     other = tmp_path / "other"
     other.write_text("kept")
     (tmp_path / NAME).symlink_to(other)
@@ -41,8 +41,8 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
     assert other.read_text() == "kept"
 
 
-def test_a_lock_that_is_held_without_a_note_names_nobody(tmp_path: Path) -> None:
-    """Its text is of a run that has ended."""
+def test_the_holder_of_a_lock_without_a_note_is_not_named(tmp_path: Path) -> None:
+    """The file's text is from a run that has ended."""
     (tmp_path / NAME).write_text("pid 4194305, /results/ended\n")
     with (tmp_path / NAME).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,26 +51,26 @@ def test_a_lock_that_is_held_without_a_note_names_nobody(tmp_path: Path) -> None
     assert raised.value.args[0] == "another run is measuring on this host"
 
 
-def test_a_run_that_has_ended_leaves_no_note(tmp_path: Path) -> None:
+def test_a_finished_run_clears_its_note(tmp_path: Path) -> None:
     with host_locked(Path("results/first"), tmp_path) as note:
         note(Path("results/first/now"))
         assert (tmp_path / NAME).read_text() == f"pid {os.getpid()}, {Path('results/first/now').resolve()}\n"
     assert (tmp_path / NAME).read_text() == ""
 
 
-def test_a_lock_that_cannot_be_made_is_none(tmp_path: Path) -> None:
+def test_without_a_lock_file_there_is_no_lock(tmp_path: Path) -> None:
     with host_locked(Path("results/first"), tmp_path / "missing"):
         pass
 
 
-def test_a_run_is_refused_beside_another_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_run_is_refused_during_another_and_leaves_nothing(tmp_path: Path) -> None:
     file = written(tmp_path)
     alone = {name: value for name, value in environment(tmp_path).items() if name != "LOADSTONE_SHARE_HOST"}
     words = command("run", file, "--results", tmp_path / "results")
     directory = Path("/run/lock") if Path("/run/lock").is_dir() else Path("/tmp")
     path = directory / NAME
     with path.open("a+") as held:
-        # Held by a test that runs at once, or by us: either way the host is taken.
+        # Held by a concurrent test or by us: either way the host is locked.
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -82,7 +82,7 @@ def test_a_run_is_refused_beside_another_and_leaves_nothing(tmp_path: Path) -> N
 
 
 def resumed(fact: str, value: str, system: str | None = None, from_repeat: int = 4) -> list[str]:
-    """What is found where a fact changes from a repeat on, on one side or on both."""
+    """The findings if a fact changes from a repeat on, on one side or on both."""
 
     def spoil(trial: TrialResult) -> TrialResult:
         changed = trial.repeat >= from_repeat and system in (None, trial.config["system"])
@@ -96,7 +96,7 @@ def resumed(fact: str, value: str, system: str | None = None, from_repeat: int =
     ] or [f"note: {each.message}" for each in judgement.all_findings if each.check == "hosts-differ"]
 
 
-def test_a_run_that_was_resumed_with_another_engine_says_so() -> None:
+def test_a_run_resumed_with_another_engine_is_reported() -> None:
     assert resumed("engine", "2") == [
         "note: the engine's version changed between blocks (1 and 2); within each block it is the same"
     ]

@@ -1,4 +1,4 @@
-"""The pilot block: what it finds, where that stands, and that it counts nowhere."""
+"""The pilot block: its result, where that is recorded, and that its trials do not count."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from loadstone.statistics.steady import pooled_warm_up_end
 PILOTED = SMALL.replace("warmup: 0, ", "")
 
 
-def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> None:
+def test_the_pilot_runs_every_variant_once_and_does_not_count(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     told = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
-    assert "a pilot block of 2 trials, not counted, finds the warm-up" in told.stderr
+    assert "running a pilot block of 2 trials to find the warm-up; its results do not count" in told.stderr
     found = json.loads((folder.path / "pilot.json").read_bytes())
     # The window is a fifth of a second, and so is the longest warm-up.
     assert found["cap_seconds"] == pytest.approx(0.3)
@@ -48,13 +48,13 @@ def test_every_variant_is_tried_once_and_none_of_it_counts(tmp_path: Path) -> No
     windows = [(spec["warmup_seconds"], spec["until"]["seconds"]) for spec in specs]
     assert sorted(windows) == [(0.0, pytest.approx(0.7))] * 2 + [(pytest.approx(0.3), 0.2)] * 6
     assert "0.3 s of warm-up, found by a pilot block" in (folder.path / "report.html").read_text()
-    # A run that is resumed has its warm-up.
+    # A resumed run uses the same warm-up.
     again = loadstone(tmp_path, "run", file, "--resume")
     assert "pilot block" not in again.stderr
     assert len(folder.pilots()) == 2
 
 
-def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Path) -> None:
+def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
@@ -66,14 +66,14 @@ def test_a_pilot_that_was_interrupted_goes_on_with_what_is_missing(tmp_path: Pat
     assert lines[0] == first
     assert len(lines) == 2
     assert (folder.path / "pilot.json").exists()
-    # One that is damaged is made again of the trials that there are.
+    # A damaged result is derived again from the existing trials.
     (folder.path / "pilot.json").write_text("{")
     loadstone(tmp_path, "run", file, "--resume", "--no-report")
     assert json.loads((folder.path / "pilot.json").read_bytes())["warmup_seconds"] == pytest.approx(0.3)
     assert (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True) == lines
 
 
-def test_what_nothing_can_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
+def test_an_experiment_that_cannot_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
     hook = 'hooks: {before: ["exit 3"]}\n'
     told = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
     assert "no variant can run; last error: " in told.stderr
@@ -102,7 +102,7 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
     (tmp_path / "w").write_text("recordcount=10\n")
     found = loaded(tmp_path, text).experiment
     assert (found.pilot, found.measure.warmup) == (pilot, warmup)
-    # Written out and read again, it is the same.
+    # The resolved experiment is the same.
     again = loaded(tmp_path, loaded(tmp_path, text).resolved).experiment
     assert (again.pilot, again.measure.warmup) == (pilot, warmup)
     assert plan(again).variants
@@ -111,18 +111,18 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ("measure: {duration: 1s, warmup: 1s}", "the warm-up is given, so there is nothing to find"),
-        ("measure: {operations: 100}", "it needs `measure.duration`"),
-        ("measure: {duration: 1s}\nfind: {over: clients}", "a search has none"),
+        ("measure: {duration: 1s, warmup: 1s}", "with `measure.warmup`, which it would find"),
+        ("measure: {operations: 100}", "without `measure.duration`"),
+        ("measure: {duration: 1s}\nfind: {over: clients}", "with `find`"),
     ],
 )
 def test_a_pilot_that_cannot_be_is_refused(tmp_path: Path, keys: str, message: str) -> None:
     (tmp_path / "w").write_text("recordcount=10\n")
     text = f'systems: {{a: {{store: "null"}}}}\nworkload: {{file: w}}\npilot: true\n{keys}\n'
-    assert mistakes(tmp_path, text) == [f"there can be no pilot block: {message}"]
+    assert mistakes(tmp_path, text) == [f"there can be no pilot block {message}"]
 
 
-def test_the_warm_up_of_several_is_not_that_of_the_noisiest() -> None:
+def test_a_pooled_warm_up_is_not_decided_by_the_noisiest_trial() -> None:
     warm = [40.0, 60.0, 80.0, 90.0, 95.0] + [100.0 + (i % 3) for i in range(55)]
     sound = [100.0 + (i % 5) for i in range(60)]
     noisy = [*sound]
@@ -135,7 +135,7 @@ def test_the_warm_up_of_several_is_not_that_of_the_noisiest() -> None:
     assert pooled_warm_up_end([[0.0] * 60]) == 0
 
 
-def test_a_pilot_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path: Path) -> None:
+def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED + f'hooks: {{before: ["test -e {tmp_path}/ready"]}}\n')
     loadstone(tmp_path, "run", file, code=1)
     (tmp_path / "ready").touch()
@@ -145,7 +145,7 @@ def test_a_pilot_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path: Pa
     assert len(trials(folder)) == 6
 
 
-def test_a_pilot_in_which_nothing_runs_ends_after_five_variants(tmp_path: Path) -> None:
+def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     text = PILOTED.replace("clients: 2", "vary: {system: [first, second], clients: [1, 2, 3, 4]}")
     hook = 'hooks: {before: ["exit 3"]}\n'
     told = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), code=1)
@@ -153,8 +153,8 @@ def test_a_pilot_in_which_nothing_runs_ends_after_five_variants(tmp_path: Path) 
     assert len(only_folder(tmp_path).pilots()) == 5
 
 
-def test_a_trial_that_was_cut_short_teaches_nothing(tmp_path: Path) -> None:
-    """Its course ends early, and the shortest of a group would decide how far the others are looked at."""
+def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
+    """Its series ends early, and the shortest series would limit its whole group."""
     folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     warm = [40.0] * 20 + [100.0 + (i % 3) for i in range(40)]
@@ -163,13 +163,13 @@ def test_a_trial_that_was_cut_short_teaches_nothing(tmp_path: Path) -> None:
             (files / "series.json").write_text(json.dumps(course(rates).to_json()))
         result = TrialResult(each.trial, each.variant.config, 0, {}, end=end)
         lines.append(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
-    found = pilot.learned(folder.pilots())
+    found = pilot.result(folder.pilots())
     assert (found.warmup_seconds, found.capped) == (3.0, False)
     (group,) = found.groups
     assert (group.trials, group.throughput_seconds, group.latency_seconds) == ((folder.pilots()[0].trial,), 2.0, None)
 
 
-def test_the_warm_up_that_the_limit_ruled_is_called_so(tmp_path: Path) -> None:
+def test_a_capped_warm_up_is_reported_as_capped(tmp_path: Path) -> None:
     folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     slow = [40.0] * 28 + [100.0 + (i % 3) for i in range(32)]
@@ -177,7 +177,7 @@ def test_the_warm_up_that_the_limit_ruled_is_called_so(tmp_path: Path) -> None:
         with folder.trial(each.trial) as files:
             (files / "series.json").write_text(json.dumps(course(slow).to_json()))
         lines.append(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
-    found = pilot.learned(folder.pilots())
+    found = pilot.result(folder.pilots())
     assert (found.warmup_seconds, found.cap_seconds, found.capped) == (3.0, 3.0, True)
 
 
@@ -189,11 +189,11 @@ def pilot_of(home: Path, folder: Folder) -> Pilot:
 
 
 def course(rates: list[float]) -> Series:
-    """A course in intervals of a tenth of a second."""
+    """A time series in intervals of a tenth of a second."""
     return Series(tuple(i / 10 for i in range(len(rates))), (0.1,) * len(rates), tuple(rates))
 
 
-def test_the_lab_is_killed_in_its_pilot(tmp_path: Path) -> None:
+def test_a_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     process = start(tmp_path, "run", file, "--no-report")
     while not (one := [*tmp_path.glob("results/*/*/pilot.jsonl")]) and process.poll() is None:
@@ -209,8 +209,8 @@ def test_the_lab_is_killed_in_its_pilot(tmp_path: Path) -> None:
     assert len(trials(folder)) == 6
 
 
-def test_the_pilot_tells_how_long_the_rest_takes(tmp_path: Path) -> None:
-    """A hook of a second that no forecast knows of."""
+def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
+    """A hook of one second, which the forecast does not include."""
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
     told = loadstone(tmp_path, "run", file, "--no-report")
     folder = only_folder(tmp_path)
@@ -220,7 +220,7 @@ def test_the_pilot_tells_how_long_the_rest_takes(tmp_path: Path) -> None:
     assert f"small: 6 of 6 trials to run, {units.clock(6 * each)} left" in told.stderr
 
 
-def test_pilots_are_listed_as_pilots_and_are_not_among_the_repeats(tmp_path: Path) -> None:
+def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, PILOTED))
     folder = only_folder(tmp_path)
     told = View(judge(folder.load()))

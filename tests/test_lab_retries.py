@@ -14,7 +14,7 @@ from loadstone.results.lines import read
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
-# The second system fails until a file is there.
+# The second system fails until a file exists.
 TWO = """
 systems:
   first: {store: "null"}
@@ -26,15 +26,15 @@ repeats: {at_least: 4}
 
 
 def ends(home: Path, system: str) -> list[tuple[str, int]]:
-    """How the trials of a system ended, and which attempt that was."""
+    """The end and the attempt of each trial of a system."""
     return [(each.end, each.attempt) for each in trials(only_folder(home)) if each.config["system"] == system]
 
 
-def test_a_failed_attempt_stays_and_makes_the_next_one_suspect(tmp_path: Path) -> None:
+def test_a_failed_attempt_is_kept_and_makes_the_next_one_suspect(tmp_path: Path) -> None:
     file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
     text = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
     assert "system=second is set aside: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
-    # Three attempts, at three trials; the fourth was not tried. The other system has all of its own.
+    # Three attempts at three trials; the fourth was not tried. The other system has all of its trials.
     assert ends(tmp_path, "first") == [("done", 1)] * 4
     assert ends(tmp_path, "second") == [("failed", 1)] * 3
     (tmp_path / "ready").touch()
@@ -62,7 +62,7 @@ def test_a_failed_attempt_stays_and_makes_the_next_one_suspect(tmp_path: Path) -
         ]
 
 
-def test_three_failing_variants_of_eight_do_not_stop_the_others_nor_the_resumption(tmp_path: Path) -> None:
+def test_three_failing_variants_of_eight_stop_neither_the_others_nor_a_resume(tmp_path: Path) -> None:
     text = TWO.replace("%HOME%", str(tmp_path)).replace("at_least: 4", "at_least: 2")
     more = "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8]}\n"
     text = text.replace('first: {store: "null"}', 'first: {store: "null", hooks: {before: ["test {part} -gt 3"]}}')
@@ -89,7 +89,7 @@ def test_a_failure_of_everything_ends_the_run(tmp_path: Path) -> None:
     assert "3 consecutive trials failed; last error: the hook" in done.stderr
 
 
-def test_lines_of_before_have_one_attempt(tmp_path: Path) -> None:
+def test_results_of_old_versions_count_as_one_attempt(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, TWO.replace("test -e %HOME%/ready", "true")), "--no-report")
     folder = only_folder(tmp_path)
     path = folder.path / "values.jsonl"
@@ -110,6 +110,6 @@ def test_a_line_that_was_copied_back_does_not_undo_a_later_attempt(tmp_path: Pat
     assert {len(each.failures) for each in trials(only_folder(tmp_path)) if each.attempt == 2} == {1}
 
 
-def test_what_failed_is_only_retried_in_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_retry_failed_needs_resume(tmp_path: Path) -> None:
     done = loadstone(tmp_path, "run", "none.yaml", "--retry-failed", code=2)
     assert "error: --retry-failed needs --resume" in done.stderr

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("chosen")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
-    """Where a small experiment was run once for all tests that only look at what it left."""
+    """The directory of a small experiment, run once for all tests that only read its results."""
     path = tmp_path_factory.mktemp("lab")
     loadstone(path, "run", experiment(path))
     return path
@@ -34,7 +34,7 @@ def folder(home: Path) -> Folder:
     return only_folder(home)
 
 
-def test_every_variant_is_run_once_a_block_in_an_order_that_is_written_down(folder: Folder) -> None:
+def test_every_block_has_each_variant_once_in_a_recorded_order(folder: Folder) -> None:
     results = folder.load()
     assert [(each.repeat, each.order, each.end) for each in results.trials] == [
         (1 + order // 2, order, "done") for order in range(6)
@@ -45,7 +45,7 @@ def test_every_variant_is_run_once_a_block_in_an_order_that_is_written_down(fold
     assert list(results.planned) == [each.trial for each in results.trials]
 
 
-def test_a_table_of_an_undisturbed_run_has_a_line_a_trial(folder: Folder) -> None:
+def test_an_undisturbed_run_has_one_line_per_trial(folder: Folder) -> None:
     assert [line["trial"] for line in rows(folder)] == [each.trial for each in trials(folder)]
 
 
@@ -56,14 +56,14 @@ def test_every_percentile_is_that_of_the_histogram_on_disk(folder: Folder) -> No
             histogram = merged[operation.upper()]
             found = Population(histogram).percentiles(list(PERCENTILES.values()))
             assert histogram.count == trial.value(f"{operation}.count")
-            # The engine adds up times exactly, where a histogram has the middle of a bucket.
+            # The engine sums times exactly; a histogram uses the middle of a bucket.
             assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"), rel=1e-3)
             for name, percentile in zip(PERCENTILES, found, strict=True):
                 value = trial.values[f"{operation}.{name}"]
                 assert (value.value, value.bound) == (percentile.value, None)
 
 
-def test_the_engines_words_are_kept_as_they_came(folder: Folder) -> None:
+def test_the_engines_events_are_kept_unchanged(folder: Folder) -> None:
     for trial in trials(folder):
         directory = folder.path / "trials" / trial.trial
         for phase in ("load", "run"):
@@ -86,7 +86,7 @@ def test_blocks_do_the_same_operations_on_every_variant_and_others_in_each_block
     assert len(set(seeds.values())) == 3
 
 
-def test_the_hosts_and_the_devices_bytes_are_in_the_values(folder: Folder) -> None:
+def test_host_and_device_figures_are_among_the_values(folder: Folder) -> None:
     for trial in trials(folder):
         assert trial.facts["hosts"] == 1
         assert {"cpu_model", "kernel", "file_system", "durability", "how", "version"} <= trial.facts.keys()
@@ -98,12 +98,12 @@ def test_the_hosts_and_the_devices_bytes_are_in_the_values(folder: Folder) -> No
             )
 
 
-def test_nothing_is_left_of_the_data(home: Path) -> None:
+def test_a_run_leaves_no_data_behind(home: Path) -> None:
     assert list((home / "data").iterdir()) == []
     assert engines(home) == []
 
 
-def test_without_a_wish_the_usual_figures_are_shown(home: Path) -> None:
+def test_the_default_figures_are_shown(home: Path) -> None:
     said = loadstone(home, "show", "small").stdout
     for metric in ("throughput", "read.p99", "update.p99"):
         assert f"\n{metric}" in said
@@ -116,7 +116,7 @@ def test_the_resolved_experiment_is_an_experiment_that_plans_the_same_trials(hom
     assert "6 trials" in said
 
 
-def test_the_report_is_there_and_says_that_three_repeats_allow_no_claim(folder: Folder) -> None:
+def test_the_report_says_that_three_repeats_allow_no_claim(folder: Folder) -> None:
     for name in ("report.html", "report.md"):
         text = (folder.path / name).read_text()
         assert "Do two copies of one store differ?" in text
@@ -130,12 +130,12 @@ def test_resuming_a_complete_run_runs_nothing(home: Path, folder: Folder) -> Non
     assert (folder.path / "values.jsonl").read_bytes() == before
 
 
-def test_a_changed_file_does_not_go_on_with_the_old_run(home: Path) -> None:
+def test_a_changed_experiment_cannot_be_resumed(home: Path) -> None:
     said = loadstone(home, "run", home / "small.yaml", "--resume", "--set", "clients=3", code=1).stderr
     assert "error: clients has changed since results/small/" in said
 
 
-def test_a_changed_workload_file_does_not_go_on_with_the_old_run(tmp_path: Path) -> None:
+def test_a_changed_workload_file_cannot_be_resumed(tmp_path: Path) -> None:
     workload = tmp_path / "workload"
     workload.write_text((ROOT / "workloads/workloada").read_text())
     file = experiment(tmp_path, SMALL.replace("%s/workloads/workloada", str(workload)))
@@ -146,7 +146,7 @@ def test_a_changed_workload_file_does_not_go_on_with_the_old_run(tmp_path: Path)
     assert f"error: {workload} has changed since results/small/" in said
 
 
-def test_ctrl_c_keeps_what_was_done_and_resume_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_finished_trials_and_resume_continues(tmp_path: Path) -> None:
     file = experiment(tmp_path)
     process = start(tmp_path, "run", file, "--set", "measure.duration=1s")
     assert process.stderr
@@ -158,7 +158,7 @@ def test_ctrl_c_keeps_what_was_done_and_resume_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "what was measured is kept; continue with `loadstone run --resume`" in rest
+    assert "finished trials are kept; continue with `loadstone run --resume`" in rest
     assert engines(tmp_path) == []
     assert list((tmp_path / "data").iterdir()) == []
     kept = outline(only_folder(tmp_path))
@@ -169,7 +169,7 @@ def test_ctrl_c_keeps_what_was_done_and_resume_goes_on(tmp_path: Path) -> None:
     assert len(rows(folder)) == len(outline(folder)) == 6
 
 
-def test_loaded_data_are_used_again_when_asked(tmp_path: Path) -> None:
+def test_loaded_data_are_reused_if_requested(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path), "--set", "load.reuse=copy", "--no-report")
     folder = only_folder(tmp_path)
     loads = [each.trial for each in trials(folder) if (folder.path / "trials" / each.trial / "load.hlog").exists()]
@@ -179,7 +179,7 @@ def test_loaded_data_are_used_again_when_asked(tmp_path: Path) -> None:
         assert trial.statuses["READ"].keys() == {"OK"}
 
 
-def test_data_are_loaded_as_the_file_says(tmp_path: Path) -> None:
+def test_load_options_apply_to_the_load(tmp_path: Path) -> None:
     file = experiment(tmp_path, f"{SMALL}load: {{clients: 3, properties: {{lmdb.mapsize: 64M}}}}\n")
     loadstone(tmp_path, "run", file, "--no-report", "--set", "repeats=2")
     folder = only_folder(tmp_path)
@@ -192,7 +192,7 @@ def test_data_are_loaded_as_the_file_says(tmp_path: Path) -> None:
         assert (run["clients"], "lmdb.mapsize" in run["store"]["properties"]) == (2, False)
 
 
-def test_hooks_know_the_trial_and_one_that_fails_makes_the_trial_fail(tmp_path: Path) -> None:
+def test_hooks_get_the_trials_variables_and_a_failing_one_fails_the_trial(tmp_path: Path) -> None:
     hooks = """
 hooks:
   before: ["echo before {system} {trial} $LOADSTONE_REPEAT >> %s/said"]
@@ -216,7 +216,7 @@ def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL + "rate: 2000\n")
     loadstone(tmp_path, "run", file, "--set", "measure.duration=500ms", "--no-report")
     found = trials(only_folder(tmp_path))
-    # One that the machine holds up at its end may lag behind.
+    # An operation that the machine delays at the end may be late.
     assert statistics.median(trial.value("throughput") or 0 for trial in found) == pytest.approx(2000, rel=0.2)
     for trial in found:
         assert trial.loop == "open"
@@ -226,7 +226,7 @@ def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
         assert service <= response
 
 
-def test_what_the_engine_refuses_is_said_before_anything_is_run(tmp_path: Path) -> None:
+def test_what_the_engine_refuses_is_reported_before_the_first_trial(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL.replace("fieldcount: 2", "fieldlengthdistribution: gaussian"))
     said = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
     assert "fieldlengthdistribution" in said
@@ -234,7 +234,7 @@ def test_what_the_engine_refuses_is_said_before_anything_is_run(tmp_path: Path) 
     assert not (tmp_path / "results").exists()
 
 
-def test_an_engine_that_hangs_is_ended_and_three_such_trials_end_the_run(
+def test_a_hanging_engine_is_killed_and_three_such_trials_end_the_run(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = tmp_path / "hangs"

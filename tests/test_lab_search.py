@@ -22,8 +22,8 @@ from loadstone.results.folder import Folder
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
-# Large values keep our own share of the time small, however fast the store is. What the host does besides is not what
-# these tests are about: no trial of theirs is invalid for it.
+# Large values keep the engine's share of the time small, however fast the store is. Thresholds are such that other load
+# on the host makes no trial invalid.
 SEARCH = """
 systems: {first: {store: lmdb}}
 workload:
@@ -34,13 +34,13 @@ measure: {warmup: 0, duration: 100ms}
 load: {reuse: copy}
 checks: {generator-limited: {driver: 1, late: 1}}
 """
-# So long that the engine's own share of an operation is far below what the judge refuses.
+# So long that the engine's share of an operation is far below the judge's threshold.
 SMALL = ("-p", "recordcount=100", "-p", "fieldlength=20000", "-p", "lmdb.dir=mine")
 YCSB = ("ycsb", "run", "lmdb", "-P", ROOT / "workloads/workloadc", *SMALL)
 
 
 def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
-    """Writes an experiment that searches."""
+    """Writes an experiment with `find`."""
     text = SEARCH.replace("{to: 4}", find)
     for before, after in replacements:
         assert before in text
@@ -49,13 +49,13 @@ def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
 
 
 def only_answer(folder: Folder) -> str:
-    """What the judge makes of a folder."""
+    """The judgement of a folder."""
     return judge(folder.load()).answer
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
-    """Where a knee was searched for once."""
+    """The directory of a search for a knee, run once."""
     path = tmp_path_factory.mktemp("search")
     loadstone(path, "run", searching(path, "{to: 4}"))
     return path
@@ -73,7 +73,7 @@ def test_every_probe_is_an_ordinary_trial(home: Path) -> None:
     for clients, count in probes.items():
         assert [each.repeat for each in found if each.config["clients"] == clients] == list(range(1, count + 1))
     assert list(folder.load().planned) == [each.trial for each in found]
-    # No draw decided which load came when, so repeats are not blocks to pair by.
+    # The order of loads is not random, so repeats are not blocks to pair by.
     assert not folder.load().interleaved
     for each in found:
         assert (folder.path / "trials" / each.trial / "run.hlog").exists()
@@ -96,14 +96,14 @@ def test_table_report_and_document_say_the_same(home: Path) -> None:
     assert "<h2>Search</h2>" in (folder.path / "report.html").read_text()
 
 
-def test_resuming_a_search_that_is_at_its_end_runs_nothing(home: Path) -> None:
+def test_resuming_a_finished_search_runs_nothing(home: Path) -> None:
     before = (only_folder(home).path / "values.jsonl").read_bytes()
     said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
-    assert "every search is at its end" in said
+    assert "every search is finished" in said
     assert (only_folder(home).path / "values.jsonl").read_bytes() == before
 
 
-def test_the_plan_says_what_would_be_searched(home: Path) -> None:
+def test_the_plan_describes_the_search(home: Path) -> None:
     said = loadstone(home, "run", home / "small.yaml", "--dry-run").stdout
     assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
 
@@ -114,7 +114,7 @@ def test_the_resolved_experiment_searches_for_the_same(home: Path) -> None:
     assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
 
 
-def test_variants_are_searched_side_by_side(tmp_path: Path) -> None:
+def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
     file = searching(
         tmp_path, "{to: 2, such_that: p50 < 100s}", ("{first: {store: lmdb}}", "{a: {store: lmdb}, b: {store: lmdb}}")
     )
@@ -128,7 +128,7 @@ def test_variants_are_searched_side_by_side(tmp_path: Path) -> None:
         assert f"system={system}: p50 < 100s holds up to 2 clients, where the search ended: p50 " in answer
 
 
-def test_ctrl_c_keeps_the_probes_and_resume_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     file = searching(tmp_path, "{to: 4, such_that: p50 < 100s}", ("duration: 100ms", "duration: 1s"))
     process = start(tmp_path, "run", file, "--no-report")
     assert process.stderr
@@ -151,12 +151,12 @@ def test_ctrl_c_keeps_the_probes_and_resume_goes_on_where_it_was(tmp_path: Path)
     assert "; 3 probes, 9 trials" in only_answer(folder)
 
 
-def test_an_objective_that_nothing_meets(tmp_path: Path) -> None:
+def test_an_objective_that_no_load_meets_is_reported(tmp_path: Path) -> None:
     file = searching(tmp_path, "{from: 2, to: 8, such_that: p50 < 0.001us and errors == 0}")
     loadstone(tmp_path, "run", file, "--no-report")
     answer = only_answer(only_folder(tmp_path))
     assert answer.startswith("p50 < 0.001us and errors == 0 does not hold even at 2 clients: p50 ")
-    # One alone might be a dent.
+    # A single one might be an outlier.
     assert {each.config["clients"] for each in trials(only_folder(tmp_path))} == {2, 4}
 
 
@@ -169,23 +169,23 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     by_rate = {rate: [*group] for rate, group in groupby(found, lambda each: each.config["rate"])}
     assert [*by_rate] == [100, 200, 400]
     for rate, group in by_rate.items():
-        # A trial that the machine held up at its end lags behind its rate, and is one against the others.
+        # A trial that the machine delayed at its end misses its rate; it is one against the others.
         held_up = any((each.value("throughput") or 0) < 0.95 * rate for each in group)
         assert len(group) == 3 or (held_up and 3 < len(group) <= 6)
     assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
 
 
-def test_too_few_operations_for_a_percentile_end_the_search_by_that_name(tmp_path: Path) -> None:
+def test_too_few_operations_for_a_percentile_end_the_search_and_are_named(tmp_path: Path) -> None:
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = only_answer(only_folder(tmp_path))
     said = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
-    # Ten are due; the last may come too late.
+    # Ten are due; the last may be too late.
     assert (found := re.search(said, answer)), answer
     assert 1 <= int(found[1]) <= 10
 
 
-def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:
+def test_a_rate_in_the_workload_file_is_an_open_loop(tmp_path: Path) -> None:
     (tmp_path / "paced").write_text((ROOT / "workloads/workloadc").read_text() + "target=100\n")
     file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
@@ -193,10 +193,10 @@ def test_a_rate_in_the_workload_file_is_no_closed_loop(tmp_path: Path) -> None:
     assert said in only_answer(only_folder(tmp_path))
 
 
-def test_our_own_limit_ends_the_search_by_its_name(
+def test_the_generators_limit_ends_the_search_and_is_named(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # An engine that finds its own loop slow: 1 ms an operation.
+    # An engine that reports its own loop as slow: 1 ms per operation.
     slow = tmp_path / "slow"
     slow.write_text(
         f"""#!/bin/sh
@@ -212,7 +212,7 @@ def test_our_own_limit_ends_the_search_by_its_name(
     assert len(trials(only_folder(tmp_path))) == 2
 
 
-def test_a_load_that_the_engine_refuses_is_where_the_search_ends(
+def test_a_search_ends_at_a_load_that_the_engine_refuses(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As on a host whose limits are low.
@@ -234,10 +234,10 @@ case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; 
     assert "4 threads are too many here" in answer
 
 
-def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
+def test_a_search_runs_from_ycsbs_command_line(tmp_path: Path) -> None:
     words = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
     said = loadstone(tmp_path, *YCSB, "-s", *words)
-    assert said.stdout.startswith("How much load does lmdb hold on workloadc?\np50 < 100s holds up to 2 clients")
+    assert said.stdout.startswith("How much load can lmdb sustain on workloadc?\np50 < 100s holds up to 2 clients")
     folder = only_folder(tmp_path)
     assert folder.name == "ycsb-lmdb-workloadc-clients"
     for trial in trials(folder):
@@ -249,7 +249,7 @@ def test_ycsbs_command_line_searches(tmp_path: Path) -> None:
     assert not (tmp_path / "mine").exists()
 
 
-def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> None:
+def test_properties_mean_the_same_in_a_search_as_in_a_run(tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.write_text("readproportion=0.5\nupdateproportion=0.5\nfieldcount=3\nmaxexecutiontime=7\nwarmuptime=0.5\n")
     words = (
@@ -277,13 +277,13 @@ def test_properties_mean_in_a_search_what_they_mean_in_a_run(tmp_path: Path) -> 
         (("ycsb", "run", "lmdb", "--search", "clients"), "a search needs a workload file"),
         ((*YCSB, "--search", "threads"), '--search must be clients or rate, got "threads"'),
         ((*YCSB, "--search"), "--search needs a value"),
-        ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, and there is a target"),
+        ((*YCSB, "--search", "clients", "-target", "100"), "--search clients is a closed loop, but a target is set"),
         ((*YCSB, "--search", "clients", "-load"), "-load cannot be combined with --search"),
         ((*YCSB, "--search", "clients", "--such-that", "fast"), 'find.such_that: "fast" is not an objective'),
         ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
     ],
 )
-def test_a_search_that_makes_no_sense_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
+def test_an_invalid_search_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
     said = loadstone(tmp_path, *words, code=2).stderr
     assert message in said
     assert "\nhint: " in said
@@ -298,13 +298,13 @@ def test_a_window_is_a_number_of_seconds(length: str) -> None:
         document(line, spec)
 
 
-def test_what_the_engine_says_of_the_arguments_is_said(tmp_path: Path) -> None:
+def test_the_engines_errors_about_arguments_are_shown(tmp_path: Path) -> None:
     said = loadstone(tmp_path, *YCSB, "-p", "recordcount=many", "--search", "clients", code=2).stderr
     assert "recordcount" in said
     assert "Traceback" not in said
 
 
-def test_servers_are_attached_where_the_arguments_say() -> None:
+def test_servers_are_attached_at_the_given_address() -> None:
     line = parsed(
         ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
     )
@@ -312,20 +312,20 @@ def test_servers_are_attached_where_the_arguments_say() -> None:
     made = document(line, spec)
     assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert made["workload"]["properties"] == {}
-    # What is on them is loaded once, and changed by every trial: nobody is to be surprised by that.
+    # Servers' data are loaded once and changed by every trial, which the user must be warned of.
     assert made["load"] == {"reuse": "shared"}
     (warning,) = search.experiment(line, spec).warnings
-    assert "loads its records into the table that redis has there" in warning.message
+    assert "loads its records into an existing table of redis" in warning.message
 
 
-def test_a_search_on_files_leaves_them_alone_and_says_nothing() -> None:
+def test_a_search_on_an_embedded_store_copies_data_and_has_no_warning() -> None:
     spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
     assert search.experiment(parsed([*map(str, YCSB[1:]), "--search=clients"]), spec).warnings == ()
 
 
-def test_a_binding_of_ycsbs_is_searched_like_a_store(tmp_path: Path) -> None:
+def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
-    # It sleeps 1 ms for an operation: one that does nothing would leave the engine as the bottleneck.
+    # It sleeps 1 ms per operation; if it did nothing, the engine would be the bottleneck.
     delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
     words = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
     where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")
@@ -352,7 +352,7 @@ def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
         assert re.search(r"^trials     1 search for the ", said, re.MULTILINE)
 
 
-def test_the_experiment_of_the_guide_is_sound(tmp_path: Path) -> None:
+def test_the_experiment_of_the_guide_is_valid(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/finding-saturation.md").read_text(), re.DOTALL)
     said = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
     assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in said

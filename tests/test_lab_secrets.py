@@ -36,9 +36,7 @@ def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.M
     assert PASSWORD not in told.stdout + told.stderr
 
 
-def test_a_password_of_the_environment_is_named_and_never_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     monkeypatch.setenv("DB_PASSWORD", PASSWORD)
     monkeypatch.setenv("RECORDS", "40")
@@ -55,12 +53,12 @@ def test_a_password_of_the_environment_is_named_and_never_written(
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
     monkeypatch.delenv("DB_PASSWORD")
     refused = loadstone(tmp_path, "run", file, code=2)
-    assert "names ${DB_PASSWORD}, which is not set" in refused.stderr
+    assert "uses ${DB_PASSWORD}, which is not set" in refused.stderr
     assert "hint: set it before the run: export DB_PASSWORD=…" in refused.stderr
 
 
 @pytest.mark.parametrize("password", ["plain", " leading", "back\\slash", "two\nlines", "a=b:c#d!", "ünïcode", "tail "])
-def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
+def test_a_password_reaches_the_engine_but_not_by_an_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
     from loadstone.experiment.file import load
@@ -82,7 +80,7 @@ def test_a_password_reaches_the_engine_as_it_is_but_not_by_an_argument(
     assert not [each for command in arguments for each in command if password in each and len(password) > 4]
 
 
-def test_a_password_within_another_text_is_in_no_file_and_in_no_argument(
+def test_a_password_inside_another_string_is_in_no_file_and_no_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
@@ -90,7 +88,7 @@ def test_a_password_within_another_text_is_in_no_file_and_in_no_argument(
     monkeypatch.setenv("TABLE_NAME", "visible")
     monkeypatch.setenv("PATH", f"{shim(tmp_path)}:{os.environ['PATH']}")
     monkeypatch.setenv("LOADSTONE_ENGINE", str(shim(tmp_path) / "loadstone-engine"))
-    # A name that says nothing of what it holds, with a value that the engine's facts repeat.
+    # A name that does not look secret, with a value that the engine's facts repeat.
     text = SERVED.replace(f"settings: {{password: {PASSWORD}}}", "settings: {}").replace(
         "fieldcount: 1", 'fieldcount: 1, table: "${TABLE_NAME}-${DB_PASSWORD}"'
     )
@@ -107,7 +105,7 @@ def test_a_password_within_another_text_is_in_no_file_and_in_no_argument(
 
 
 def shim(home: Path) -> Path:
-    """A directory with an engine that notes its arguments."""
+    """A directory with an engine that records its arguments."""
     directory = home / "shim"
     if not directory.exists():
         directory.mkdir()
@@ -132,7 +130,7 @@ def test_a_variable_is_secret_by_its_name(variable: str, secret: bool, monkeypat
     assert secrets.hidden('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
 
 
-def test_a_short_secret_is_hidden_where_it_is_all_there_is_and_leaves_other_texts_whole(
+def test_a_short_secret_is_masked_only_where_it_is_the_whole_string(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(secrets, "_VALUES", set())
@@ -140,9 +138,9 @@ def test_a_short_secret_is_hidden_where_it_is_all_there_is_and_leaves_other_text
     assert (secrets.hidden("1"), secrets.hidden("127.0.0.1")) == ("***", "127.0.0.1")
 
 
-def test_a_variable_where_none_is_read_is_refused(tmp_path: Path) -> None:
+def test_a_variable_where_none_is_replaced_is_refused(tmp_path: Path) -> None:
     text = SERVED + 'vary: {size: ["${SIZE}", "2"]}\nhooks: {before: ["echo {size}"]}\n'
     refused = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2)
-    assert "vary.size names ${SIZE}, and variables of the environment are not read there (" in refused.stderr
+    assert "vary.size uses ${SIZE}, but environment variables are not replaced there (" in refused.stderr
     assert "small.yaml:" in refused.stderr
-    assert "hint: write ${SIZE} in a property or setting, or give the values: --set vary.size=[…]" in refused.stderr
+    assert "hint: use ${SIZE} in a property or setting, or set the values: --set vary.size=[…]" in refused.stderr

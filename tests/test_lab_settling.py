@@ -13,7 +13,7 @@ from loadstone.experiment.plan.servers import Servers, Started
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Watched, ticks
-from loadstone.runner.servers import At
+from loadstone.runner.servers import TrialServers
 from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
 
 # Busy for as long as its input says, then idle.
@@ -29,13 +29,13 @@ sys.stdin.read()
 
 @dataclass
 class Course:
-    """Servers that use so many processors in each second; time passes only while somebody sleeps."""
+    """Servers that use so many processors in each second; time passes only in `sleep`."""
 
     use: Sequence[float]
     now: float = 0.0
 
     def look(self, servers: Sequence[Watched]) -> int:
-        """Ticks used so far; the last second's use goes on."""
+        """Ticks used so far; the last second's use continues."""
         seconds = round(self.now)
         used = sum(self.use[:seconds]) + self.use[-1] * max(seconds - len(self.use), 0)
         return round(used * TICKS_PER_SECOND)
@@ -45,7 +45,7 @@ class Course:
         self.now += seconds
 
     def waited(self) -> Waited:
-        """What waiting for them comes to."""
+        """The result of waiting for them."""
         return wait((), self.look, self.sleep, lambda: self.now)
 
 
@@ -55,34 +55,34 @@ class Course:
         ([0.0], 1.0),
         ([1.9, 1.2, 0.1], 3.0),
         ([0.1, 1.9], 1.0),
-        # A second at the limit is not quiet.
+        # A second at the limit is not idle.
         ([PROCESSORS, 0.24], 2.0),
     ],
 )
-def test_servers_are_quiet_after_the_first_second_in_which_they_do_little(use: list[float], seconds: float) -> None:
+def test_servers_are_idle_after_the_first_second_of_low_use(use: list[float], seconds: float) -> None:
     assert Course(use).waited() == Waited(seconds, idle=True)
 
 
-def test_servers_that_never_rest_are_not_waited_for_without_end() -> None:
+def test_the_wait_for_busy_servers_is_limited() -> None:
     waited = Course([1.0]).waited()
     assert waited == Waited(LONGEST_S, idle=False)
     wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
-    at = At(wanted, None, None, loads=True, waited=waited)
-    (note,) = at.restless()
+    at = TrialServers(wanted, None, None, must_load=True, waited=waited)
+    (note,) = at.still_busy()
     assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
     assert [value.value for value in at.values()] == [LONGEST_S * 1e9]
 
 
 @pytest.fixture
 def worker() -> Iterator[subprocess.Popen[str]]:
-    """A process that works for as long as it is told."""
+    """A process that works for a given time."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", WORKER], stdin=pipe, stdout=pipe, text=True) as process:
         yield process
         process.kill()
 
 
-def test_a_real_process_is_quiet_when_its_work_is_done(worker: subprocess.Popen[str]) -> None:
+def test_a_real_process_is_idle_when_its_work_is_done(worker: subprocess.Popen[str]) -> None:
     assert worker.stdin
     assert worker.stdout
     found = stat(worker.pid)
@@ -92,7 +92,7 @@ def test_a_real_process_is_quiet_when_its_work_is_done(worker: subprocess.Popen[
     worker.stdin.write("2.0\n")
     worker.stdin.flush()
     assert wait(watched).idle
-    # Where others have the processors, it may be found quiet too early; when waiting ends is tested above.
+    # If others use the processors, it may seem idle too early; the end of the wait is tested above.
     assert worker.stdout.readline() == "done\n"
     assert ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
     worker.kill()

@@ -1,4 +1,4 @@
-"""Why a run stops, in words, on trials that are made up: also that of some variants nothing is known."""
+"""The message why a run stops, with fake trials, including variants without a figure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 @dataclass
 class MadeUp(Run):
-    """A run whose trials take no time; of some systems nothing comes, from a repeat on."""
+    """A run whose trials take no time; those of some systems fail from a repeat on."""
 
-    # By system: the last repeat that comes to something.
+    # By system: the last repeat that succeeds.
     last: dict[str, int] | None = None
 
     def trial(self, _: Conductor, planned: PlannedTrial) -> None:
-        """Writes down what is made up."""
+        """Records a fake result."""
         came = planned.repeat <= (self.last or {}).get(str(planned.variant.config["system"]), planned.repeat)
         made = trial(
             planned.trial, planned.variant.config, 1000.0 + planned.repeat, planned.repeat, order=planned.order
@@ -51,7 +51,7 @@ def run(directory: Path, last: dict[str, int], *settings: str) -> MadeUp:
 
 
 def measured(run: MadeUp, systems: Collection[str], repeats: int) -> None:
-    """Gives a run that many repeats of these systems, all within a percent."""
+    """Adds so many repeats of these systems to a run, all within a percent."""
     for repeat in range(1, repeats + 1):
         for system in systems:
             made = trial(f"{system}-{repeat}", {"system": system}, 1000.0 + repeat, repeat)
@@ -70,16 +70,16 @@ ALL = ("first", "second", "third")
         (
             ALL[:2],
             ["repeats={at_least: 6, at_most: 9, until: 5%}"],
-            "every interval is as narrow as asked, but 1 of 3 variants has no figure",
+            "every interval is as narrow as `repeats.until` asks, but 1 of 3 variants has no figure",
         ),
         (
             ALL[:2],
             ["repeats={at_least: 6, at_most: 6, until: 0.001%}"],
-            "the most repeats that the file allows are done, but 1 of 3 variants has no figure",
+            "the repeats have reached `repeats.at_most`, but 1 of 3 variants has no figure",
         ),
     ],
 )
-def test_variants_of_which_nothing_was_done_are_counted(
+def test_variants_without_a_figure_are_counted(
     tmp_path: Path, systems: Collection[str], settings: list[str], said: str
 ) -> None:
     found = run(tmp_path, {}, *settings)
@@ -87,7 +87,7 @@ def test_variants_of_which_nothing_was_done_are_counted(
     assert found.enough() == said
 
 
-def test_what_has_too_few_repeats_goes_on(tmp_path: Path) -> None:
+def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
     found = run(tmp_path, {}, "repeats=3")
     assert found.enough() is None
     measured(found, ALL[:2], 2)
@@ -100,14 +100,14 @@ def test_what_has_too_few_repeats_goes_on(tmp_path: Path) -> None:
     [
         ({}, "all repeats are done"),
         ({"second": 0}, "all repeats are done, but 1 of 3 variants has no figure"),
-        # None has enough of them: the plan is at its end.
+        # None has enough repeats, and the plan has no more.
         (
             {"first": 1, "second": 0, "third": 0},
-            "the most repeats that the file allows are done, but 2 of 3 variants have no figure",
+            "the repeats have reached `repeats.at_most`, but 2 of 3 variants have no figure",
         ),
     ],
 )
-def test_a_run_says_at_its_end_of_how_many_variants_nothing_is_known(
+def test_a_run_ends_with_the_number_of_variants_without_a_figure(
     tmp_path: Path, last: dict[str, int], said: str
 ) -> None:
     assert run(tmp_path, last, "repeats=2").go() == said

@@ -1,4 +1,4 @@
-"""Servers of an experiment: a real Redis, started, used again, restarted, found after a crash, and gone at the end.
+"""Servers of an experiment: a real Redis that is started, reused, restarted, found after a crash and stopped.
 
 The store is `null`, so these tests are about the servers alone.
 """
@@ -51,7 +51,7 @@ SET = (
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where servers have their state; whatever is up at the end is ended."""
+    """The servers' state directory; servers that are up at the end are stopped."""
     with temporary_root() as path:
         monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
         yield path
@@ -65,7 +65,7 @@ def port() -> int:
 
 
 def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
-    """Runs an experiment to its end, in a folder of its own."""
+    """Runs an experiment to its end, in its own folder."""
     done = subprocess.run(
         command("run", experiment(home, text + REST), "--no-report", *options),
         cwd=home,
@@ -81,7 +81,7 @@ def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
 
 
 def servers(folder: Folder) -> list[dict[str, Any]]:
-    """What was written of the servers of each trial, in the order of the trials."""
+    """The recorded servers of each trial, in order."""
     files = [folder.path / "trials" / each.trial / "servers.json" for each in trials(folder)]
     return [json.loads(file.read_text()) for file in files]
 
@@ -91,9 +91,7 @@ def pids(folder: Folder) -> list[int]:
     return [each["servers"][0]["pid"] for each in servers(folder)]
 
 
-def test_one_server_serves_all_trials_that_want_the_same_and_is_gone_at_the_end(
-    tmp_path: Path, root: Path, port: int
-) -> None:
+def test_trials_with_equal_servers_share_them_until_the_end_of_the_run(tmp_path: Path, root: Path, port: int) -> None:
     start = f"start: {{system: redis, settings: {{port: {port}, maxmemory: 100mb}}}}"
     folder = run(tmp_path, f'systems: {{one: {{store: "null", {start}}}, two: {{store: "null", {start}}}}}')
     assert len(trials(folder)) == 4
@@ -114,7 +112,7 @@ def test_one_server_serves_all_trials_that_want_the_same_and_is_gone_at_the_end(
         assert "server.before.redis.keys" in trial.values
 
 
-def test_other_settings_are_another_server_and_never_both_at_once(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_with_different_settings_never_run_at_the_same_time(tmp_path: Path, root: Path, port: int) -> None:
     text = f"""
 systems:
   redis: {{store: "null", start: {{settings: {{port: {port}, appendonly: "{{log}}"}}, system: redis}}}}
@@ -131,9 +129,7 @@ vary: {{log: ["yes", "no"]}}
 
 
 @pytest.mark.parametrize(("fresh", "keys"), [("table", [0, 0]), ("system", [0, 0]), ("none", [0, 1])])
-def test_a_load_begins_with_what_the_file_asks_for(
-    tmp_path: Path, root: Path, port: int, fresh: str, keys: list[int]
-) -> None:
+def test_a_load_starts_from_what_fresh_says(tmp_path: Path, root: Path, port: int, fresh: str, keys: list[int]) -> None:
     hook = json.dumps(SET.format(port=port).replace("{", "{{").replace("}", "}}"))
     text = f"""
 systems: {{redis: {{store: "null", fresh: {fresh}, start: {{system: redis, settings: {{port: {port}}}}}}}}}
@@ -144,7 +140,7 @@ hooks: {{after: [{hook}]}}
     assert len(set(pids(folder))) == (2 if fresh == "system" else 1)
 
 
-def test_a_server_that_dies_in_a_trial_is_named_and_the_next_trial_has_it_again(
+def test_a_server_that_dies_in_a_trial_is_named_and_restarted_for_the_next(
     tmp_path: Path, root: Path, port: int
 ) -> None:
     hook = json.dumps(f"test {{repeat}} = 2 || {LOADSTONE} systems kill redis")
@@ -163,7 +159,7 @@ hooks: {{before: [{hook}]}}
     assert [each.severity for each in findings if each.check == "server-died"] == [Severity.INVALID]
 
 
-def test_servers_that_do_not_come_up_end_their_trials_with_the_reason(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_that_do_not_start_fail_their_trials_with_the_reason(tmp_path: Path, root: Path, port: int) -> None:
     start = f"{{system: redis, settings: {{port: {port}, binary: /bin/false}}}}"
     folder = run(tmp_path, f'systems: {{redis: {{store: "null", start: {start}}}}}', code=1)
     assert {trial.end for trial in trials(folder)} == {"failed"}
@@ -173,7 +169,7 @@ def test_servers_that_do_not_come_up_end_their_trials_with_the_reason(tmp_path: 
     assert Running("redis", root).status() == []
 
 
-def test_servers_that_somebody_else_started_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_that_no_experiment_started_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
     systems(root, "up", "redis", "--set", f"port={port}")
     (before,) = Running("redis", root).processes()
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -182,7 +178,7 @@ def test_servers_that_somebody_else_started_are_left_alone(tmp_path: Path, root:
     assert Running("redis", root).processes() == [before]
 
 
-def test_servers_are_kept_if_asked_and_the_next_run_takes_them_over(tmp_path: Path, root: Path, port: int) -> None:
+def test_kept_servers_are_taken_over_by_the_next_run(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     for each in ("first", "second"):
         (tmp_path / each).mkdir()
@@ -196,7 +192,7 @@ def test_servers_are_kept_if_asked_and_the_next_run_takes_them_over(tmp_path: Pa
     assert Running("redis", root).status() == []
 
 
-def test_servers_that_are_to_be_fresh_are_not_those_that_were_kept(tmp_path: Path, root: Path, port: int) -> None:
+def test_fresh_servers_replace_kept_ones(tmp_path: Path, root: Path, port: int) -> None:
     start = f"start: {{system: redis, keep: true, settings: {{port: {port}}}}}"
     text = f'systems: {{redis: {{store: "null", fresh: system, {start}}}}}'
     found = []
@@ -206,9 +202,7 @@ def test_servers_that_are_to_be_fresh_are_not_those_that_were_kept(tmp_path: Pat
     assert len(set(found)) == len(found) == 4
 
 
-def test_what_was_kept_and_taken_down_says_nothing_of_servers_that_were_started_later(
-    tmp_path: Path, root: Path, port: int
-) -> None:
+def test_ownership_of_kept_servers_does_not_extend_to_later_ones(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     (tmp_path / "first").mkdir()
     run(tmp_path / "first", text)
@@ -221,7 +215,7 @@ def test_what_was_kept_and_taken_down_says_nothing_of_servers_that_were_started_
     assert Running("redis", root).processes() == [before]
 
 
-def test_data_that_were_kept_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
+def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
     systems(root, "up", "redis", "--set", f"port={port}")
     systems(root, "down", "redis", "--keep-data")
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -231,7 +225,7 @@ def test_data_that_were_kept_are_left_alone(tmp_path: Path, root: Path, port: in
     assert Running("redis", root).processes() == []
 
 
-def test_a_device_is_told_only_where_all_data_are_on_one(tmp_path: Path) -> None:
+def test_the_device_is_recorded_only_if_all_data_are_on_one(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert common([tmp_path / "a", tmp_path]) == tmp_path / "a"
     assert common([tmp_path, Path("/proc")]) is None
@@ -240,7 +234,7 @@ def test_a_device_is_told_only_where_all_data_are_on_one(tmp_path: Path) -> None
 
 
 def begun(home: Path, text: str) -> subprocess.Popen[str]:
-    """A run whose first trial is under way."""
+    """A run whose first trial is running."""
     process = subprocess.Popen(
         command("run", experiment(home, text + REST.replace("300ms", "60s")), "--no-report"),
         cwd=home,
@@ -260,9 +254,7 @@ def begun(home: Path, text: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_ctrl_c_takes_the_servers_down(
-    tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
-) -> None:
+def test_ctrl_c_stops_the_servers(tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
     running.append(begun(tmp_path, text))
     (process,) = Running("redis", root).processes()
@@ -273,7 +265,7 @@ def test_ctrl_c_takes_the_servers_down(
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_what_a_killed_run_has_left_is_cleaned_by_the_next(
+def test_a_run_cleans_up_what_a_killed_run_left(
     tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
 ) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -306,7 +298,7 @@ def test_a_real_load_on_a_real_server_is_observed_on_both_sides(tmp_path: Path, 
 systems: {{redis: {{start: {{settings: {{port: {port}, appendonly: "yes"}}}}}}}}
 load: {{reuse: shared}}
 """
-    # Long enough for several looks, and for ticks of a server that has little to do.
+    # Long enough for several observations, and for a nearly idle server to use some ticks.
     folder = run(tmp_path, text, "--set", "measure.duration=2s")
     first, second = sorted(trials(folder), key=lambda trial: trial.repeat)
     assert first.end == second.end == "done"
@@ -317,7 +309,7 @@ load: {{reuse: shared}}
     for trial in (first, second):
         assert trial.facts["networked"] == "yes"
         assert trial.value("server.before.redis.keys") == trial.value("server.redis.keys") != 0
-        # Values of some hundred bytes go in by updates and out by reads.
+        # Updates send values of some hundred bytes, and reads return them.
         assert (trial.value("server.redis.network.received") or 0) >= (trial.value("stored") or 0) > 0
         assert (trial.value("server.redis.network.sent") or 0) >= (trial.value("returned") or 0) > 0
         assert (trial.value("server.redis.cpu") or 0) > 0
@@ -325,7 +317,7 @@ load: {{reuse: shared}}
         assert trial.value("device.written_per_operation") is not None
 
 
-def test_the_engines_share_is_of_the_processors_that_it_may_use() -> None:
+def test_the_engines_share_is_relative_to_the_processors_that_it_may_use() -> None:
     used = [Value("cpu.engine", 1.5, "processors", 1)]
     assert [each.value for each in engine_share(used, 2)] == [0.75]
     assert list(engine_share(used, None)) == list(engine_share([], 2)) == []
@@ -336,7 +328,7 @@ def variants(home: Path, text: str) -> list[Variant]:
     return [*plan(load(experiment(home, text + REST)).experiment).variants]
 
 
-def test_what_was_loaded_is_used_again_until_a_server_dies_or_something_else_was_loaded(
+def test_loaded_data_are_reused_until_a_server_dies_or_other_data_are_loaded(
     tmp_path: Path, root: Path, port: int
 ) -> None:
     text = f"""
@@ -352,9 +344,9 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
         def loads(variant: Variant) -> bool:
             at = servers.prepare(variant, log, reuse=True)
             assert at is not None
-            if at.loads:
+            if at.must_load:
                 servers.loaded(variant)
-            return at.loads
+            return at.must_load
 
         assert loads(small)
         assert not loads(same)
@@ -364,12 +356,12 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
         Running("redis", root).kill()
         assert loads(small)
         assert not loads(small)
-        # A load that was begun and not ended is none.
+        # An unfinished load does not count.
         assert servers.prepare(large, log, reuse=True)
         assert loads(large)
         at = servers.prepare(large, log, reuse=False)
         assert at
-        assert at.loads
+        assert at.must_load
 
 
 ATTACHED = """
@@ -385,7 +377,7 @@ systems:
 """
 
 
-def test_servers_of_the_users_own_are_asked_restarted_and_made_fresh_by_commands(tmp_path: Path) -> None:
+def test_attached_servers_are_checked_restarted_and_emptied_by_commands(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     hook = json.dumps(f"test {{repeat}} = 2 || rm {tmp_path}/a")
     folder = run(tmp_path, ATTACHED.format(home=tmp_path) + f"hooks: {{before: [{hook}]}}\n")
@@ -402,7 +394,7 @@ def test_servers_of_the_users_own_are_asked_restarted_and_made_fresh_by_commands
     assert not [name for name in first.values if name.startswith("server.")]
 
 
-def test_a_server_of_the_users_own_is_killed_by_its_command(tmp_path: Path) -> None:
+def test_an_attached_server_is_killed_by_its_command(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     (tmp_path / "b").touch()
     (variant,) = variants(tmp_path, ATTACHED.format(home=tmp_path))
@@ -415,7 +407,7 @@ def test_a_server_of_the_users_own_is_killed_by_its_command(tmp_path: Path) -> N
         hosts.kill("b")
 
 
-def test_a_server_of_the_users_own_that_nothing_restarts_ends_the_trial(tmp_path: Path) -> None:
+def test_a_dead_attached_server_without_restart_fails_the_trial(tmp_path: Path) -> None:
     text = ATTACHED.format(home=tmp_path)
     gone = "\n".join(line for line in text.splitlines() if "restart" not in line)
     (variant,) = variants(tmp_path, f"{gone}\n")

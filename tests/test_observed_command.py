@@ -1,4 +1,4 @@
-"""Observed commands: their output is kept, their exit status is a result, and nothing of them outlives the trial."""
+"""Observed commands: output and exit status are kept, and no process outlives the trial."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = PlainLines(Console(file=io.StringIO()))
 
 
 class Seen:
-    """Notes what there is to observe."""
+    """Records calls."""
 
     def __init__(self) -> None:
         self.pids: list[int] = []
@@ -70,18 +70,18 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
     assert (failure.args[0], failure.hint) == ("work ended with exit status 3", "the end of its output: wrong")
 
 
-def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"work: sh did not end within 0\.5 s"):
         run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
     gone(tmp_path / "child")
 
 
-def test_children_that_a_command_leaves_behind_end_with_it(tmp_path: Path) -> None:
+def test_children_left_by_a_command_are_killed(tmp_path: Path) -> None:
     assert run(tmp_path, "trap '' TERM; sleep 600 & echo $! > child").status == 0
     gone(tmp_path / "child")
 
 
-def test_an_interrupt_ends_it_with_its_children(tmp_path: Path) -> None:
+def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
     child = tmp_path / "child"
 
     def interrupt() -> None:
@@ -96,13 +96,13 @@ def test_an_interrupt_ends_it_with_its_children(tmp_path: Path) -> None:
     gone(child)
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
     phase = ObservedCommand("work", lambda _: ["no-such-program"], lambda _: Run())
     with pytest.raises(CommandError, match="cannot run no-such-program: it is not installed"):
         command.run(phase, tmp_path, tmp_path, SHOWN, None, 1.0)
 
 
-def test_the_host_is_looked_at_meanwhile(tmp_path: Path) -> None:
+def test_the_host_is_observed_during_a_command(tmp_path: Path) -> None:
     seen = Seen()
     assert run(tmp_path, "sleep 2.5", seen=seen).status == 0
     assert seen.looks >= 1

@@ -365,7 +365,7 @@ def test_logs_are_those_of_a_server_as_status_names_it(server: str) -> None:
         assert said == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
         told = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
         assert told == (
-            'error: hdfs has no log of a server "name-node-2"\nhint: it has logs of data-node-1, name-node\n'
+            'error: hdfs has no log of a server "name-node-2"\nhint: name one that has logs: data-node-1, name-node\n'
         )
 
 

@@ -1,4 +1,4 @@
-"""The figures of files and sorts: Hadoop's by its formulas, those of the whole by the clock, and segments as one."""
+"""The figures of files and sorts: Hadoop's by its formulas, the cluster's by the clock, and merged segments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def result(**more: object) -> Result:
 
 
 def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: object) -> Files:
-    """What an engine sums up of files that were written from and until these instants."""
+    """An engine's summary of files that were written between these instants."""
     times = [end - start for start, end in spans_s]
     rates = [size / time for size, time in zip(sizes_mb, times, strict=True)]
     last = round(max(end for _, end in spans_s) * S)
@@ -65,7 +65,7 @@ def of_files(found: Files, operation: str = "write") -> dict[str, Value]:
 SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
 
 
-def test_hadoops_figures_are_hadoops_and_the_clusters_are_by_the_clock() -> None:
+def test_hadoops_figures_use_its_formulas_and_the_clusters_the_clock() -> None:
     told = of_files(files(SIZES, SPANS))
     rates = [50.0, 25.0, 50.0]
     assert told["throughput"].value == pytest.approx(250 * MB / 4)
@@ -80,7 +80,7 @@ def test_hadoops_figures_are_hadoops_and_the_clusters_are_by_the_clock() -> None
     assert "returned" in of_files(files(SIZES, SPANS), "read")
 
 
-def test_what_a_write_guarantees_are_different_numbers() -> None:
+def test_each_guarantee_of_a_write_has_its_own_figures() -> None:
     durable = Reached(3, 250 * MB, 9 * S, 6 * S)
     told = of_files(files(SIZES, SPANS, durable=durable))
     assert told["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
@@ -89,11 +89,11 @@ def test_what_a_write_guarantees_are_different_numbers() -> None:
     assert "dfsio.flushed.throughput" not in told
 
 
-def test_without_a_file_that_is_done_there_is_no_speed() -> None:
+def test_without_a_completed_file_there_is_no_throughput() -> None:
     lost = files([1], [(1.0, 2.0)], done=0, failed=1, unfinished=2, bytes=0, lost_bytes=7)
     told = of_files(lost)
     assert told["dfsio.files_failed"].value == 3
-    # Nothing moved in a second; what the engine counts are buffers.
+    # The throughput is 0; the engine itself counts buffers.
     assert (told["throughput"].value, told["throughput"].unit) == (0.0, "B/s")
     assert not [metric for metric in told if "task_throughput" in metric or "rate" in metric]
 
@@ -131,7 +131,7 @@ def launched(stages: list[Sorted]) -> list[Launched]:
     return [Launched(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
 
 
-def test_a_sort_takes_as_long_as_its_stages() -> None:
+def test_the_time_of_a_sort_is_the_sum_of_its_stages() -> None:
     phase = EngineLaunch("sort", "measure", lambda *_: {})
     told = values(*sort.figures(phase, launched(STAGES)))
     assert told["runtime"].value == 2 * S
@@ -146,7 +146,7 @@ def test_a_sort_takes_as_long_as_its_stages() -> None:
     assert sort.failure(launched(STAGES)) is None
 
 
-def test_a_sort_whose_rows_are_wrong_has_failed() -> None:
+def test_a_sort_with_wrong_rows_fails() -> None:
     wrong = Validation(1_000, 2, 0, 3, ("part-r-00000: row 7 (offset 700): less than the row before",))
     note = sort.failure(launched([Sorted("validate", 1_000, 100_000, 0, 1.0, validation=wrong)]))
     assert note is not None

@@ -1,4 +1,4 @@
-"""Kinds of work own their keys of an experiment: what may stand there, what names come to, and several at once."""
+"""The keys of workload kinds: allowed values, templates, and several workloads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ vary: {what: [write, read], count: [2, 4], past: [true, false]}
 """
 
 
-def test_names_of_dimensions_stand_in_the_values_of_any_kind(tmp_path: Path) -> None:
+def test_values_of_any_kind_may_be_templates(tmp_path: Path) -> None:
     jobs = {variant.work.job for variant in plan(loaded(tmp_path, FIO).experiment).variants}
     assert jobs == {"[write]\nrw=write\nbs=4k\n", "[write]\nrw=write\nbs=64k\n"}
     variants = plan(loaded(tmp_path, DFSIO).experiment).variants
@@ -26,12 +26,12 @@ def test_names_of_dimensions_stand_in_the_values_of_any_kind(tmp_path: Path) -> 
     assert {each.work.file_size for each in variants} == {1 << 20}
 
 
-def test_a_value_that_a_name_comes_to_must_make_sense_where_it_stands(tmp_path: Path) -> None:
+def test_a_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
     (said,) = mistakes(tmp_path, DFSIO.replace("[2, 4]", "[2, 0]"))
-    assert said == "workload.dfsio.files must be a whole number from 1 on, got 0"
+    assert said == "workload.dfsio.files must be a whole number of at least 1, got 0"
 
 
-def test_an_experiment_that_was_resolved_reads_as_the_same_again(tmp_path: Path) -> None:
+def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
     for text in (FIO, DFSIO):
         first = loaded(tmp_path, text)
         again = loaded(tmp_path, first.resolved)
@@ -46,7 +46,7 @@ def test_work_that_ends_by_itself_has_neither_pilot_nor_warm_up(tmp_path: Path) 
     assert said == "measure.duration has no effect: fio ends when its work is done"
 
 
-def test_what_is_compared_by_default_are_the_figures_of_each_job(tmp_path: Path) -> None:
+def test_the_figures_of_each_job_are_compared_by_default(tmp_path: Path) -> None:
     assert loaded(tmp_path, FIO).experiment.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
     two = FIO.replace("bs={bs}\\n", "bs={bs}\\n[a b]\\nrw=randrw\\n")
     assert loaded(tmp_path, two).experiment.compare.metrics[:4] == (
@@ -75,26 +75,26 @@ def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
     assert loaded(tmp_path, loaded(tmp_path, SEVERAL).resolved).experiment == loaded(tmp_path, SEVERAL).experiment
 
 
-def test_work_of_different_kinds_is_not_compared_with_each_other(tmp_path: Path) -> None:
+def test_workloads_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
     assert loaded(tmp_path, SEVERAL).experiment.compare.by == "copy"
     (said,) = mistakes(tmp_path, SEVERAL, "compare.by=workload")
     assert said == "workloads of different kinds cannot be compared: dfsio, fio"
 
 
-def test_a_kind_of_work_on_a_store_that_it_cannot_use_is_refused(tmp_path: Path) -> None:
+def test_a_workload_kind_on_an_unsupported_store_is_refused(tmp_path: Path) -> None:
     crossed = SEVERAL.replace("system: [local], workload: [write]", "system: [local, disk], workload: [write, job]")
     said = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
-    assert sorted(said) == ["file is not a store for fio", "fio is not a store for dfsio"]
+    assert sorted(said) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
 
 
-def test_a_workload_that_is_named_as_ever_may_vary_by_a_dimension_of_that_name(tmp_path: Path) -> None:
+def test_a_single_workload_may_be_varied_by_a_dimension_called_workload(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {file: 'WORKLOADS/workload{workload}'}\nvary: {workload: [a, c]}\n"
     variants = plan(loaded(tmp_path, text).experiment).variants
     assert [Path(each.work.file).name for each in variants] == ["workloada", "workloadc"]
     assert warnings(tmp_path, text) == []
 
 
-def test_a_cache_that_cannot_be_emptied_is_warned_of(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_dropped_is_a_warning(tmp_path: Path) -> None:
     text = "systems: {far: {store: hdfs}}\nworkload: {dfsio: {operation: read, cold: true}}\n"
-    assert warnings(tmp_path, text) == ["`cold` has no effect on far, whose data nodes the lab does not start"]
+    assert warnings(tmp_path, text) == ["`cold` has no effect on far, because the lab does not start its data nodes"]
     assert warnings(tmp_path, text.replace("store: hdfs", "store: hdfs, start: hdfs")) == []

@@ -1,6 +1,6 @@
-"""The command `loadstone`. The front ends of older tools exec the engine at once; every other command is the lab's.
+"""The command `loadstone`. The front ends of older tools exec the engine; all other commands are the lab's.
 
-A front end starts as fast as Python does: this module imports what only some commands need where they need it.
+To start fast, this module imports what only some commands need inside functions.
 """
 
 import sys
@@ -12,26 +12,26 @@ from loadstone.errors import LoadstoneError
 # The engine's subcommands that a user types; it parses their arguments itself.
 ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
-    " with --search clients, how much it holds",
+    " with --search clients, the maximum load",
     "dfsio": "TestDFSIO's command line: loadstone dfsio -write -nrFiles 4 -fileSize 128MB file:///mnt/data",
-    "teragen": "rows to sort, as Hadoop's TeraGen makes them: loadstone teragen ROWS OUT",
+    "teragen": "generate rows as Hadoop's TeraGen does: loadstone teragen ROWS OUT",
     "terasort": "sort them: loadstone terasort IN OUT",
-    "teravalidate": "look whether they are sorted, and sum them up: loadstone teravalidate OUT",
-    "trial": "one trial: its spec on standard input, its events on standard output",
+    "teravalidate": "check that they are sorted, and compute their checksum: loadstone teravalidate OUT",
+    "trial": "run one trial: its spec on standard input, its events on standard output",
 }
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
 LAB_COMMANDS = {
     "run": "run an experiment: loadstone run experiments/quickstart.yaml",
     "fio": "fio's command line: loadstone fio JOBFILE, with our verdict and report",
-    "list": "the results there are",
-    "show": "a run's results as tables",
-    "compare": "runs of different times, or files of other tools, against the first",
-    "check": "whether results can be trusted, and why not",
-    "report": "write report.html and report.md anew",
-    "import": "results of YCSB, cassandra-stress, TestDFSIO, fio and others",
-    "export": "the table of values as CSV or Parquet",
-    "doctor": "whether this machine is fit to measure on, and what to do about it",
-    "systems": "servers on this machine: loadstone systems up cassandra --nodes 3",
+    "list": "list results",
+    "show": "show a run's results as tables",
+    "compare": "compare runs of different times, or files of other tools, with the first",
+    "check": "check whether results can be trusted, and why not",
+    "report": "write report.html and report.md again",
+    "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
+    "export": "export the table of values as CSV or Parquet",
+    "doctor": "check whether this machine is fit for measuring, and what to do about it",
+    "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "importing"}
 
@@ -84,7 +84,7 @@ def run_command(command: str, arguments: list[str]) -> int:
 
 
 def unknown(command: str) -> int:
-    """Says that there is no such command or option, and which one was probably meant."""
+    """Reports an unknown command or option, with the one that was probably meant."""
     from loadstone.format.suggestion import did_you_mean
 
     kind, known = ("option", ["--help", "--version"]) if command.startswith("-") else ("command", [*commands()])
@@ -93,7 +93,7 @@ def unknown(command: str) -> int:
 
 
 def bad_usage(message: str, hint: str) -> int:
-    """Reports a command line that makes no sense; returns the exit status for that."""
+    """Reports an invalid command line; returns the exit status for that."""
     print(LoadstoneError(message, hint), file=sys.stderr)
     return 2
 
@@ -104,7 +104,7 @@ def commands() -> dict[str, str]:
 
 
 def usage() -> str:
-    """The help text, without its last line end."""
+    """The help text, without a trailing newline."""
     listed = "\n".join(f"  {name:<13}{what}" for name, what in commands().items())
     return f"""\
 Loadstone: which data store, configuration or size holds my load, by how much, and can I trust the answer?

@@ -1,4 +1,4 @@
-"""`loadstone check DIR`: what the judge has to say, and an exit status that says whether to trust it."""
+"""`loadstone check DIR`: prints the judge's findings; the exit status says whether the results are valid."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from loadstone.report.terminal import tables
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Prints every finding; exit status 0 if all is valid, 1 if anything is suspect or invalid."""
+    """Prints findings. Exit status 0 if all results are valid, 1 if any is suspect or invalid."""
     parser = Parser(
         "check",
-        "Check results. Exit status 0 if they are valid, 1 if any of them is suspect or invalid.",
-        "Every check has a page in docs/checks/.",
+        "Check results. Exit status 0 if they are all valid, 1 if any is suspect or invalid.",
+        "docs/checks/ describes every check.",
     )
     parser.results_at()
     parser.results_option()
-    parser.add_argument("-v", "--verbose", action="store_true", help="every finding, not a few of each check")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print every finding, not a few of each check")
     options = parser.parse_args(arguments)
     results = open_results(options.results_at, options.results)
     judgement = judge(results)

@@ -1,4 +1,4 @@
-"""`loadstone fio JOBFILE [fio's options]`: runs the real fio once, judges it, and keeps the results."""
+"""`loadstone fio JOBFILE [fio's options]`: runs fio once, judges the results and keeps them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import statistic
 from loadstone.workloads import fio
 
-# What the lab itself asks of fio.
-OWN = ("--output", "--output-format", "--append-terse", "--minimal", "--client", "--server", "--daemonize")
+# Options that the lab sets, or that change fio's output.
+RESERVED = ("--output", "--output-format", "--append-terse", "--minimal", "--client", "--server", "--daemonize")
 COLUMNS = ("bandwidth", "throughput", "mean", "p50", "p99", "p99.9", "max")
 WRITTEN = {"B/s": units.bandwidth, "op/s": units.rate, "ns": units.duration}
 
@@ -40,26 +40,26 @@ def main(arguments: list[str]) -> int:
     """Runs fio; exit status 1 if it failed."""
     parser = Parser(
         "fio",
-        "Run fio with its JSON output, show its figures by job with the judge's verdict, and keep the results.",
-        "Every other option is fio's own. The jobs run in a new directory below the current one, which is removed.",
+        "Run fio with JSON output, show its figures by job with the judge's verdict, and keep the results.",
+        "All other options are passed to fio. The jobs run in a temporary directory below the current one.",
     )
-    parser.add_argument("job", metavar="JOBFILE", help="a job file of fio's")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan; run nothing")
-    parser.add_argument("--share-host", action="store_true", help="run beside another run on this host")
+    parser.add_argument("job", metavar="JOBFILE", help="a job file of fio")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan, run nothing")
+    parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
     options, others = parser.parse_known_args(arguments)
     for word in others:
-        if word.partition("=")[0] in OWN or not word.startswith("-"):
-            hint = "fio's options are written with =, as in --runtime=10; its output is the lab's to read"
+        if word.partition("=")[0] in RESERVED or not word.startswith("-"):
+            hint = "write fio's options with =, as in --runtime=10; those for its output are set by the lab"
             raise UsageError(f"{word} cannot be used here", hint)
     workloads.register()
-    options = Namespace(resume=False, retry_failed=False, shown=show, **vars(options))
+    options = Namespace(resume=False, retry_failed=False, print_results=show, **vars(options))
     return run.carry_out(experiment(options.job, others), f"fio-{Path(options.job).stem}", options)
 
 
 def experiment(job: str, options: Sequence[str]) -> Loaded:
-    """One trial of a job file. Raises ExperimentError."""
+    """An experiment with one trial of a job file. Raises ExperimentError."""
     document = {
         "systems": {fio.STORE: {}},
         "workload": {"fio": {"job": escape(job), "options": [escape(each) for each in options]}},
@@ -68,15 +68,15 @@ def experiment(job: str, options: Sequence[str]) -> Loaded:
     tree, mistakes = read_value(json.dumps(document), Place(0, "fio"))
     assert isinstance(tree, Tree), "a document is a mapping"
     examined = examine(tree, (Path(),))
-    if found := [*mistakes, *examined.mistakes]:
-        raise ExperimentError(found)
+    if all_mistakes := [*mistakes, *examined.mistakes]:
+        raise ExperimentError(all_mistakes)
     once = examined.experiment.repeats.model_copy(update={"at_least": 1, "at_most": 1})
-    made = examined.experiment.model_copy(update={"repeats": once})
-    return Loaded(made, tuple(examined.warnings), resolved.text(made))
+    single = examined.experiment.model_copy(update={"repeats": once})
+    return Loaded(single, tuple(examined.warnings), resolved.text(single))
 
 
 def show(console: Console, judgement: Judgement) -> None:
-    """The figures of each job, a row a direction, and what the judge says of them."""
+    """Prints the figures of each job, a row per direction, and the judge's findings."""
     for trial in judgement.results.trials:
         console.print(table(trial))
         console.print(f"verdict: {verdict(judgement.trials[trial.trial])}")
@@ -85,15 +85,15 @@ def show(console: Console, judgement: Judgement) -> None:
 
 
 def table(trial: TrialResult) -> Table:
-    """A trial's jobs."""
-    found = Table(box=SIMPLE_HEAD, pad_edge=False)
-    found.add_column("job", style="cyan", no_wrap=True)
+    """The table of a trial's jobs."""
+    jobs = Table(box=SIMPLE_HEAD, pad_edge=False)
+    jobs.add_column("job", style="cyan", no_wrap=True)
     for column in COLUMNS:
-        found.add_column("IOPS" if column == "throughput" else column, justify="right", no_wrap=True)
+        jobs.add_column("IOPS" if column == "throughput" else column, justify="right", no_wrap=True)
     rows = dict.fromkeys(
         metric.removesuffix(f".{statistic(metric)}") for metric in trial.values if metric.endswith(".bandwidth")
     )
     for row in rows:
         values = (trial.values.get(f"{row}.{column}") for column in COLUMNS)
-        found.add_row(row, *(WRITTEN[value.unit](value.value) if value else "" for value in values))
-    return found
+        jobs.add_row(row, *(WRITTEN[value.unit](value.value) if value else "" for value in values))
+    return jobs

@@ -1,4 +1,4 @@
-"""`loadstone import FILE…`: other tools' results as a result folder."""
+"""`loadstone import FILE…`: imports results of other tools into a result folder."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ def main(arguments: list[str]) -> int:
     """Imports files into one new folder and prints its path."""
     parser = Parser(
         "import",
-        "Read results of YCSB, go-ycsb, cassandra-stress, TestDFSIO, fio, HBase PerformanceEvaluation, HDR logs or\n"
+        "Import results of YCSB, go-ycsb, cassandra-stress, TestDFSIO, fio, HBase PerformanceEvaluation, HDR logs or\n"
         "CSV, so that show, compare, check and report work on them.",
-        "A fact is what no log holds: --fact clients=4 --fact data_nodes=3. FILE.facts.yaml beside a file does, too.",
+        "A fact is something that logs do not contain: --fact clients=4 --fact data_nodes=3. Facts can also be in\n"
+        "FILE.facts.yaml next to a file.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="logs, or result files")
-    parser.add_argument("--fact", metavar="NAME=VALUE", action="append", default=[], help="something no log holds")
-    parser.add_argument("--format", metavar="NAME", help="the files' format, if it is not recognised")
-    parser.add_argument("--name", metavar="NAME", help="the folder's name (default: the first file's)")
-    parser.add_argument("--question", metavar="TEXT", default="", help="what the results are to answer")
+    parser.add_argument("--fact", metavar="NAME=VALUE", action="append", default=[], help="a fact that no log contains")
+    parser.add_argument("--format", metavar="NAME", help="the format of the files, if it is not recognised")
+    parser.add_argument("--name", metavar="NAME", help="the folder's name (default: that of the first file)")
+    parser.add_argument("--question", metavar="TEXT", default="", help="the question that the results answer")
     parser.results_option()
     options = parser.parse_args(arguments)
 

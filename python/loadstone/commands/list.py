@@ -1,4 +1,4 @@
-"""`loadstone list`: the result folders there are."""
+"""`loadstone list`: lists result folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     folders = find(options.results)
     if not folders:
-        print(f"no results below {options.results} yet; `loadstone run experiments/quickstart.yaml` makes some")
+        print(f"no results below {options.results} yet; create some by `loadstone run experiments/quickstart.yaml`")
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("name", "folder", "trials", "question"):

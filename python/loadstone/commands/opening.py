@@ -1,4 +1,4 @@
-"""Opens whatever a user names as results: a result folder, an experiment's latest, or a file of another tool."""
+"""Opens results by name: a result folder, the latest of an experiment, or a file of another tool."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from loadstone.results.trial_result import Scalar
 
 
 def open_results(name: str, root: Path) -> ResultSet:
-    """Reads results by path, or by an experiment's name. Raises LoadstoneError when there are none."""
+    """Reads results by path or by an experiment's name. Raises LoadstoneError if there are none."""
     path = Path(name)
     if path.is_dir():
         return open_folder(path).load()
     if path.suffix in (".yaml", ".yml"):
-        raise LoadstoneError(f"{name} is an experiment, not results", f"`loadstone run {name} --dry-run` looks at it")
+        hint = f"name a result folder; `loadstone run {name} --dry-run` shows the experiment's plan"
+        raise LoadstoneError(f"{name} is an experiment, not results", hint)
     if path.is_file():
         return from_file(path, {})
     named = [folder for folder in find(root) if name in (folder.path.parent.name, folder.name)]
     if named:
         return named[-1].load()
-    raise LoadstoneError(f"there are no results at {name}", f"`loadstone list` shows those below {root}")
+    raise LoadstoneError(f"there are no results at {name}", f"list those below {root} by `loadstone list`")
 
 
 def open_folder(path: Path) -> Folder:
-    """A result folder, or the latest one in an experiment's. Raises LoadstoneError when it is neither."""
+    """A result folder, or the latest one of an experiment's folder. Raises LoadstoneError if it is neither."""
     if not (path / "folder.json").exists():
         inside = sorted(each.parent for each in path.glob("*/folder.json"))
         if inside:
@@ -36,7 +37,7 @@ def open_folder(path: Path) -> Folder:
 
 
 def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
-    """Another tool's file as a result set, without writing anything."""
+    """A file of another tool as a result set; nothing is written."""
     from loadstone.importers.read import read
 
     imported = read(path, facts)

@@ -1,4 +1,4 @@
-"""What the lab's command lines have in common: errors that look like all others, and where results are."""
+"""What the lab's command lines share: options, error messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from loadstone.results.folder import ROOT
 
 
 class UsageError(LoadstoneError):
-    """A command line that makes no sense."""
+    """An invalid command line."""
 
     exit_status = 2
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are a line and a hint."""
+    """A parser whose errors have a hint."""
 
     def __init__(self, command: str, description: str, epilog: str = "") -> None:
         super().__init__(
@@ -33,11 +33,11 @@ class Parser(argparse.ArgumentParser):
         self._command = command
 
     def error(self, message: str) -> NoReturn:
-        """Raises what is wrong."""
+        """Raises UsageError."""
         raise UsageError(message, f"`loadstone {self._command} --help` shows the options")
 
     def results_at(self) -> None:
-        """Adds what names results."""
+        """Adds the argument that names results."""
         self.add_argument("results_at", metavar="DIR|FILE|NAME", help="a result folder, an experiment's name, a file")
 
     def results_option(self) -> None:
@@ -47,28 +47,28 @@ class Parser(argparse.ArgumentParser):
         )
 
     def show_options(self) -> None:
-        """Adds benchstat's ways to regroup a table, and how it is printed."""
+        """Adds options to regroup tables, as in benchstat, and for the output format."""
         for name, what in (("table", "tables"), ("row", "rows"), ("col", "columns")):
             self.add_argument(
-                f"--{name}", metavar="KEYS", help=f"dimensions or facts that make the {what}, with commas between"
+                f"--{name}", metavar="KEYS", help=f"dimensions or facts that make the {what}, separated by commas"
             )
-        self.add_argument("--filter", metavar="EXPR", default="", help="only these trials: 'system:lmdb -clients:1'")
-        self.add_argument("--metric", metavar="NAMES", help="metrics, with commas between (read.p99,throughput)")
+        self.add_argument("--filter", metavar="EXPR", default="", help="only matching trials: 'system:lmdb -clients:1'")
+        self.add_argument("--metric", metavar="NAMES", help="metrics, separated by commas (read.p99,throughput)")
         self.add_argument(
             "--set",
             metavar="KEY=VALUE",
             action="append",
             default=[],
-            help="ask something else of the same results: compare.baseline=…, compare.promises=[durability],"
+            help="change the question of existing results: compare.baseline=…, compare.promises=[durability],"
             " compare.matters=2%%, claims=device, checks.errors.share=0.01",
         )
-        self.add_argument("--rank-invalid", action="store_true", help="compare trials that are invalid, too")
+        self.add_argument("--rank-invalid", action="store_true", help="also compare invalid trials")
         self.results_option()
         self.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line, `--filter -clients:1` being one: argparse takes such a filter for an option."""
+    """The arguments with `--filter -clients:1` joined by =, since argparse would take the value for an option."""
     words: list[str] = []
     for word in arguments:
         filtering = words[-1:] == ["--filter"] and "--" not in words
@@ -84,7 +84,7 @@ def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
-            # Python leaves out a stream that was closed before it began.
+            # Python sets a stream to None that was closed at its start.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         try:
@@ -93,12 +93,12 @@ def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
             print(error, file=sys.stderr)
             return error.exit_status
         except BrokenPipeError:
-            # The reader of our output has closed it; the interpreter must not try to flush it.
+            # The reader has closed our output, and the interpreter must not flush it.
             sys.stderr.close()
             return 1
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            hint = "what was measured before is kept; see to the file system, then try again"
+            hint = "check the file system, then try again; what was measured before is kept"
             print(LoadstoneError(f"{where}{error.strerror or error}", hint), file=sys.stderr)
             return 1
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What `show`, `compare` and `check` have in common: results, regrouped, judged and printed."""
+"""What `show` and `compare` share: regroups, judges and prints results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.file import asked_again
+from loadstone.experiment.file import change_question
 from loadstone.format.suggestion import suggestion
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
@@ -20,21 +20,21 @@ from loadstone.search.probe import Probe
 
 
 def keys(text: str | None) -> tuple[str, ...] | None:
-    """Names with commas between."""
+    """The names in a list separated by commas."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
-    """Judges and prints results as asked."""
+    """Judges and prints results as the options say."""
     if options.set:
-        question = asked_again(results.question, options.set)
+        question = change_question(results.question, options.set)
         if question.by is not None and question.by not in results.dimensions:
-            hint = suggestion(question.by, list(results.dimensions), "they are")
+            hint = suggestion(question.by, list(results.dimensions), "the dimensions are")
             raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
         results = replace(results, question=question)
     grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
-    asked = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or ())
-    projected = project(results, asked)
+    projection = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or ())
+    projected = project(results, projection)
     judgement = judge(projected.results, rank_invalid=options.rank_invalid)
     if options.json:
         print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
@@ -44,7 +44,7 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
 
 
 def finite(part: Any) -> Any:
-    """The same with null for what is not a number: a ratio to 0 is none, and JSON knows neither NaN nor Infinity."""
+    """The same with null for NaN and infinity, which JSON lacks; a ratio to 0 is one."""
     if isinstance(part, dict):
         return {name: finite(each) for name, each in part.items()}
     if isinstance(part, list):
@@ -112,5 +112,5 @@ def document(judgement: Judgement) -> dict[str, Any]:
 
 
 def parts(of: object, *names: str) -> dict[str, Any]:
-    """Some attributes by their names; None for each where there is nothing that has them."""
+    """Attributes of an object by name; all None if there is no object."""
     return {name: None if of is None else getattr(of, name) for name in names}

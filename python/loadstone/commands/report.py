@@ -1,4 +1,4 @@
-"""`loadstone report DIR`: writes report.html and report.md anew."""
+"""`loadstone report DIR`: writes report.html and report.md again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from loadstone.report.write import write
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Writes the report and prints where it is."""
+    """Writes the report and prints its path."""
     parser = Parser("report", "Write report.html and report.md for results.")
     parser.results_at()
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to (default: the result folder)")
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to write (default: the result folder)")
     parser.results_option()
     options = parser.parse_args(arguments)
     results = open_results(options.results_at, options.results)
@@ -24,8 +24,8 @@ def main(arguments: list[str]) -> int:
     target = options.output or inside
     if target is None:
         raise LoadstoneError(
-            f"{options.results_at} is a file, so the report needs a place",
-            "name one with `--output DIR`, or make a result folder of it first with `loadstone import`",
+            f"{options.results_at} is a file, so the report needs an output directory",
+            "add `--output DIR`, or import the file first with `loadstone import`",
         )
     for path in write(judge(results), target):
         if path.suffix in (".html", ".md"):

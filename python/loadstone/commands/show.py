@@ -1,4 +1,4 @@
-"""`loadstone show DIR`: one run's results as tables."""
+"""`loadstone show DIR`: prints the results of a run as tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadstone.commands.reading import show
 @guarded
 def main(arguments: list[str]) -> int:
     """Prints the tables of one result folder or file."""
-    parser = Parser("show", "Show the results of an experiment, or of another tool's file.")
+    parser = Parser("show", "Show the results of an experiment or of another tool.")
     parser.results_at()
     parser.show_options()
     options = parser.parse_args(joined(arguments))

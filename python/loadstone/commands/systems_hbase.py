@@ -1,4 +1,4 @@
-"""`loadstone systems hbase`: tables with their regions, on an HBase that was started here or on any other."""
+"""`loadstone systems hbase`: manages tables and regions of an HBase that the lab started, or of any other."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ usage: loadstone systems hbase create-table TABLE FAMILY [--splits N] [--recreat
        loadstone systems hbase class-path [--conf DIR]
 
 verbs:
-  create-table  make a table with one column family, split where YCSB's keys fall
-  drop-table    drop one
+  create-table  create a table with one column family, pre-split for YCSB's keys
+  drop-table    drop a table
   regions       print `TABLE SERVER regions` for each table and region server
-  class-path    print the site files' directory and a client's jars, as `java -cp` takes them"""
+  class-path    print the configuration directory and the client's jars, for `java -cp`"""
 
 
 def main(arguments: list[str]) -> int:
     """Runs one verb."""
     if not arguments:
-        raise UsageError("a verb is missing", "`loadstone systems hbase --help` lists them")
+        raise UsageError("a verb is missing", "add one: `loadstone systems hbase --help` lists them")
     verb, rest = arguments[0], arguments[1:]
     if verb in ("-h", "--help"):
         print(USAGE)
@@ -39,22 +39,22 @@ def main(arguments: list[str]) -> int:
         return VERBS[verb](rest)
     raise UsageError(
         f'hbase has no verb "{verb}"',
-        f"{did_you_mean(verb, VERBS)}`loadstone systems hbase --help` lists what there is",
+        f"{did_you_mean(verb, VERBS)}`loadstone systems hbase --help` lists the verbs",
     )
 
 
 def create_table(arguments: list[str]) -> int:
-    """Makes a table and prints how many regions it has."""
-    parser = Parser("systems hbase create-table", "Make a table with one column family.")
+    """Creates a table and prints its number of regions."""
+    parser = Parser("systems hbase create-table", "Create a table with one column family.")
     parser.add_argument("table", metavar="TABLE")
     parser.add_argument("family", metavar="FAMILY")
     parser.add_argument(
         "--splits", metavar="N", type=int, default=0, help="split at N keys, by the formula of YCSB's HBase binding"
     )
-    parser.add_argument("--recreate", action="store_true", help="drop the table first if it is there")
-    parser.add_argument("--compression", metavar="NAME", default="NONE", help="HBase's name (default: %(default)s)")
+    parser.add_argument("--recreate", action="store_true", help="drop the table first if it exists")
+    parser.add_argument("--compression", metavar="NAME", default="NONE", help="name in HBase (default: %(default)s)")
     parser.add_argument(
-        "--durability", metavar="NAME", default="USE_DEFAULT", help="HBase's name (default: %(default)s)"
+        "--durability", metavar="NAME", default="USE_DEFAULT", help="name in HBase (default: %(default)s)"
     )
     options = parsed(parser, arguments)
     count = tables(options).create(
@@ -70,20 +70,20 @@ def create_table(arguments: list[str]) -> int:
 
 
 def regions(arguments: list[str]) -> int:
-    """Prints how many regions of each table each server has."""
+    """Prints the number of regions by table and server."""
     parser = Parser("systems hbase regions", "Print `TABLE SERVER regions` for each table and region server.")
-    parser.add_argument("table", metavar="TABLE", nargs="?", help="only this one (default: all)")
+    parser.add_argument("table", metavar="TABLE", nargs="?", help="only this table (default: all)")
     options = parsed(parser, arguments)
-    found = [
+    rows = [
         (table, one.address, count)
         for one in tables(options).region_servers()
         for table, count in one.tables.items()
         if options.table in (None, table)
     ]
-    for table, address, count in sorted(found):
+    for table, address, count in sorted(rows):
         print(f"{table} {address} {count}")
-    if options.table and not found:
-        raise SystemsError(f"HBase has no table {options.table}", "`loadstone systems hbase regions` lists all")
+    if options.table and not rows:
+        raise SystemsError(f"HBase has no table {options.table}", TABLE_HINT)
     return 0
 
 
@@ -93,35 +93,36 @@ def drop_table(arguments: list[str]) -> int:
     parser.add_argument("table", metavar="TABLE")
     options = parsed(parser, arguments)
     if not tables(options).drop(options.table):
-        raise SystemsError(f"HBase has no table {options.table}", "`loadstone systems hbase regions` lists all")
+        raise SystemsError(f"HBase has no table {options.table}", TABLE_HINT)
     return 0
 
 
 def class_path(arguments: list[str]) -> int:
-    """Prints what a Java client of this HBase is started with."""
-    found = tables(parsed(Parser("systems hbase class-path", "Print a client's class path."), arguments))
-    print(os.pathsep.join(map(str, [found.conf, *client_class_path(found.version)])))
+    """Prints the class path of a Java client."""
+    hbase = tables(parsed(Parser("systems hbase class-path", "Print a client's class path."), arguments))
+    print(os.pathsep.join(map(str, [hbase.conf, *client_class_path(hbase.version)])))
     return 0
 
 
+TABLE_HINT = "list the tables by `loadstone systems hbase regions`"
 VERBS = {"create-table": create_table, "drop-table": drop_table, "regions": regions, "class-path": class_path}
 
 
 def parsed(parser: Parser, arguments: list[str]) -> Namespace:
-    """The options, with what every verb has."""
+    """Parses the options, including those of every verb."""
     parser.add_argument(
-        "--conf", metavar="DIR", type=Path, help="the directory of hbase-site.xml (default: the HBase started here)"
+        "--conf", metavar="DIR", type=Path, help="the directory of hbase-site.xml (default: the running HBase's)"
     )
-    parser.add_argument("--version", metavar="V", help="of the client (default: the one started here)")
+    parser.add_argument("--version", metavar="V", help="version of the client (default: the running HBase's)")
     return parser.parse_args(arguments)
 
 
 def tables(options: Namespace) -> Tables:
-    """The tables of the HBase that is meant."""
+    """The tables of the HBase that the options name."""
     version: str | None = options.version
     if options.conf is not None:
         if not (options.conf / "hbase-site.xml").is_file():
-            raise UsageError(f"{options.conf} holds no hbase-site.xml", "name HBase's directory of configuration")
+            raise UsageError(f"{options.conf} has no hbase-site.xml", "name HBase's configuration directory")
         default = {each.name: each.default for each in system("hbase").settings}["version"]
         return Tables(options.conf.absolute(), version or default)
     running = Running("hbase")

@@ -1,1 +1,1 @@
-"""An experiment: its file, what is wrong with it, and the trials that it comes to."""
+"""An experiment: its file, the mistakes in it, and the trials that it plans."""

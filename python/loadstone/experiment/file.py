@@ -1,4 +1,4 @@
-"""An experiment file: read, laid over by a scale and by settings, and examined."""
+"""An experiment file: read, overridden by a scale and by `--set`, and validated."""
 
 from __future__ import annotations
 
@@ -11,74 +11,77 @@ from loadstone.experiment.mistake import ExperimentError, Mistake, Place
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import shown
 from loadstone.experiment.reading import resolved
-from loadstone.experiment.reading.layers import SET_RANK, lay_over, lay_settings
-from loadstone.experiment.reading.resolved import same
+from loadstone.experiment.reading.layers import SET_RANK, apply_settings, merge
+from loadstone.experiment.reading.resolved import changed_keys
 from loadstone.experiment.reading.shape import shape
-from loadstone.experiment.reading.short_forms import write_out
+from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Scalar, Table, places, read, read_value
 from loadstone.experiment.validation.examination import examine
 from loadstone.format.suggestion import suggestion
 from loadstone.results.result_set import Question
 
-__all__ = ["ExperimentError", "Loaded", "asked_again", "load", "same"]
+__all__ = ["ExperimentError", "Loaded", "change_question", "changed_keys", "load"]
 
-# What may be asked of results that are there.
-AFTERWARDS = ("compare", "claims", "checks")
+# The keys that may change when existing results are judged again.
+CHANGEABLE = ("compare", "claims", "checks")
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """An experiment that can be run."""
+    """A valid experiment."""
 
     experiment: Experiment
     # What the user may not have meant.
     warnings: tuple[Mistake, ...]
-    # The document as YAML with everything spelled out, passwords hidden; `load` makes an equal experiment of it.
+    # The document as YAML with every default written out and passwords hidden; `load` reads it as an equal experiment.
     resolved: str
 
 
 def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = ()) -> Loaded:
-    """Reads an experiment: the file, over it the scale, over that each `key=value`.
+    """Reads an experiment file, then applies the scale, then each `key=value`.
 
-    Raises ExperimentError with everything that is wrong, with that of scales that were not asked for as well.
+    Raises ExperimentError with all mistakes, including those in the scales that were not selected.
     """
     path = Path(path)
     tree, mistakes = read(path)
-    tree, scales = parted(tree, mistakes)
+    tree, scales = split_scales(tree, mistakes)
     bases = (path.parent, Path())
-    merged = over(tree, scales.get(scale)) if scale is not None else tree
+    merged = with_scale(tree, scales.get(scale)) if scale is not None else tree
     if scale is not None and scale not in scales:
         place = Place(SET_RANK - 1, f"--scale {scale}")
         hint = (
-            suggestion(scale, list(scales), "the file has") if scales else "the file has no `scales`; leave --scale out"
+            suggestion(scale, list(scales), "the scales are")
+            if scales
+            else "leave --scale out: the file has no `scales`"
         )
         mistakes.append(Mistake(place, f'there is no scale "{scale}"', hint))
-    merged, wrong = lay_settings(merged, settings)
+    merged, wrong = apply_settings(merged, settings)
     examined = examine(merged, bases)
     mistakes += [*wrong, *examined.mistakes]
     for name, each in scales.items():
         if name != scale:
-            # Only what the scale itself says: the rest has been looked at without it.
-            said = set(places(each))
-            mistakes += [mistake for mistake in examine(over(tree, each), bases).mistakes if mistake.place in said]
+            # Only mistakes in the scale itself: the rest of the file has been checked above.
+            of_scale = set(places(each))
+            checked = examine(with_scale(tree, each), bases)
+            mistakes += [mistake for mistake in checked.mistakes if mistake.place in of_scale]
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.place))
     return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
 
 
-def asked_again(question: Question, settings: Sequence[str]) -> Question:
-    """What results are asked, with `compare.…`, `claims` and `checks.…` as `key=value`s say instead.
+def change_question(question: Question, settings: Sequence[str]) -> Question:
+    """The question of existing results, with `compare.…`, `claims` and `checks.…` overridden by `key=value`.
 
-    Raises ExperimentError when one makes no sense, or is about what was measured.
+    Raises ExperimentError for an invalid value, or a key that only a new run can change.
     """
     place = Place(SET_RANK - 1, "--set")
     minimal, _ = read_value("{systems: {none: {}}, workload: {}}", place)
     assert isinstance(minimal, Table), "a mapping is a table"
-    tree, mistakes = lay_settings(write_out(minimal), settings)
+    tree, mistakes = apply_settings(expand(minimal), settings)
     for key in tree.entries:
-        if key not in (*AFTERWARDS, "systems", "workload"):
-            message, hint = f"{key} cannot be changed after the run", f"{', '.join(AFTERWARDS)} can"
+        if key not in (*CHANGEABLE, "systems", "workload"):
+            message, hint = f"{key} cannot be changed after the run", f"set only {', '.join(CHANGEABLE)}"
             mistakes.append(Mistake(tree.keys[key], message, hint))
     shaped = shape(tree)
     if mistakes := [*mistakes, *shaped.mistakes]:
@@ -90,30 +93,30 @@ def asked_again(question: Question, settings: Sequence[str]) -> Question:
     return replace(question, **changed, checks={**question.checks, **checks})
 
 
-def parted(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str, Table]]:
-    """The document without its scales, and those, all with their short forms written out."""
+def split_scales(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str, Table]]:
+    """The document without its scales, and the scales, all with short forms expanded."""
     scales = tree.entries.get("scales")
     rest = {key: value for key, value in tree.entries.items() if key != "scales"}
     keys = {key: tree.keys[key] for key in rest}
-    found: dict[str, Table] = {}
+    by_name: dict[str, Table] = {}
     if isinstance(scales, Table):
         for name, each in scales.entries.items():
             if isinstance(each, Table):
-                found[name] = write_out(each)
+                by_name[name] = expand(each)
             elif isinstance(each, Scalar) and each.value is None:
-                found[name] = Table({}, {}, each.place)
+                by_name[name] = Table({}, {}, each.place)
             else:
-                what = shown(each.value) if isinstance(each, Scalar) else "a list"
-                hint = f"write `{name}: {{measure: {{duration: 2s}}}}`: keys that differ from the file's"
-                mistakes.append(Mistake(scales.keys[name], f"scales.{name} must be a mapping, got {what}", hint))
+                got = shown(each.value) if isinstance(each, Scalar) else "a list"
+                hint = f"write the keys that differ from the file, like `{name}: {{measure: {{duration: 2s}}}}`"
+                mistakes.append(Mistake(scales.keys[name], f"scales.{name} must be a mapping, got {got}", hint))
     elif scales is not None and not (isinstance(scales, Scalar) and scales.value is None):
         hint = "write `scales: {small: {measure: {duration: 2s}}}`"
         mistakes.append(Mistake(tree.keys["scales"], "scales must be a mapping of names", hint))
-    return write_out(Table(rest, keys, tree.place)), found
+    return expand(Table(rest, keys, tree.place)), by_name
 
 
-def over(tree: Table, scale: Table | None) -> Table:
-    """The document with a scale over it."""
-    merged = tree if scale is None else lay_over(tree, scale)
-    assert isinstance(merged, Table), "a mapping over a mapping is one"
+def with_scale(tree: Table, scale: Table | None) -> Table:
+    """The document with a scale merged into it."""
+    merged = tree if scale is None else merge(tree, scale)
+    assert isinstance(merged, Table), "two mappings merge into a mapping"
     return merged

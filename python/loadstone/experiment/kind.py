@@ -1,7 +1,7 @@
-"""What a kind of workload must tell. The kinds are in `loadstone.workloads`; commands register them.
+"""The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
-A kind knows its keys of the experiment file, what a trial does, phase by phase, which figures that yields, and how long
-it takes. The rest of the lab knows none of them.
+A kind defines its keys of the experiment file, the phases of a trial, the figures that they yield, and an estimate of
+how long they take. The rest of the lab depends on no particular kind.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
-# What a phase is for: it makes data, which trials with the same data may share; it is what the trial measures, with the
-# host observed; or it looks at what that has left.
+# What a phase is for: it loads data, which trials may share; it is measured, with the host observed; or it checks what
+# the measured phase wrote.
 Role = Literal["prepare", "measure", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLaunch:
-    """Launches of the engine in a trial: one, unless its work has stages."""
+    """A phase that engines do: one launch, or several stages."""
 
-    # Of its files: `<name>.hlog`.
+    # The stem of its files: `<name>.hlog`.
     name: str
     role: Role
-    # The spec for data in this directory, and this seed; where there are several, stages that follow each other, by the
-    # names of their files.
+    # Makes the spec from the data directory and the seed; or the specs of consecutive stages, by the stems of their
+    # files.
     spec: Callable[[Path, int], Spec | Stages]
-    # Whether what the page cache holds of the data is dropped first.
+    # Whether the data are evicted from the page cache first.
     cold: bool = False
 
     @property
     def prefix(self) -> str:
-        """What the names of its figures begin with."""
+        """The prefix of its figures' names."""
         return "" if self.role == "measure" else f"{self.name}."
 
     def stages(self, directory: Path, seed: int) -> Stages:
-        """Each launch of the engine."""
-        made = self.spec(directory, seed)
-        return made if isinstance(made, Stages) else Stages([(self.name, made)])
+        """Every launch of the engine, in order."""
+        spec = self.spec(directory, seed)
+        return spec if isinstance(spec, Stages) else Stages([(self.name, spec)])
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Launches of which each begins when the one before it has ended."""
+    """Consecutive launches: each begins when the one before it has ended."""
 
     specs: Sequence[tuple[str, Spec]]
-    # Those that one engine does, however many there are for the others.
+    # Those that a single engine does, whatever `fleet.engines` is.
     alone: Collection[str] = ()
 
 
@@ -74,7 +74,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An observed command that has ended, with the files that hold its output."""
+    """An observed command that has ended, with the files of its output."""
 
     status: int
     stdout: Path
@@ -83,15 +83,15 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCommand:
-    """A command that does the work of a trial, while the host is observed as beside an engine."""
+    """A command that does the work of a trial, while the host is observed as it is for engines."""
 
-    # Of its files: `<name>.stdout` and `<name>.stderr`.
+    # The stem of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
-    # Its words; it runs in the directory of the data, and files of its own are in the trial's folder, the argument.
+    # Makes its arguments from the trial's folder, which its own files go to; it runs in the data directory.
     arguments: Callable[[Path], Sequence[str]]
-    # What its output says. Raises LoadstoneError when that cannot be read.
+    # Parses its output. Raises LoadstoneError if it cannot be parsed.
     read: Callable[[Ended], Run]
-    # How long it takes, as far as that is known.
+    # How long it takes, if known.
     seconds: float | None = None
     role: Role = "measure"
 
@@ -101,15 +101,15 @@ Phase = EngineLaunch | ObservedCommand
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What a variant works on, and how much it does with it."""
+    """The data of a variant, and how much work it does on them."""
 
     records: int
     record_bytes: int
-    # What decides, of the keys of the workload, which data are loaded.
+    # The workload keys that determine which data are loaded.
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    # The table on servers that holds them.
+    # Their table on servers.
     table: str = field(default="", compare=False)
-    # Where the work itself says when it ends: bytes that it moves, or how long it takes.
+    # For work that ends by itself: the bytes that it moves, or how long it takes.
     moved_bytes: int = 0
     seconds: float = 0.0
 
@@ -120,21 +120,21 @@ class Data:
 
 
 def no_check(context: Context, path: Keys, keys: Any) -> None:
-    """Nothing more than the types of its keys."""
+    """Checks nothing beyond the types of its keys."""
 
 
 def no_change(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Nothing that later trials use is changed."""
+    """The work changes no data that later trials use."""
     yield from ()
 
 
 def as_given(keys: Any, experiment: Experiment) -> Any:
-    """The keys alone say what is done."""
+    """The keys as they are: nothing else of the experiment is needed."""
     return keys
 
 
 def none(_: Any) -> Sequence[Any]:
-    """None."""
+    """An empty sequence."""
     return ()
 
 
@@ -145,49 +145,49 @@ def no_figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Va
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of work. `work` is its keys at a point of the experiment, with every name in them replaced."""
+    """A workload kind. `work`: its keys at one point of the experiment, with every template rendered."""
 
     # Its keys: below its name in `workload`, or for YCSB in `workload` itself.
     keys: type[Part]
-    # Whether its operations are of one sort for as long as one asks, so that `measure` says when it ends.
+    # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool
     # The stores that it can work on.
     stores: Callable[[], Collection[str]]
-    # What a variant does, in a word or two.
+    # A short description of what a variant does.
     title: Callable[[Any], str]
-    # What is loaded, and how much is done with it.
+    # What is loaded, and how much work is done on it.
     data: Callable[[Any], Data]
-    # Calls that raise LoadstoneError where a variant cannot be run.
+    # Checks that raise LoadstoneError if a variant cannot be run.
     preflight: Callable[[Variant], Iterator[Callable[[], object]]]
-    # What a trial does, in order.
+    # The phases of a trial, in order.
     phases: Callable[[Variant, Experiment], Sequence[Phase]]
-    # Looks at its keys, which stand at this path, and resolves them.
+    # Validates its keys, which are at this path, and fills in their defaults.
     check: Callable[[Context, Keys, Any], None] = no_check
-    # What it is at a point that makes it change data which later trials use.
+    # The keys that make it, at a point, change data that later trials use.
     changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = no_change
-    # Its keys with what else the experiment says of it.
+    # Its keys combined with the rest of the experiment.
     work: Callable[[Any, Experiment], Any] = as_given
-    # The files that say what it does.
+    # The files that define what it does.
     files: Callable[[Any], Sequence[Path]] = none
-    # By its keys, the figures that are compared unless the experiment names others; none: throughput and latencies.
+    # The figures that are compared by default, by its keys; if empty: throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = none
-    # What engines did in a phase, as results record it.
+    # Facts about a phase, as results record them.
     facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
-    # The figures of a phase of engines that only this kind has; those of the same name as others replace them.
+    # Figures of an engine phase that only this kind has; they replace common ones of the same name.
     figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = no_figures
-    # Why a phase whose engines ended well has failed all the same.
+    # Why a phase failed although its engines succeeded.
     failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.
     clients: bool = True
 
 
 KINDS: dict[str, Kind] = {}
-# The kind whose keys stand in `workload` itself.
+# The kind whose keys are directly in `workload`.
 PLAIN = "ycsb"
 
 
 def register(kinds: Mapping[str, Kind]) -> None:
-    """Makes kinds known, and their keys part of experiment files."""
+    """Registers kinds, and adds their keys to experiment files."""
     from loadstone.experiment.model.experiment import add_kinds
 
     KINDS.update(kinds)

@@ -1,4 +1,4 @@
-"""Mistakes: what is wrong with an experiment file, where, and what to write instead."""
+"""Mistakes in an experiment file: what is wrong, where, and what to write instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something was said: a line of the file, or a `--set` on the command line, which come after all lines."""
+    """A line of the file, or a `--set` of the command line; those sort after all lines."""
 
     rank: int
     source: str
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong and what to do, for a warning as well; neither ends in a period."""
+    """An error or a warning: what is wrong and what to do. Neither ends in a period."""
 
     place: Place
     message: str
@@ -38,12 +38,12 @@ class Mistake:
 
 
 class ExperimentError(LoadstoneError):
-    """Everything that is wrong with an experiment, in the order of its lines."""
+    """All mistakes in an experiment, in the order of its lines."""
 
     exit_status = 2
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        # The same alias may stand in several places, and a mistake of the file shows in each of its scales.
+        # Duplicates: an alias may be used several times, and a mistake in the file recurs in each of its scales.
         self.mistakes = tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.place))
         first = self.mistakes[0]
         super().__init__(f"{first.message} ({first.place})", first.hint)
@@ -53,5 +53,5 @@ class ExperimentError(LoadstoneError):
 
 
 def refuse(place: Place, message: str, hint: str) -> NoReturn:
-    """Raises a single mistake, after which nothing else can be looked at."""
+    """Raises a single mistake that prevents any further checks."""
     raise ExperimentError([Mistake(place, message, hint)])

@@ -1,1 +1,1 @@
-"""Where engines run, and how the segments of a trial become one result."""
+"""Runs engines, and merges the segments of a trial into one result."""

@@ -1,4 +1,4 @@
-"""This machine as a fleet: each engine is a child process, and all of them share the host's clock."""
+"""This machine as a fleet: each engine is a child process, and all share the host's clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loadstone.fleet.fleet import LineListener, SegmentEvent
 from loadstone.observe.environment import environment, fingerprint
 from loadstone.results.trial_result import Scalar
 
-# From when all engines are ready until they begin: each must have read its line by then.
+# The delay between all engines being ready and their start, so that each has read its command by then.
 START_NS = 250_000_000
 
 
@@ -23,7 +23,7 @@ class Local:
     """Engines on this machine."""
 
     def __init__(self) -> None:
-        # A resumed run may be on another host, or kernel, than it began on.
+        # Taken anew, since a resumed run may be on another host or kernel.
         self._facts = fingerprint(environment())
 
     def facts(self) -> Mapping[str, Scalar]:
@@ -31,7 +31,7 @@ class Local:
         return self._facts
 
     def launch(self, specs: Sequence[Spec], listener: LineListener) -> Processes:
-        """Starts an engine for each spec. Raises LoadstoneError when no engine is found."""
+        """Starts an engine for each spec. Raises LoadstoneError if no engine is found."""
         return Processes(specs, listener)
 
 
@@ -64,7 +64,7 @@ class Processes:
         return [trial.pid for trial in self._trials]
 
     def events(self, idle: Callable[[], object] | None = None) -> Iterator[SegmentEvent]:
-        """The events of every segment; see `loadstone.fleet.fleet.Launched.events`."""
+        """The events of all segments; see `loadstone.fleet.fleet.Launched.events`."""
         segments = {trial: segment for segment, trial in enumerate(self._trials)}
         waiting = set(segments) if len(segments) > 1 else set()
         for trial, event in follow(*segments, idle=idle):
@@ -79,6 +79,6 @@ class Processes:
             yield segments[trial], event
 
     def kill(self) -> None:
-        """Ends all engines immediately."""
+        """Kills all engines."""
         for trial in self._trials:
             trial.kill()

@@ -1,7 +1,7 @@
-"""Merging: the segments of one trial as if one engine had run it. Counts add up, and so do histograms, exactly.
+"""Merges the segments of a trial as if one engine had run it. Counts and histograms are added exactly.
 
-Segments begin at the same instant and cut their intervals at the same distances from it, so intervals of one number are
-simultaneous. Outcomes of one operation and status are not joined: readers add them up.
+Segments begin at the same instant and have intervals of the same length, so intervals with the same number are
+simultaneous. Outcomes of one operation and status stay separate: readers add them up.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from loadstone.engine.events import Carried, Event, Files, Interval, Note, Reached, Ready, Result, Sorted, Summary
 from loadstone.engine.trial import EngineError
 
-# The worst first: the whole ends as its worst segment did.
+# Worst first: the whole trial ends as its worst segment did.
 ENDS = ("failed", "lease", "stopped", "done")
 
 
 class Merger:
-    """Turns the events of all segments into those of the whole."""
+    """Merges the events of all segments into those of the whole trial."""
 
     def __init__(self, segments: int) -> None:
         self._segments = segments
@@ -33,7 +33,7 @@ class Merger:
         self._newest = dict.fromkeys(range(segments), -1)
 
     def take(self, segment: int, event: Event | EngineError) -> Iterator[Ready | Interval]:
-        """The events of the whole that this one completes: that all are ready, and whole intervals in their order."""
+        """The merged events that this event completes: `ready`, and intervals in order."""
         match event:
             case Ready():
                 self._ready.append(event)
@@ -52,13 +52,13 @@ class Merger:
                 # An engine that fails after its summary may not have written everything.
                 self._summaries.pop(segment, None)
                 self.lost[segment] = event
-        # An interval is whole once every running segment has reported it, or a later one.
+        # An interval is complete once every running segment has reported it or a later one.
         until = min(self._newest.values(), default=max(self._intervals, default=-1))
         for k in sorted(k for k in self._intervals if k <= until):
             yield interval(self._intervals.pop(k))
 
     def result(self) -> Result:
-        """The whole, after the end of the last segment. Raises EngineError when none of them has a result."""
+        """The merged result, after the last segment has ended. Raises EngineError if none has a result."""
         if not self._summaries:
             raise next(iter(self.lost.values()))
         lost = [
@@ -69,14 +69,14 @@ class Merger:
         return Result(ready(self._ready), (*self._notes, *lost), summary(summaries))
 
     def _of_segment(self, segment: int, note: Note) -> Note:
-        """A note that names its segment, where there are several."""
+        """The note, with its segment's number if there are several."""
         if self._segments == 1:
             return note
         return replace(note, message=f"segment {segment}/{self._segments}: {note.message}")
 
 
 def ready(parts: Sequence[Ready]) -> Ready:
-    """The whole is ready when the last segment is, with the slowest driver."""
+    """Merged `ready` events: times are those of the slowest segment."""
     return replace(
         parts[0],
         clients=sum(each.clients for each in parts),
@@ -86,7 +86,7 @@ def ready(parts: Sequence[Ready]) -> Ready:
 
 
 def interval(parts: Sequence[Interval]) -> Interval:
-    """One interval of all segments; that of a segment which ended within it is shorter."""
+    """An interval of all segments; a segment that ended within it reported a shorter one."""
     due = [each.due for each in parts if each.due is not None]
     return replace(
         max(parts, key=lambda each: each.length_ns),
@@ -99,9 +99,9 @@ def interval(parts: Sequence[Interval]) -> Interval:
 
 
 def summary(parts: Sequence[Summary]) -> Summary:
-    """The whole window: as long as that of the longest segment.
+    """The summary of the whole trial, whose window is as long as the longest segment's.
 
-    The times that operations waited for a client or for the generator stay in the events of each segment.
+    How long operations waited for a client or the generator is only in the events of each segment.
     """
     if len(parts) == 1:
         return parts[0]
@@ -134,27 +134,27 @@ def summary(parts: Sequence[Summary]) -> Summary:
 
 
 def files(parts: Sequence[Files]) -> Files | None:
-    """The files of all segments: sums, the first starts and the last ends."""
+    """The files of all segments: sums, first starts and last ends."""
     if not parts:
         return None
-    ends: dict[str, Any] = {}
+    extremes: dict[str, Any] = {}
     for choose, names in (
         (min, "rate_min first_start_unix_ns first_done_unix_ns"),
         (max, "rate_max last_done_unix_ns"),
     ):
         for name in names.split():
             known = [value for each in parts if (value := getattr(each, name)) is not None]
-            ends[name] = choose(known) if known else None
+            extremes[name] = choose(known) if known else None
     for name in parts[0].guarantees:
         reached = [each.guarantees[name] for each in parts]
         last = max((each.last_unix_ns for each in reached if each.last_unix_ns is not None), default=None)
-        ends[name] = Reached(**sums(reached, "files bytes ns"), last_unix_ns=last)
+        extremes[name] = Reached(**sums(reached, "files bytes ns"), last_unix_ns=last)
     counted = "done failed unfinished unverified foreign bytes lost_bytes task_ns rate_sum rate_square_sum"
-    return Files(**sums(parts, counted), **ends)
+    return Files(**sums(parts, counted), **extremes)
 
 
 def stage(parts: Sequence[Sorted]) -> Sorted | None:
-    """A stage of a sort on all segments. Its checksum is a sum over all rows, and so the sum of the segments'."""
+    """A sort stage of all segments. Its checksum is a sum over all rows, and so the sum of the segments'."""
     if not parts:
         return None
     seconds = max(each.seconds for each in parts)

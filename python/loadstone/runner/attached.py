@@ -1,4 +1,4 @@
-"""Servers of the user's own: asked how they are, and brought back, by the user's commands."""
+"""Servers that the user runs: checked and restarted by the user's commands."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from loadstone.experiment.model import template
 from loadstone.experiment.plan.servers import Attached
 from loadstone.runner import hooks
 
-# How long a server may take after `restart` until its `status` is good, and how often that is asked.
+# How long a server may take after `restart` until `status` succeeds, and how often that is checked.
 READY_SECONDS = 180.0
 POLL_SECONDS = 1.0
-# What one command may take.
+# Time limit of a command.
 COMMAND_SECONDS = 600.0
 
 
 class Hosts:
-    """Runs the commands of `attach`; what they say goes to `log`."""
+    """Runs the commands of `attach`; their output goes to `log`."""
 
     def __init__(self, how: Attached, log: Path, table: str = "") -> None:
         self.how = how
@@ -26,32 +26,33 @@ class Hosts:
         self._table = table
 
     def up(self) -> bool:
-        """Restarts each server whose status is bad, and waits for it; True if there was one. Raises LoadstoneError."""
+        """Restarts each server whose `status` fails, and waits for it; True if there was one. Raises LoadstoneError."""
         broken = self.dead()
         for host in broken:
             if not self.how.restart:
-                raise LoadstoneError(f"the server at {host} is not working", f"its status command: {self.how.status}")
+                hint = f"start it so that this succeeds, or add a `restart` command: {self.how.status}"
+                raise LoadstoneError(f"the server at {host} is not working", hint)
             self._run(self.how.restart, "restart", host)
-        until = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + READY_SECONDS
         while left := [host for host in broken if not self._works(host)]:
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 raise LoadstoneError(
                     f"the server at {left[0]} is not working {READY_SECONDS:g} s after its restart",
-                    f"its status command: {self.how.status}",
+                    f"find out why its status command fails: {self.how.status}",
                 )
             time.sleep(POLL_SECONDS)
         return bool(broken)
 
     def dead(self) -> list[str]:
-        """The hosts whose server is not working; none where no `status` command is configured."""
+        """The hosts whose server is not working; none if no `status` command is configured."""
         return [host for host in self.how.hosts if not self._works(host)]
 
     def fresh(self) -> None:
-        """Makes the table anew. Raises HookError."""
+        """Recreates the table. Raises HookError."""
         self._run(self.how.fresh, "fresh", self.how.hosts[0])
 
     def kill(self, host: str) -> None:
-        """Ends the server of a host at once. Raises LoadstoneError."""
+        """Kills the server of a host. Raises LoadstoneError."""
         if not self.how.kill:
             raise LoadstoneError("no `kill` command is configured", "add `attach: {kill: ssh {host} …}`")
         self._run(self.how.kill, "kill", host)

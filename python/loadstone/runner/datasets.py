@@ -1,4 +1,4 @@
-"""Where a trial's data lie: a directory of its own that is gone afterwards, or a copy of what was loaded once."""
+"""The data directories of trials: temporary ones, and copies of data that were loaded once."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PREFIX = "loadstone-"
 
 
 class DataSpace:
-    """The data of one experiment's run, below the directory that the experiment names."""
+    """The data of one run, below a directory that the experiment names."""
 
     def __init__(self, directory: Path, run: str) -> None:
-        """`run` tells this run from others that share the directory. Raises LoadstoneError when it cannot be used."""
+        """`run` distinguishes runs that share the directory. Raises LoadstoneError if the directory cannot be used."""
         self.path = directory / f"{PREFIX}{run}"
         try:
-            # What a run that was killed has left behind.
+            # Left by an attempt at this run that was killed.
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LoadstoneError(
-                f"cannot use {directory}: {error.strerror}", "name a directory that is there in the file's `directory`"
+                f"cannot use {directory}: {error.strerror}", "set the file's `directory` to one that exists"
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise LoadstoneError(f"{directory} cannot be written to", "name another in the file's `directory`")
+            raise LoadstoneError(f"{directory} is not writable", "set the file's `directory` to another")
 
     def __enter__(self) -> Self:
         return self
@@ -38,18 +38,18 @@ class DataSpace:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def fresh(self) -> Path:
-        """The trial's directory, empty."""
+        """An empty directory for the next trial."""
         path = self.path / "trial"
         remove(path)
         path.mkdir()
         return path
 
     def loaded(self, key: str) -> Path:
-        """Where data that several trials share are kept."""
+        """The directory of loaded data that several trials copy."""
         return self.path / f"loaded-{key}"
 
     def copy(self, source: Path, target: Path) -> None:
-        """Copies loaded data; where the file system can share blocks, it does. Raises LoadstoneError."""
+        """Copies loaded data, as a reflink if the file system supports it. Raises LoadstoneError."""
         remove(target)
         copied = subprocess.run(
             ["cp", "--archive", "--reflink=auto", "--sparse=always", "--", source, target],
@@ -58,13 +58,13 @@ class DataSpace:
         )
         if copied.returncode:
             raise LoadstoneError(
-                f"cannot copy the loaded data: {copied.stderr.strip().splitlines()[-1:] or 'cp failed'}",
-                "make room in the file's `directory`, or take fewer records",
+                f"cannot copy the loaded data: {(copied.stderr.strip().splitlines() or ['cp failed'])[-1]}",
+                "free space in the file's `directory`, or use fewer records",
             )
 
 
 class DataSpaces:
-    """The data spaces of a run, one for each directory that its variants name; gone when the run ends."""
+    """The data spaces of a run, one for each directory that its variants name; removed at its end."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -78,14 +78,14 @@ class DataSpaces:
         self._stack.close()
 
     def at(self, directory: Path) -> DataSpace:
-        """The space below a directory. Raises LoadstoneError when it cannot be used."""
+        """The space below a directory. Raises LoadstoneError if it cannot be used."""
         if directory not in self._spaces:
             self._spaces[directory] = self._stack.enter_context(DataSpace(directory, self._run))
         return self._spaces[directory]
 
 
 def remove(path: Path) -> None:
-    """Removes a directory. Raises LoadstoneError when something of it stays: the next trial would find it."""
+    """Removes a directory. Raises LoadstoneError if anything is left, since the next trial would use it."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
-        raise LoadstoneError(f"cannot remove {path}", "end the processes that still use it; `fuser -v` shows them")
+        raise LoadstoneError(f"cannot remove {path}", "end the processes that use it: `fuser -v` lists them")

@@ -1,4 +1,4 @@
-"""Figures: what an engine's summary comes to as values, in base units, by the names of loadstone.results.value."""
+"""Figures: an engine's summary as values in base units, by the names of loadstone.results.value."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from loadstone.statistics.percentile import Population
 ALL = "all"
 
 
-# The latencies of an outcome by what stands behind the operation's name: `lower` leaves out what the generator was late
-# itself.
+# The latencies of an outcome, by the suffix of the operation's name: `lower` excludes the generator's own lateness.
 TIMES: dict[str, Callable[[Outcome], str | None]] = {
     "response": lambda outcome: outcome.response,
-    # Engines of before say nothing of what never ended.
+    # Older engines do not report operations that never ended.
     "lower": lambda outcome: outcome.response_lower or (outcome.response if outcome.status == CENSORED else None),
     "service": lambda outcome: outcome.service,
 }
 
 
 def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value]:
-    """The figures of one phase; `memory_max` is its intervals', and `prefix` is `load.` for the load phase."""
+    """The figures of one phase; `memory_max` comes from its intervals, `prefix` is `load.` for the load phase."""
     summary = result.summary
     if summary.measured_ns:
         yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
     yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
-    # At a rate, what never ended is a sign of too high a rate, which has a check of its own. In a closed loop nobody
-    # asked for more than the store did: a client without an answer is a failure.
+    # At a rate, operations that never ended mean that the rate is too high, which has its own check. In a closed loop
+    # the store sets the pace, so a client without an answer is a failure.
     unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
     yield Value(f"{prefix}errors", summary.failed + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
@@ -55,7 +54,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
     yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    # The summary's own is the kernel's, which begins with what the lab had when it started the engine.
+    # Not the summary's: the kernel's maximum includes the lab's memory at the fork.
     if memory_max:
         yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
@@ -64,10 +63,10 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
 
 
 def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
-    """How busy the busiest executor was, and how late the latest woke.
+    """How busy the busiest executor was, and the worst wake-up delays.
 
-    The conductor has no clients: it is no limit to the load. Where every client has a thread of its own there is no
-    other, and how busy those are only the share of all processors tells.
+    The conductor has no clients and does not limit the load, so it is left out. Clients with a thread each have no
+    executor; how busy they are shows only in the share of all processors.
     """
     if busy := [each.busy for each in executors if each.clients]:
         yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
@@ -79,26 +78,26 @@ def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
 
 
 def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
-    """Each operation's latency: response time where there was a rate, with its lower bound and service time beside."""
+    """Each operation's latency: service time; at a rate response time, its lower bound and service time."""
     open_loop = any(outcome.response is not None for outcome in summary.outcomes)
     kinds = ["response", "lower", "service"] if open_loop else ["service"]
     if not any(outcome.response_lower is not None for outcome in summary.outcomes):
         kinds = [kind for kind in kinds if kind != "lower"]
     for kind in kinds:
-        beside = f".{kind}" if open_loop and kind != "response" else ""
+        suffix = f".{kind}" if open_loop and kind != "response" else ""
         for operation, (population, mean) in by_operation(summary.outcomes, kind).items():
-            yield from quantiles(f"{prefix}{operation}{beside}", population, mean)
+            yield from quantiles(f"{prefix}{operation}{suffix}", population, mean)
         if summary.operations and kind != "lower":
             mean = time_ns(summary.outcomes, kind) / summary.operations
-            yield Value(f"{prefix}{ALL}{beside}.mean", mean, "ns", summary.operations)
+            yield Value(f"{prefix}{ALL}{suffix}.mean", mean, "ns", summary.operations)
 
 
 def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
-    """By operation in lower case, and of all together: everything that was due, and the mean of what ended well, ns.
+    """By operation in lower case, and for all: every operation that was due, and the mean of successful ones, ns.
 
-    A read of a record whose insert or delete was under way has said nothing about the store, and is left out.
+    A read of a record whose insert or delete was in flight says nothing about the store and is left out.
     """
-    found: dict[str, Population] = defaultdict(Population)
+    populations: dict[str, Population] = defaultdict(Population)
     sums: dict[str, float] = defaultdict(float)
     for outcome in outcomes:
         text = TIMES[kind](outcome)
@@ -113,17 +112,19 @@ def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Popu
             one.well = decode(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
-        # What was never answered has not been reported by its parts.
+        # The parts of an operation that never ended have not been reported.
         if outcome.operation not in BESIDE and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:
-            found[name].add(one)
+            populations[name].add(one)
             sums[name] += time
-    return {name: (each, sums[name] / each.well.count if each.well.count else 0.0) for name, each in found.items()}
+    return {
+        name: (each, sums[name] / each.well.count if each.well.count else 0.0) for name, each in populations.items()
+    }
 
 
 def total_ns(outcome: Outcome, kind: str) -> float:
-    """The time that operations took together: exact where the engine says it, else as the histogram has it."""
+    """The total time of operations: exact if the engine reports it, else from the histogram."""
     exact = {"service": outcome.service_ns_sum, "response": outcome.response_ns_sum}.get(kind)
     if exact is not None:
         return float(exact)
@@ -133,15 +134,15 @@ def total_ns(outcome: Outcome, kind: str) -> float:
 
 
 def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
-    """The time that all operations took together, however they ended: what Little's law is about."""
+    """The total time of all operations, failures included, for Little's law."""
     ended = (each for each in outcomes if each.count and each.status != CENSORED)
     return sum(total_ns(each, kind) for each in ended if each.operation not in BESIDE | COMPOSED)
 
 
 def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:
-    """The figures of a kind of operation; which percentiles have too few values above them is for the judge to say.
+    """The figures of one kind of operation; the judge decides which percentiles have too few values above them.
 
-    Count, mean and minimum are of what ended well, the percentiles and the maximum of everything that was due.
+    Count, mean and minimum are of successful operations, percentiles and maximum of every one that was due.
     """
     every = population.count
     if not every:
@@ -151,12 +152,12 @@ def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]
         yield Value(f"{name}.mean", mean, "ns", count)
         yield Value(f"{name}.min", population.well.minimum, "ns", count)
     names = {**PERCENTILES, "max": 1.0}
-    for statistic, found in zip(names, population.percentiles(list(names.values())), strict=True):
-        yield Value(f"{name}.{statistic}", found.value, "ns", every, found.bound)
+    for statistic, percentile in zip(names, population.percentiles(list(names.values())), strict=True):
+        yield Value(f"{name}.{statistic}", percentile.value, "ns", every, percentile.bound)
 
 
 def verified(summary: Summary, prefix: str) -> Iterator[Value]:
-    """How many values were compared with what they must be, and how many were something else."""
+    """How many values were verified, and how many of them were wrong."""
     counts = [(outcome.status, outcome.count) for outcome in summary.outcomes if outcome.operation == "VERIFY"]
     if counts:
         total = sum(count for _, count in counts)
@@ -165,9 +166,9 @@ def verified(summary: Summary, prefix: str) -> Iterator[Value]:
 
 
 def statuses(summary: Summary) -> dict[str, dict[str, int]]:
-    """How often each operation ended how."""
-    found: dict[str, dict[str, int]] = {}
+    """The number of operations by operation and status."""
+    by_operation: dict[str, dict[str, int]] = {}
     for outcome in (outcome for outcome in summary.outcomes if outcome.count):
-        counts = found.setdefault(outcome.operation, {})
+        counts = by_operation.setdefault(outcome.operation, {})
         counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
-    return found
+    return by_operation

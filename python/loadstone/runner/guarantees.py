@@ -1,7 +1,7 @@
-"""What a trial records of its guarantees: the servers' own answers, and where there is none, why not.
+"""The guarantees that a trial records: as the servers report them, or why they are unknown.
 
-A networked store asks on a connection like those of its clients, so its answer comes first. Where it says `unknown` (a
-binding of the store `jvm`, a server that refuses the question), the answer that servers of the lab gave the lab counts.
+A networked store queries them on a connection like those of its clients, so its answer takes precedence. If that is
+`unknown` (a binding of the store `jvm`, a server that refuses the query), what the lab queried from its servers counts.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Mapping
 
 from loadstone.results.trial_result import Scalar
 
-# Stands instead of `durability`: the reason why it could not be asked.
+# Recorded instead of `durability`: why it is unknown.
 UNKNOWN = "durability_unknown"
 ANSWERS = ("durability", "how", UNKNOWN)
-# As `replication` counts copies: those of a server without replicas.
-ALONE = "none"
+# The store's `replication` for a server without replicas; it is recorded as 1 copy.
+NO_REPLICAS = "none"
 
 
-def kept(durability: str, how: str, asked: Mapping[str, Scalar], told: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Facts of durability and copies. `asked` are the store's facts, `told` those of servers that the lab started."""
-    found: dict[str, Scalar] = {}
-    if asked.get("replication") == ALONE:
-        found["replication"] = 1
+def guarantee_facts(
+    durability: str, how: str, of_store: Mapping[str, Scalar], of_servers: Mapping[str, Scalar]
+) -> dict[str, Scalar]:
+    """Facts about durability and replication, from the store's facts and those of servers that the lab started."""
+    replication: dict[str, Scalar] = {"replication": 1} if of_store.get("replication") == NO_REPLICAS else {}
     if durability != "unknown":
-        return {**found, "durability": durability, "how": how}
-    if "durability" in told:
-        return {**found, **{name: told[name] for name in ANSWERS if name in told}}
-    return {**found, UNKNOWN: told.get(UNKNOWN, how), "how": how}
+        return {**replication, "durability": durability, "how": how}
+    if "durability" in of_servers:
+        return {**replication, **{name: of_servers[name] for name in ANSWERS if name in of_servers}}
+    return {**replication, UNKNOWN: of_servers.get(UNKNOWN, how), "how": how}

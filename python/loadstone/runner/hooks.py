@@ -1,4 +1,4 @@
-"""Hooks: a user's own commands before and after a trial."""
+"""Hooks: the user's commands before and after a trial."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from pathlib import Path
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
-WORDS = 400
-# Bytes that hold so many characters in any case.
-TAIL_BYTES = 4 * WORDS
+SHOWN_CHARS = 400
+# UTF-8 has at most four bytes a character.
+TAIL_BYTES = 4 * SHOWN_CHARS
 
 
 class HookError(LoadstoneError):
-    """A hook failed, and its trial with it."""
+    """A hook failed, so its trial failed."""
 
 
 def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log: Path, timeout: float) -> None:
-    """Runs commands in a shell, one after the other, and appends what they say to `log`.
+    """Runs commands in a shell, one after the other, and appends their output to `log`.
 
-    Each dimension is in their environment as LOADSTONE_<NAME>. Raises HookError at the first that fails or takes
+    Each variable is in their environment as LOADSTONE_<NAME>. Raises HookError at the first that fails or takes
     more than `timeout` seconds.
     """
     environment = {**os.environ, **{f"LOADSTONE_{name.upper()}": str(value) for name, value in variables.items()}}
     for command in commands:
-        # In bytes: a hook may say anything.
+        # In bytes: the output need not be text.
         with log.open("ab+") as out:
             out.write(f"$ {command}\n".encode(errors="replace"))
             out.flush()
             start = out.tell()
             try:
-                # A group of its own, so that what it started can be ended with it.
+                # In its own process group, so that its children can be killed with it.
                 process = subprocess.Popen(
                     command,
                     shell=True,
@@ -46,28 +46,28 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
                     process_group=0,
                 )
             except (OSError, ValueError) as error:
-                # Characters that no command can hold, or more of them than the kernel takes.
+                # NUL in the command or its environment, or too long for the kernel.
                 raise HookError(
-                    f"the hook `{command[:WORDS]}` ({when}) cannot be run: {error}",
-                    "look at it and at the values of the dimensions, which are in its environment",
+                    f"the hook `{command[:SHOWN_CHARS]}` ({when}) cannot be run: {error}",
+                    "check the command and the values of the dimensions, which are in its environment",
                 ) from error
             try:
                 status = process.wait(timeout)
             except BaseException as error:
-                # One that ends while we are told to leave is gone already.
+                # It may have ended meanwhile.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise HookError(
                         f"the hook `{command}` ({when}) took more than {timeout:g} s",
-                        "make it faster, or give the experiment a longer `timeout`",
+                        "make it faster, or set a longer `timeout` in the experiment",
                     ) from None
                 raise
             out.seek(max(start, out.seek(0, os.SEEK_END) - TAIL_BYTES))
-            said = out.read().decode(errors="replace")[-WORDS:].strip()
+            tail = out.read().decode(errors="replace")[-SHOWN_CHARS:].strip()
         if status:
             raise HookError(
                 f"the hook `{command}` ({when}) failed with exit status {status}",
-                f"its output: {said}" if said else f"it wrote nothing; see {log.name}",
+                f"its output: {tail}" if tail else f"run it by hand: it printed nothing (see {log.name})",
             )

@@ -1,4 +1,4 @@
-"""One run at a time on a host: two that measure at once measure each other."""
+"""One run at a time on a host: concurrent runs would disturb each other's measurements."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 
-# Where every user may make a file, the first that is there.
+# Directories that every user may write to; the first that exists is used.
 DIRECTORIES = (Path("/run/lock"), Path("/tmp"))
 NAME = "loadstone.lock"
 SHARE = "--share-host"
-HINT = f"wait for it, or add {SHARE} if neither is to be believed to a few percent"
+HINT = f"wait until it ends, or add {SHARE} if neither run has to be accurate to a few percent"
 
 
 @contextmanager
 def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callable[[Path], None]]:
-    """Keeps every other run off this host; the kernel lets go of the lock when this process ends, however it ends.
+    """Holds this host's lock; the kernel releases it when this process ends, however it ends.
 
-    What it gives takes the folder of the results as soon as it is known. Raises LoadstoneError, with the other one's
-    pid and results, when there is one. Where no such file can be made, there is no lock.
+    Yields a function to record the results folder once it is known. Raises LoadstoneError, with the pid and the results
+    of the other run, if there is one. If the file cannot be created, there is no lock.
     """
     path = (directory or next((each for each in DIRECTORIES if each.is_dir()), DIRECTORIES[-1])) / NAME
     descriptor = opened(path)
@@ -49,18 +49,18 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
 
 
 def opened(path: Path) -> int | None:
-    """The lock file, made if there is none; None where there can be none.
+    """The lock file, created if needed; None if that is impossible.
 
-    Every user may put something else in its place: a link to a file of ours, a pipe that nobody reads.
+    Any user may put something else in its place, such as a link to a file of ours or a pipe that nobody reads.
     """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    # A file that is there is opened without O_CREAT: of another user's the kernel may refuse it (protected_regular).
+    # First without O_CREAT, which the kernel may refuse for an existing file of another user (protected_regular).
     for mode in (os.O_RDWR, os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with suppress(OSError):
             descriptor = os.open(path, flags | mode, 0o666)
-            found = os.fstat(descriptor)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-                if found.st_uid == os.getuid():
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                if status.st_uid == os.getuid():
                     os.fchmod(descriptor, 0o666)
                 return descriptor
             os.close(descriptor)
@@ -69,14 +69,14 @@ def opened(path: Path) -> int | None:
 
 
 def holder(descriptor: int) -> str:
-    """Who says to hold the lock; empty if that was another run, which has ended."""
+    """The holder that the file names; empty if that process has ended."""
     text = os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
-    found = re.match(r"pid (\d+), ", text)
-    return text if found and Path("/proc", found[1]).exists() else ""
+    match = re.match(r"pid (\d+), ", text)
+    return text if match and Path("/proc", match[1]).exists() else ""
 
 
 def note(descriptor: int, results: Path | None) -> None:
-    """Says who holds the lock, or that nobody does, where the file is ours to write."""
+    """Writes who holds the lock, or that nobody does, if we may write the file."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         if results is not None:

@@ -1,8 +1,8 @@
-"""Which run uses the servers of a system: one at a time.
+"""Which run uses the servers of a system: only one at a time.
 
-The mark is a file beside the system's state, written before the first server starts and locked while the run lives.
-The kernel lets go of the lock however the run ends. Whether servers that are up without a run were started by one,
-and may be taken down by the next, is written in their state (`OWNER`).
+The mark is a file next to the system's state, written before the first server starts and locked while the run lives.
+The kernel releases the lock however the run ends. The state records whether a run started the servers (`OWNER`): only
+then may a later run stop them.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import IO, Any
 from loadstone.errors import LoadstoneError
 
 NAME = "experiment.json"
-# Who started them, in the state of servers that a run starts.
+# The owner, in the state of servers that a run starts.
 OWNER = "experiment"
 
 
 class TakenError(LoadstoneError):
-    """The servers that an experiment would start are there already, and not for it to end."""
+    """The servers that an experiment would start are already running, and it must not stop them."""
 
 
 class Mark:
     """The mark of one system."""
 
     def __init__(self, root: Path) -> None:
-        """`root` is the system's own directory of state."""
+        """`root` is the system's state directory."""
         self.path = root / NAME
         self._file: IO[str] | None = None
 
     def take(self, run: str) -> None:
-        """Marks the servers as those of a run. Raises TakenError when another run that lives has them."""
+        """Marks the servers as those of a run. Raises TakenError if another live run has them."""
         if self._file is not None:
             return
         file = self._locked()
         while not is_at(file, self.path):
-            # The run that had it has removed it at its end, while we waited for nobody but the scheduler.
+            # The run that held it removed the file between our open and our lock.
             file.close()
             file = self._locked()
         file.seek(0)
@@ -51,7 +51,7 @@ class Mark:
     def _locked(self) -> IO[str]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Kept open, for the lock is the open file's.
+            # Kept open: the lock belongs to the open file (flock(2)).
             file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+")
         except OSError as error:
             raise LoadstoneError(
@@ -64,12 +64,12 @@ class Mark:
             file.close()
             raise TakenError(
                 f"another run uses the servers in {self.path.parent} (process {other.get('pid', 'unknown')})",
-                "wait for its end",
+                "wait until it ends",
             ) from None
         return file
 
     def release(self) -> None:
-        """Lets go."""
+        """Removes the mark."""
         if self._file is None:
             return
         with contextlib.suppress(FileNotFoundError):
@@ -79,7 +79,7 @@ class Mark:
 
 
 def is_at(file: IO[str], path: Path) -> bool:
-    """Whether an open file is still the one of this path."""
+    """Whether an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -87,9 +87,9 @@ def is_at(file: IO[str], path: Path) -> bool:
 
 
 def owner(file: IO[str]) -> dict[str, Any]:
-    """Who wrote a mark, as far as it says."""
+    """The contents of a mark; empty if it is not readable."""
     try:
-        found = json.load(file)
+        document = json.load(file)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

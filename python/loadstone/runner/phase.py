@@ -1,4 +1,4 @@
-"""A phase: the engines of a fleet from their start to their end, with every event written down as it comes."""
+"""A phase: runs the engines of a fleet to their end and records every event as it arrives."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
 from loadstone.runner.progress import Display, PhaseProgress
-from loadstone.runner.series import Course
+from loadstone.runner.series import SeriesBuilder
 
 
 class Watcher(Protocol):
-    """Observes the host meanwhile."""
+    """Observes the host during a phase."""
 
     def watch(self, name: str, pid: int) -> None:
         """The engine has started."""
@@ -34,13 +34,13 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """What a launch of engines came to."""
+    """The result of a launch of engines."""
 
     name: str
     spec: Spec
     result: Result
     series: Series
-    # The engines' largest resident memory together at the end of any interval, B.
+    # The largest resident memory of all engines together at the end of any interval, B.
     memory_max: int
     engines: int = 1
     # Of those, how many ended without a result.
@@ -48,7 +48,7 @@ class Finished:
 
     @property
     def loop(self) -> Loop:
-        """Whether operations were due at times of their own; also without a `rate`, as by the property `rate.ramp`."""
+        """`open` if operations had due times; they have them also without a `rate`, by the property `rate.ramp`."""
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
 
@@ -60,22 +60,22 @@ class Launch:
     engines: int
     # Where the files of the trial go.
     files: Path
-    shown: Display
-    # After how many seconds the engines are killed.
+    display: Display
+    # The engines are killed after this many seconds.
     timeout: float
 
 
 def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finished:
-    """Runs a phase on the engines of a fleet; histograms go to `<name>.hlog`.
+    """Runs a phase on the engines of a fleet, and writes histograms to `<name>.hlog`.
 
-    The spec and events of each engine go to `<name>.spec.json` and `<name>.events.jsonl`, or `<name>.<segment>.…` where
-    there are several. Raises EngineError when none ends with a result, or none does within the time.
+    The spec and events of each engine go to `<name>.spec.json` and `<name>.events.jsonl`, or `<name>.<segment>.…` if
+    there are several. Raises EngineError if none ends with a result within the timeout.
     """
     until = spec["until"]
     phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
-    course, merger, shown = Course(), Merger(launch.engines), launch.shown
+    builder, merger, display = SeriesBuilder(), Merger(launch.engines), launch.display
     stems = [name] if launch.engines == 1 else [f"{name}.{segment}" for segment in range(launch.engines)]
-    shown.begin(phase)
+    display.begin(phase)
     with ExitStack() as stack:
         logs = [stack.enter_context((launch.files / f"{stem}.events.jsonl").open("w")) for stem in stems]
         histograms = hlog.Writer(stack.enter_context((launch.files / f"{name}.hlog").open("w")))
@@ -100,21 +100,21 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
                     else:
                         phase.take(merged)
                         histograms.take(merged)
-                        course.take(merged)
-                shown.update()
+                        builder.take(merged)
+                display.update()
             result = merger.result()
         except EngineError as error:
             raise late.explained(name, error) from None
         phase.finish(result.summary)
         histograms.finish(result.summary)
-        shown.update()
+        display.update()
     return Finished(
-        name, running.specs[0], result, course.series(), course.memory_max, launch.engines, len(merger.lost)
+        name, running.specs[0], result, builder.series(), builder.memory_max, launch.engines, len(merger.lost)
     )
 
 
 def recorded(spec: Spec) -> Spec:
-    """A spec as it is kept: without passwords."""
+    """A spec without passwords, as it is recorded."""
     spec = json.loads(secrets.hidden(json.dumps(spec)))
     store = spec["store"]
     properties = description().without_secrets(store["properties"])
@@ -123,7 +123,7 @@ def recorded(spec: Spec) -> Spec:
 
 
 class Deadline:
-    """Kills engines that take too long: a store that hangs must not hang the lab."""
+    """Kills engines that take too long, so that a hanging store does not hang the lab."""
 
     def __init__(self, seconds: float, engines: Launched) -> None:
         self.passed = False
@@ -133,12 +133,12 @@ class Deadline:
         self._timer.daemon = True
 
     def explained(self, phase: str, error: EngineError) -> EngineError:
-        """Why an engine ended without a result: that it took too long, if this killed it."""
+        """The error of an engine that ended without a result: a timeout, if this killed it."""
         if not self.passed:
             return error
         return EngineError(
             f"{phase}: the engine did not end within {self._seconds:g} s",
-            "give the experiment a longer `timeout`, or find out what the store waits for",
+            "set a longer `timeout` in the experiment, or find out what the store waits for",
             error.status,
         )
 

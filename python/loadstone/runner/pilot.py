@@ -1,8 +1,7 @@
-"""The pilot block: every variant once before the others, to learn how long a warm-up must be and whether all can run.
+"""The pilot block: every variant once before the run, to find how long the warm-up must be and whether all can run.
 
-Its trials have no warm-up and a long window: the longest warm-up that may be asked for, and twice the window of the
-experiment. They are kept in `pilot.jsonl` and count nowhere. What was learned is in `pilot.json`, so that a run that is
-resumed uses the same warm-up.
+Its trials have no warm-up and a long window: the longest possible warm-up and twice the window of the experiment. They
+are kept in `pilot.jsonl` and do not count. The result is in `pilot.json`, so that a resumed run uses the same warm-up.
 """
 
 from __future__ import annotations
@@ -28,44 +27,44 @@ from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, pretty
 from loadstone.results.result_set import first_metric
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import statistic
-from loadstone.runner.progress import Display, Whole
+from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import pooled_warm_up_end
 
-# The longest warm-up that is asked for, in windows of the experiment.
+# The longest warm-up, in windows of the experiment.
 CAP_WINDOWS = 1.5
-# MSER leaves a bias as large as the noise of one series, which is more than a comparison of many repeats can afford. In
-# simulations (tests/test_judge_simulations.py) half as much again leaves a third of the bias.
+# MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
+# simulations (tests/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
 MARGIN = 1.5
 WINDOWS = 2.0
-# A warm-up is a whole number of these.
+# A warm-up is a multiple of this.
 STEP_SECONDS = 0.5
-# After so many consecutive failures of different variants it is not a variant that fails, but what they share.
+# After so many consecutive failures of different variants, the cause is what they share.
 FAILING_VARIANTS_MAX = 5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Pilot trials of variants with the same data on the same system, and when they were steady."""
+    """Pilot trials of variants with the same data on the same system, and when they became steady."""
 
     trials: tuple[str, ...]
     throughput_seconds: float
-    # Of the first compared metric; None where that is not a p50 or a p99.
+    # Of the first compared metric; None if that is not a p50 or a p99.
     latency_seconds: float | None
 
 
 @dataclass(frozen=True)
-class Learned:
-    """What a pilot block found: pilot.json."""
+class PilotResult:
+    """The result of a pilot block: pilot.json."""
 
     warmup_seconds: float
     cap_seconds: float
-    # Whether more would have been asked for.
+    # Whether the cap shortened it.
     capped: bool
-    # How long a trial takes with this warm-up, by the median of the block; None if none was timed.
+    # How long a trial takes with this warm-up, by the block's median; None if none was timed.
     trial_seconds: float | None
-    # The longest of these decides.
+    # The longest of these determines the warm-up.
     groups: tuple[Group, ...]
 
 
@@ -76,52 +75,52 @@ class Pilot:
     experiment: Experiment
     plan: Plan
     folder: Folder
-    shown: Display
-    # A guess at how long a trial takes.
+    display: Display
+    # An estimate of how long a trial takes.
     seconds_each: float
-    # How long each trial took beside its window.
-    beside_seconds: list[float] = field(default_factory=list)
+    # How long each trial took besides its window.
+    overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor) -> Mapping[str, Any]:
-        """What `Learned` has, from pilot.json; runs what is missing of the block where there is none.
+        """The fields of `PilotResult`, from pilot.json; if there is none, runs the rest of the block first.
 
-        Raises LoadstoneError when no variant can run.
+        Raises LoadstoneError if no variant can run.
         """
-        found = self.folder.load().pilot
-        if not isinstance(found.get("warmup_seconds"), int | float):
-            found = asdict(self.run(conductor))
-            lines.replace(self.folder.path / PILOT, pretty(found))
-        return found
+        fields = self.folder.load().pilot
+        if not isinstance(fields.get("warmup_seconds"), int | float):
+            fields = asdict(self.run(conductor))
+            lines.replace(self.folder.path / PILOT, pretty(fields))
+        return fields
 
-    def run(self, conductor: Conductor) -> Learned:
-        """Runs what is missing; trials that failed are tried again. Raises LoadstoneError when no variant can run."""
+    def run(self, conductor: Conductor) -> PilotResult:
+        """Runs the trials that are missing or failed. Raises LoadstoneError if no variant can run."""
         done = {trial.trial: trial for trial in self.folder.pilots() if trial.end == "done"}
         conductor.experiment = self.long()
         block = units.many(len(self.plan.variants), "trial")
-        self.shown.say(f"a pilot block of {block}, not counted, finds the warm-up")
-        whole = Whole(f"{self.folder.name}, pilot", len(self.plan.variants), len(done), self.seconds_each)
-        self.shown.plan(whole)
+        self.display.say(f"running a pilot block of {block} to find the warm-up; its results do not count")
+        progress = RunProgress(f"{self.folder.name}, pilot", len(self.plan.variants), len(done), self.seconds_each)
+        self.display.plan(progress)
         failed: list[TrialResult] = []
         for each in self.block():
             if each.trial not in done:
                 result = self.trial(conductor, each)
-                whole.finish()
+                progress.finish()
                 failed = [] if result.end == "done" else [*failed, result]
                 if len(failed) == min(FAILING_VARIANTS_MAX, len(self.plan.variants)):
                     hint = failed[-1].notes[-1].hint if failed[-1].notes else "see its events"
-                    run = any(trial.end == "done" for trial in self.folder.pilots())
-                    what = f"{len(failed)} consecutive trials failed" if run else "no variant can run"
+                    some_ran = any(trial.end == "done" for trial in self.folder.pilots())
+                    what = f"{len(failed)} consecutive trials failed" if some_ran else "no variant can run"
                     raise LoadstoneError(
                         f"{what}; last error: {failed[-1].reason}",
                         f"{hint}; then continue with `loadstone run --resume`",
                     )
-        found = self.learned(self.folder.pilots())
-        capped = ", the most that is asked for" if found.capped else ""
-        self.shown.say(f"every trial warms up for {written(found.warmup_seconds)}{capped} ({PILOT})")
-        return found
+        outcome = self.result(self.folder.pilots())
+        capped = ", the longest possible" if outcome.capped else ""
+        self.display.say(f"every trial warms up for {written(outcome.warmup_seconds)}{capped} ({PILOT})")
+        return outcome
 
     def long(self) -> Experiment:
-        """The experiment with the windows of the pilot."""
+        """The experiment with the window of the pilot."""
         duration = self.experiment.measure.duration
         assert duration is not None, "an experiment with a pilot has a window"
         measure = {"warmup": 0.0, "duration": (CAP_WINDOWS + WINDOWS) * duration}
@@ -129,57 +128,57 @@ class Pilot:
 
     def block(self) -> Iterator[PlannedTrial]:
         """Every variant once, in random order."""
-        for place, index in enumerate(order.permutation(self.plan.keys, self.experiment.seed, 0)):
+        for position, index in enumerate(order.permutation(self.plan.keys, self.experiment.seed, 0)):
             variant = self.plan.variants[index]
-            yield PlannedTrial(f"pilot-{place:0{order.DIGITS_MIN}}-{variant.slug}", variant, 0, place)
+            yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{variant.slug}", variant, 0, position)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> TrialResult:
-        """Runs one of them, writes it down, and says what would cost hours if it were said only at the end."""
-        self.shown.trial(planned.trial)
+        """Runs and records one of them, and reports what would make it invalid, before the run spends hours on it."""
+        self.display.trial(planned.trial)
         begun = time.monotonic()
         with self.folder.trial(planned.trial) as files:
             result = replace(conductor.conduct(planned, files), order=None)
         if result.end == "done":
-            self.beside_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
+            self.overhead_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
         lines.append(self.folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
         settings = Settings.of(self.experiment.question_for_judge())
         for finding in judge_trial(result, self.folder.series(planned.trial), settings):
             # Without a warm-up no window is steady.
             if finding.severity == Severity.INVALID:
-                self.shown.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
+                self.display.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
         return result
 
-    def learned(self, trials: Sequence[TrialResult]) -> Learned:
-        """The warm-up, and where it comes from. Raises LoadstoneError when no trial has a course."""
-        # The course of a trial that failed ends early: the shortest decides how far a group is looked at.
+    def result(self, trials: Sequence[TrialResult]) -> PilotResult:
+        """The warm-up, and what it is based on. Raises LoadstoneError if no trial has a time series."""
+        # Failed trials are left out: the shortest series limits its whole group.
         done = [trial for trial in trials if trial.end == "done"]
         known = [(trial, series) for trial in done if (series := self.folder.series(trial.trial)) is not None]
         if not known:
-            raise LoadstoneError("no trial of the pilot block has a course", "give `measure.warmup`")
+            raise LoadstoneError("no trial of the pilot block has a time series", "set `measure.warmup`")
         duration = self.experiment.measure.duration or 0.0
         cap = CAP_WINDOWS * duration
         pools: dict[str, list[tuple[str, Series]]] = {}
-        # Those with the same data on the same system warm up alike, so that one noisy trial does not decide for all.
+        # Variants with the same data on the same system are pooled, so that one noisy trial does not decide for all.
         keys = {order.key(variant.config): variant.load_key for variant in self.plan.variants}
         for trial, series in known:
             pools.setdefault(keys[order.key(trial.config)], []).append((trial.trial, series))
         column = COLUMNS.get(statistic(first_metric(done, self.experiment.compare.metrics)))
         groups = tuple(group(pool, column) for pool in pools.values())
         warmup, capped = warm_up(groups, cap)
-        beside = max(median(self.beside_seconds), 0.0) if self.beside_seconds else None
-        takes = None if beside is None else beside + warmup + duration
-        return Learned(warmup, cap, capped, takes, groups)
+        overhead = max(median(self.overhead_seconds), 0.0) if self.overhead_seconds else None
+        trial_seconds = None if overhead is None else overhead + warmup + duration
+        return PilotResult(warmup, cap, capped, trial_seconds, groups)
 
 
 def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
-    """The warm-up that all trials get, s, at most `cap`; and whether more would have been asked for."""
-    wanted = MARGIN * max(max(each.throughput_seconds, each.latency_seconds or 0.0) for each in groups)
-    rounded = math.ceil(wanted / STEP_SECONDS) * STEP_SECONDS
-    return min(max(rounded, STEP_SECONDS), cap), wanted > cap
+    """The warm-up of all trials, s, at most `cap`; and whether the cap shortened it."""
+    needed = MARGIN * max(max(each.throughput_seconds, each.latency_seconds or 0.0) for each in groups)
+    rounded = math.ceil(needed / STEP_SECONDS) * STEP_SECONDS
+    return min(max(rounded, STEP_SECONDS), cap), needed > cap
 
 
 def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:
-    """When throughput, and the latency that is compared, are steady in all of some trials together (MSER)."""
+    """When throughput and the compared latency became steady, over the pooled trials of a group (MSER)."""
     series = [each for _, each in pool]
     starts = max((each.start_seconds for each in series), key=len)
 

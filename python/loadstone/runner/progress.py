@@ -1,6 +1,6 @@
-"""What is going on, on standard error: bars on a terminal, plain lines anywhere else.
+"""Progress on standard error: bars on a terminal, plain lines elsewhere.
 
-Drawn four times a second at most: the engine has better uses for the processors.
+Drawn at most four times a second, to leave the processors to the engine.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from loadstone.engine.events import Interval, Outcome, Summary, merged
 from loadstone.format import units
 
 SPARK_WIDTH = 10
-# Without a terminal, how often a phase under way is worth a line.
+# Without a terminal, the time between lines about a running phase.
 PLAIN_SECONDS = 60.0
 
 
 class PhaseProgress:
-    """How far one trial is. Ends after a number of operations, or of seconds, of which the first few are a warm-up."""
+    """The progress of a phase, which ends after a number of operations or after seconds, warm-up included."""
 
     def __init__(self, name: str, operations: int | None, seconds: float | None, warmup_seconds: float) -> None:
         self.name = name
@@ -39,18 +39,18 @@ class PhaseProgress:
         self.started: float | None = None
 
     def start(self) -> None:
-        """The store is open: the clock runs."""
+        """The store is open, and time counts from now."""
         self.started = time.monotonic()
 
     def take(self, interval: Interval) -> None:
-        """A second has passed."""
+        """Adds an interval, about a second."""
         self.done += interval.ended
         self.rates.append(interval.completed * 1e9 / max(interval.length_ns, 1))
         self.latency = p99(interval.outcomes)
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """The fraction that is done, from 0 to 1."""
         if self.started is None:
             return 0.0
         if self.summary:
@@ -63,7 +63,7 @@ class PhaseProgress:
 
     @property
     def state(self) -> str:
-        """What it does now, or how long it takes yet."""
+        """What it is doing, or the time left."""
         if self.started is None:
             return "opening"
         if self.summary:
@@ -83,70 +83,70 @@ class PhaseProgress:
 
     @property
     def speed(self) -> str:
-        """The rate of the last second; at the end that of the whole."""
+        """The rate of the last second; at the end, of the whole phase."""
         if self.summary:
             return units.rate(self.summary.throughput)
         return units.rate(self.rates[-1]) if self.rates else ""
 
     @property
     def spark(self) -> str:
-        """The last seconds' rates."""
+        """A sparkline of the last seconds' rates."""
         return units.sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
 
     def finish(self, summary: Summary) -> None:
-        """It is over; what is shown from now on is of the whole."""
+        """The phase has ended: its summary is shown from now on."""
         self.summary = summary
         self.latency = p99(summary.outcomes)
 
 
 def p99(outcomes: Iterable[Outcome]) -> str:
-    """The 99th percentile of all operations together, if there are enough of them."""
+    """The 99th percentile of all operations, if there are enough of them."""
     histogram = merged(outcomes)
     return f"p99 {units.duration(histogram.quantile(0.99))}" if histogram.supports(0.99) else ""
 
 
-class Whole:
-    """How far the experiment is, in the shape of a phase."""
+class RunProgress:
+    """The progress of a run, with the attributes of a phase's."""
 
     def __init__(self, name: str, trials: int, done: int, seconds_each: float) -> None:
-        """`seconds_each` is a guess, used until the first trial has shown how long one takes."""
+        """`seconds_each` is an estimate, used until the first trial has ended."""
         self.name = name
         self.latency = self.spark = ""
         self.trials = trials
         self.done = done
         self._seconds_each = seconds_each
-        self._here = 0
+        self._finished = 0
         self._started = time.monotonic()
 
     def finish(self) -> None:
         """One more trial is done."""
         self.done += 1
-        self._here += 1
+        self._finished += 1
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """The fraction that is done, from 0 to 1."""
         return self.done / max(self.trials, 1)
 
     @property
     def speed(self) -> str:
-        """How many trials are done."""
+        """The number of trials that are done."""
         return f"{self.done:,}/{self.trials:,} trials"
 
     @property
     def state(self) -> str:
-        """How long it takes yet."""
+        """The time left."""
         elapsed = time.monotonic() - self._started
-        each = elapsed / self._here if self._here else self._seconds_each
-        # The trial under way has used some of its time, which the last one's end does not show.
-        left = each * (self.trials - self.done) - (0 if self._here else elapsed)
+        each = elapsed / self._finished if self._finished else self._seconds_each
+        # The estimate of finished trials includes the time of the running one; the first guess does not.
+        left = each * (self.trials - self.done) - (0 if self._finished else elapsed)
         return f"{units.clock(max(left, 0))} left" if self.done < self.trials else "done"
 
 
-class Steps:
-    """How far one trial is, in the shape of a phase: its steps are of unlike length, so each has its share."""
+class TrialProgress:
+    """The progress of a trial, with the attributes of a phase's."""
 
-    # What a trial goes through, with the share of it that is done when that begins.
+    # The steps of a trial, with the typical fraction of the trial that is done when each begins.
     SHARES: ClassVar = {
         "prepare": 0.0,
         "servers": 0.01,
@@ -166,44 +166,44 @@ class Steps:
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """The fraction that is done, from 0 to 1."""
         return self.SHARES[self.state]
 
 
 class Display(Protocol):
-    """Shows an experiment: all of it, the trial and the phase under way."""
+    """Shows the progress of a run: as a whole, its current trial and phase."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None: ...
-    def plan(self, whole: Whole) -> None:
-        """The experiment, which may grow by more repeats."""
+    def plan(self, progress: RunProgress) -> None:
+        """The run begins; its number of trials may grow."""
 
     def trial(self, name: str) -> None:
         """A trial is about to start."""
 
     def step(self, name: str) -> None:
-        """It goes on with one of `Steps.SHARES`."""
+        """The trial begins a step of `TrialProgress.SHARES`."""
 
     def begin(self, phase: PhaseProgress) -> None:
         """A phase is about to start."""
 
     def update(self) -> None:
-        """Something has changed in it."""
+        """The phase has progressed."""
 
     def say(self, line: str, *, bad: bool = False) -> None:
-        """A line that stays: what a trial came to, or what went wrong."""
+        """A permanent line: the result of a trial, or a problem."""
 
 
 class PlainLines:
-    """A line for each phase and each trial's end, and one a minute in between."""
+    """A line at the end of each trial, and one a minute in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._trial = ""
         self._phase: PhaseProgress | None = None
-        self._said = 0.0
+        self._printed = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -211,37 +211,37 @@ class PlainLines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         pass
 
-    def plan(self, whole: Whole) -> None:
-        """Says how much there is to do."""
-        self.say(f"{whole.name}: {whole.trials - whole.done:,} of {whole.trials:,} trials to run, {whole.state}")
+    def plan(self, progress: RunProgress) -> None:
+        """Prints how many trials there are to run."""
+        left = progress.trials - progress.done
+        self.say(f"{progress.name}: {left:,} of {progress.trials:,} trials to run, {progress.state}")
 
     def trial(self, name: str) -> None:
-        """Takes note of the trial, which gets its line at its end."""
+        """Remembers the name, for later lines."""
         self._trial = name
 
     def step(self, name: str) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def begin(self, phase: PhaseProgress) -> None:
-        """Takes note of the phase."""
+        """Remembers the phase."""
         self._phase = phase
-        self._said = time.monotonic()
+        self._printed = time.monotonic()
 
     def update(self) -> None:
-        """Says where a long phase is."""
-        if (phase := self._phase) and time.monotonic() >= self._said + PLAIN_SECONDS:
-            self._said = time.monotonic()
+        """Prints the progress of a long phase."""
+        if (phase := self._phase) and time.monotonic() >= self._printed + PLAIN_SECONDS:
+            self._printed = time.monotonic()
             parts = [f"{phase.share:.0%}" if phase.rates else "", phase.speed, phase.latency, phase.state]
-            words = ", ".join(part for part in parts if part)
-            self.say(f"{self._trial} {phase.name}: {words}")
+            self.say(f"{self._trial} {phase.name}: {', '.join(part for part in parts if part)}")
 
     def say(self, line: str, *, bad: bool = False) -> None:
-        """Writes a line."""
+        """Prints a line."""
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 class Bars:
-    """Three bars, the experiment's, the trial's and the phase's, below the lines of what is done."""
+    """Three bars, for the run, the trial and the phase, below permanent lines."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -256,8 +256,8 @@ class Bars:
             refresh_per_second=4,
             transient=True,
         )
-        self._steps: Steps | None = None
-        # The trial's and the phase's; the experiment's bar stays.
+        self._steps: TrialProgress | None = None
+        # Those of the trial and the phase; the run's bar stays.
         self._tasks: list[TaskID] = []
 
     def __enter__(self) -> Self:
@@ -267,58 +267,58 @@ class Bars:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._progress.stop()
 
-    def plan(self, whole: Whole) -> None:
-        """Adds the experiment's bar."""
-        self._progress.add_task(whole.name, total=1, phase=whole)
+    def plan(self, progress: RunProgress) -> None:
+        """Adds the run's bar."""
+        self._progress.add_task(progress.name, total=1, phase=progress)
 
     def trial(self, name: str) -> None:
-        """Puts the trial's bar in the place of the last one's."""
+        """Replaces the trial's bar."""
         self._drop(0)
-        self._steps = Steps(name)
+        self._steps = TrialProgress(name)
         self._tasks.append(self._progress.add_task(name, total=1, phase=self._steps))
 
     def step(self, name: str) -> None:
-        """Moves the trial's bar on."""
+        """Advances the trial's bar."""
         if self._steps:
             self._steps.state = name
 
     def begin(self, phase: PhaseProgress) -> None:
-        """Puts the phase's bar in the place of the last one's."""
+        """Replaces the phase's bar."""
         self._drop(1)
         self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))
 
     def _drop(self, kept: int) -> None:
-        """Takes bars away, but the first few below the experiment's."""
+        """Removes all bars but the first `kept` below the run's."""
         for task in self._tasks[kept:]:
             self._progress.remove_task(task)
         del self._tasks[kept:]
 
     def update(self) -> None:
-        """Nothing: what is shown is looked up when it is drawn."""
+        """Does nothing: the bars read the phase when they are drawn."""
 
     def say(self, line: str, *, bad: bool = False) -> None:
-        """Writes a line above the bars."""
+        """Prints a line above the bars."""
         self._progress.console.print(Text(line, style="yellow" if bad else ""), soft_wrap=True)
 
 
 class PhaseColumn(ProgressColumn):
-    """One thing about a phase."""
+    """A column with one attribute of a phase."""
 
     def __init__(self, what: str, style: str, width: int = 0, *, right: bool = False) -> None:
         super().__init__(Column(no_wrap=True))
         self._what, self._style, self._width, self._right = what, style, width, right
 
     def render(self, task: Task) -> Text:
-        """Looks it up."""
+        """The attribute's current value."""
         text: str = getattr(task.fields["phase"], self._what)
         return Text(text.rjust(self._width) if self._right else text.ljust(self._width), style=self._style)
 
 
 class PhaseBar(BarColumn):
-    """A bar that moves with the clock, though events come once a second."""
+    """A bar that moves smoothly, although events come once a second."""
 
     def render(self, task: Task) -> ProgressBar:
-        """Sets the bar to where the phase is."""
+        """The bar at the phase's current progress."""
         task.completed = task.fields["phase"].share
         return super().render(task)
 

@@ -1,8 +1,7 @@
-"""A run that searches: after each trial its samples decide which load comes next.
+"""A search run: after each block the samples so far determine the next loads.
 
-Variants are searched side by side: a block is one trial of each search that is not at its end, in random order.
-Nothing about the search itself is kept: what the trials in the folder come to is worked out again whenever it is
-resumed.
+Variants are searched concurrently: a block is one trial of each unfinished search, in random order. The state of a
+search is not stored: a resumed run derives it from the trials in the folder.
 """
 
 from __future__ import annotations
@@ -21,41 +20,41 @@ from loadstone.judge.searches import context_of, searches
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
-from loadstone.runner.progress import Whole
+from loadstone.runner.progress import RunProgress
 from loadstone.runner.run import Run
 from loadstone.search.outcome import Outcome
 from loadstone.search.sentence import sentence
 
-OVER = "every search is at its end"
+FINISHED = "every search is finished"
 
 
 @dataclass
-class Find(Run):
-    """A run whose loads are searched for."""
+class SearchRun(Run):
+    """A run that searches for a load."""
 
     # The findings of the trials that were judged, by their id.
     judged: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
-    told: set[VariantKey] = field(default_factory=set)
+    reported: set[VariantKey] = field(default_factory=set)
 
     def go(self) -> str:
-        """Runs trials until every search is at its end. Raises LoadstoneError when it cannot go on."""
+        """Runs trials until every search is finished. Raises LoadstoneError if it cannot continue."""
         results = self.folder.load()
-        whole = Whole(self.folder.name, self._expected(results), len(results.trials), self.seconds_each)
-        self.shown.plan(whole)
+        progress = RunProgress(self.folder.name, self._expected(results), len(results.trials), self.seconds_each)
+        self.display.plan(progress)
         with self.conducting() as conductor:
             while block := list(self._block(results)):
                 for each in block:
                     self.trial(conductor, each)
-                    # A load that nothing can work at is an answer, and each search ends after two of them.
+                    # A load at which every trial fails is a valid outcome; a search ends after two of them.
                     self.failing.clear()
                     self.failed.clear()
-                    whole.finish()
+                    progress.finish()
                 results = self.folder.load()
-                whole.trials = max(self._expected(results), whole.done)
-        return OVER
+                progress.trials = max(self._expected(results), progress.done)
+        return FINISHED
 
     def searches(self, results: ResultSet) -> list[Search]:
-        """What the trials come to so far."""
+        """The searches, as far as the trials have brought them."""
         settings = Settings.of(results.question)
         for trial in results.trials:
             if trial.trial not in self.judged:
@@ -64,30 +63,30 @@ class Find(Run):
         return searches(results.question, results.trials, self.judged, settings, contexts)
 
     def _block(self, results: ResultSet) -> Iterator[PlannedTrial]:
-        """The trials that come next: those that were planned and have no line, else one of each search."""
-        there = {trial.trial for trial in results.trials}
-        if results.planned.keys() - there:
-            yield from (each for each in self._planned(results.planned) if each.trial not in there)
+        """The next trials: planned ones without a result, else one of each unfinished search."""
+        done = {trial.trial for trial in results.trials}
+        if results.planned.keys() - done:
+            yield from (each for each in self._planned(results.planned) if each.trial not in done)
             return
-        wanted = []
+        configs = []
         for each in self.searches(results):
             if isinstance(each.end, Outcome):
-                self._tell(each, each.end)
+                self._report(each, each.end)
             else:
-                wanted.append({**self._configs[each.context], self._over: scalar_of(each.end)})
-        if not wanted:
+                configs.append({**self._configs[each.context], self._over: scalar_of(each.end)})
+        if not configs:
             return
         number = max(self.folder.blocks, default=0) + 1
-        keys = [order.key(each) for each in wanted]
-        drawn = [wanted[i] for i in order.permutation(keys, self.experiment.seed, number)]
+        keys = [order.key(each) for each in configs]
+        shuffled = [configs[i] for i in order.permutation(keys, self.experiment.seed, number)]
         before = dict(results.planned)
-        named = {**before, **{f"{len(before) + i}": config for i, config in enumerate(drawn)}}
+        named = {**before, **{f"{len(before) + i}": config for i, config in enumerate(shuffled)}}
         block = list(self._planned(named))[len(before) :]
         self.folder.plan(number, {each.trial: each.variant.config for each in block})
         yield from block
 
     def _planned(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
-        """The trials of these configs in their order; how often one came before is its repeat."""
+        """The trials of these configs, in order; the repeat counts how often a config has occurred."""
         seen: Counter[str] = Counter()
         builder = Builder(self.experiment, self._varied)
         for number, config in enumerate(planned.values()):
@@ -98,14 +97,14 @@ class Find(Run):
                 order.trial_name(number, order.DIGITS_MIN, variant.slug, repeat), variant, repeat, number
             )
 
-    def _tell(self, found: Search, end: Outcome) -> None:
-        """Says once what a search came to."""
-        if found.context not in self.told:
-            self.told.add(found.context)
-            self.shown.say(sentence(end), bad=end.load is None)
+    def _report(self, search: Search, end: Outcome) -> None:
+        """Prints the outcome of a search, once."""
+        if search.context not in self.reported:
+            self.reported.add(search.context)
+            self.display.say(sentence(end), bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
-        """About how many trials there will be: those of searches at their end, and half the most of the others."""
+        """An estimate of the number of trials: those of finished searches, and half the maximum of the others."""
         total = 0
         for each in self.searches(results):
             done = sum(len(samples) for samples in each.samples.values())
@@ -115,13 +114,13 @@ class Find(Run):
 
     @property
     def _over(self) -> str:
-        assert self.experiment.find is not None, "a run that searches has something to search for"
+        assert self.experiment.find is not None, "a search run has `find`"
         return self.experiment.find.over
 
     @property
     def _varied(self) -> list[str]:
-        found = dimensions(self.experiment.vary)
-        return [*([name for name, values in found.items() if len(values) > 1] or ["system"]), self._over]
+        varied = [name for name, values in dimensions(self.experiment.vary).items() if len(values) > 1]
+        return [*(varied or ["system"]), self._over]
 
     @property
     def _configs(self) -> dict[VariantKey, Mapping[str, Scalar]]:

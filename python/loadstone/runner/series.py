@@ -1,4 +1,4 @@
-"""Course: a trial's intervals, collected while it runs, as a series."""
+"""Collects a trial's intervals while it runs, as a time series."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.results.trial_result import Series
 
 @dataclass
 class Row:
-    """One interval, with what later ones add to it."""
+    """One interval, including operations that ended later."""
 
     start_ns: int
     length_ns: int
@@ -21,23 +21,23 @@ class Row:
     ended: int = 0
 
 
-class Course:
-    """Collects a trial's intervals into a series.
+class SeriesBuilder:
+    """Collects a trial's intervals into a time series.
 
-    An operation belongs to the interval in which it was due, and may end in any later one. What comes is therefore kept
-    as it was sent, a few kB an interval, and decoded once at the end, when nothing is measured any more.
+    An operation belongs to the interval in which it was due, but may end in a later one. Histograms are therefore kept
+    encoded, a few kB an interval, and decoded at the end, after the measurement.
     """
 
     def __init__(self) -> None:
         self._rows: dict[int, Row] = {}
         self._failed: dict[int, int] = defaultdict(int)
-        # By interval: response times where there are any, else service times.
+        # By interval: response times if there are any, else service times.
         self._latencies: dict[int, list[str]] = defaultdict(list)
         # The engine's largest resident memory at the end of any interval, B; 0 before the first.
         self.memory_max = 0
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval, and to earlier ones what ended since."""
+        """Adds an interval, and to earlier ones the operations that ended since."""
         self.memory_max = max(self.memory_max, interval.memory_bytes)
         self._rows[interval.k] = Row(interval.start_ns, interval.length_ns, interval.due)
         self._add(interval)
@@ -45,7 +45,7 @@ class Course:
             self._add(each)
 
     def _add(self, part: Interval | Earlier) -> None:
-        """Adds to an interval what came to it."""
+        """Adds operations to their interval."""
         if row := self._rows.get(part.k):
             row.completed += part.completed
             row.ended += part.ended
@@ -53,7 +53,7 @@ class Course:
         self._latencies[part.k] += [latency(outcome) for outcome in part.outcomes if counts(outcome)]
 
     def series(self) -> Series:
-        """All of them, in their order; one without a length is none."""
+        """All intervals in order, except those of length 0."""
         rows = [(k, row) for k, row in sorted(self._rows.items()) if row.length_ns]
         quantiles = [self._quantiles(k) for k, _ in rows]
         due = tuple(row.due for _, row in rows if row.due is not None)
@@ -69,7 +69,7 @@ class Course:
         )
 
     def _quantiles(self, k: int) -> tuple[float | None, float | None]:
-        """The p50 and the p99 of an interval's operations that ended well, ns."""
+        """The p50 and p99 of an interval's successful operations, ns."""
         histogram = Histogram()
         for text in self._latencies[k]:
             histogram.add(decode(text))
@@ -77,10 +77,10 @@ class Course:
 
 
 def counts(outcome: Outcome) -> bool:
-    """Whether these operations ended well, and are counted once."""
+    """Whether these operations succeeded and are not part of another operation."""
     return outcome.status in WELL and outcome.count > 0 and outcome.operation not in BESIDE | COMPOSED
 
 
 def latency(outcome: Outcome) -> str:
-    """The headline latency, as it was sent."""
+    """The main latency, as an encoded histogram."""
     return outcome.service if outcome.response is None else outcome.response

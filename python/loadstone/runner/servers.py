@@ -1,4 +1,4 @@
-"""The servers of a run: up when a trial wants them, with the table that it wants, and gone at the end."""
+"""The servers of a run: started for the trials that need them, with a fresh table, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -25,102 +25,103 @@ from loadstone.runner.started import Stack, collections
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running
 
-# What a server of ours that ended during a trial is called in its notes, and in the judge's checks.
+# The name, in notes and in the judge's checks, for a server that ended during a trial.
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
 
 
 class ServersError(LoadstoneError):
-    """The servers that a trial wants cannot be had: the trial has failed."""
+    """The servers that a trial needs are not available, so it failed."""
 
 
 @dataclass
-class At:
-    """The servers that a trial works on."""
+class TrialServers:
+    """The servers of a trial."""
 
-    wanted: Servers
+    requested: Servers
     stack: Stack | None
     hosts: Hosts | None
     # Whether the trial must load its data.
-    loads: bool
-    # Those that the trial began with.
-    there: tuple[Watched, ...] = ()
+    must_load: bool
+    # Those that were running when the trial began.
+    initial: tuple[Watched, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
-    # After the load.
+    # How settling after the load went.
     waited: settling.Waited | None = None
 
     @property
     def data(self) -> Path | None:
-        """Where they keep their data on this host; None where that is elsewhere, or not known."""
+        """Where they keep their data on this host; None if that is elsewhere or unknown."""
         return self.stack.data if self.stack else None
 
     @property
     def directories(self) -> list[Path]:
-        """Every directory of their data on this host."""
+        """All their data directories on this host."""
         return self.stack.directories if self.stack else []
 
     def settle(self) -> None:
-        """Waits until servers of ours have done what the load has left them to do."""
+        """Waits until servers that the lab started are idle after the load."""
         if self.stack is not None:
             self.waited = settling.wait(tuple(self.stack.watched()))
 
     def begin(self) -> Observed | None:
-        """Counts what can be counted before the measured window; whom to observe in it."""
+        """Reads the servers' counters before the measured window; returns the servers to observe in it."""
         if self.stack is None:
             return None
         self.before = self.stack.figures()
         return Observed(tuple(self.stack.watched()), collections)
 
     def end(self) -> None:
-        """Counts again."""
+        """Reads the counters again."""
         if self.stack is not None:
             self.after = self.stack.figures()
 
     def died(self) -> Iterator[Note]:
         """A note for each server that has ended."""
-        for who in self.stack.dead() if self.stack else self.hosts.dead() if self.hosts else ():
-            how = self.wanted.how
-            where = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its own log"
-            yield Note(DIED, f"{who} ended during the trial", f"{where} may tell why; the next trial has it again")
+        for server in self.stack.dead() if self.stack else self.hosts.dead() if self.hosts else ():
+            how = self.requested.how
+            log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its log"
+            hint = f"find out why from {log}; it is restarted for the next trial"
+            yield Note(DIED, f"{server} ended during the trial", hint)
 
-    def restless(self) -> Iterator[Note]:
-        """That they would not settle."""
+    def still_busy(self) -> Iterator[Note]:
+        """A note if they did not become idle."""
         if self.waited is not None and not self.waited.idle:
-            said = f"the servers were still busy {self.waited.seconds:.0f} s after the load"
-            yield Note("not-steady", said, "load fewer records, or warm up for longer")
+            message = f"the servers were still busy {self.waited.seconds:.0f} s after the load"
+            yield Note("not-steady", message, "load fewer records, or warm up for longer")
 
     def values(self) -> Iterator[Value]:
-        """What was counted before and after."""
+        """The counters before and after, and the time to settle."""
         if self.waited is not None:
             yield Value("load.settle", self.waited.seconds * 1e9, "ns", 1)
-        for prefix, found in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):
-            for name, number in self._with_regions(found).items():
+        for prefix, counters in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):
+            for name, number in self._with_regions(counters).items():
                 unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
                 yield Value(prefix + name, float(number), unit, 1)
 
-    def _with_regions(self, found: Mapping[str, float]) -> dict[str, float]:
-        """With the number of regions of the table under load by a name that is the same whatever the table's is."""
-        own = found.get(f"regions.{self.wanted.table}")
-        return {**found, **({} if own is None else {"regions": own})}
+    def _with_regions(self, counters: Mapping[str, float]) -> dict[str, float]:
+        """Adds the number of regions of the tested table, by a name that does not depend on the table's."""
+        regions = counters.get(f"regions.{self.requested.table}")
+        return {**counters, **({} if regions is None else {"regions": regions})}
 
     def facts(self) -> dict[str, Scalar]:
-        """What results record of them."""
-        how = self.wanted.how
-        found: dict[str, Scalar] = {"data_nodes": len(how.hosts)} if isinstance(how, Attached) else {}
+        """The facts about them that results record."""
+        how = self.requested.how
+        facts: dict[str, Scalar] = {"data_nodes": len(how.hosts)} if isinstance(how, Attached) else {}
         if self.stack is not None:
-            found |= self.stack.facts()
-        found |= {f"table.{name}": text for name, text in self.wanted.options.items()}
-        if (copies := self.wanted.options.get("replication_factor", "")).isdigit():
-            found["replication"] = int(copies)
-        return found
+            facts |= self.stack.facts()
+        facts |= {f"table.{name}": text for name, text in self.requested.options.items()}
+        if (copies := self.requested.options.get("replication_factor", "")).isdigit():
+            facts["replication"] = int(copies)
+        return facts
 
     def write(self, path: Path) -> None:
-        """Leaves all of that as a file."""
+        """Writes facts, servers and counters to a file."""
         document = {
             "facts": self.facts(),
-            "servers": [{"name": each.name, "address": each.address, "pid": each.pid} for each in self.there],
+            "servers": [{"name": each.name, "address": each.address, "pid": each.pid} for each in self.initial],
             "figures": {"before": self.before, "after": self.after},
         }
         path.write_text(secrets.hidden(json.dumps(document, indent=1)) + "\n")
@@ -130,10 +131,10 @@ class RunServers:
     """All servers of one run."""
 
     def __init__(self, run: str, root: Path | None = None) -> None:
-        """`run` tells this run from others; the servers' state is below `root`, or where `systems` has it."""
+        """`run` identifies this run; the servers' state is below `root`, or where `loadstone systems` keeps it."""
         self._stack = Stack(run, root)
-        # What is on the servers that are up, by the key of what was loaded; attached ones by their hosts.
-        self._held: dict[object, str] = {}
+        # The load key of the data on the servers, by `server_key`.
+        self._loaded: dict[object, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -141,81 +142,82 @@ class RunServers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stack.leave()
 
-    def prepare(self, variant: Variant, log: Path, *, reuse: bool) -> At | None:
-        """Has the servers of a variant up, with a fresh table if the trial is to load; None if it names none.
+    def prepare(self, variant: Variant, log: Path, *, reuse: bool) -> TrialServers | None:
+        """Starts the servers of a variant, with a fresh table if the trial must load; None if it has no servers.
 
-        A trial has the host for itself: servers that it does not want are ended first. Raises ServersError when they
-        are not to be had, TakenError when they are not ours to take.
+        Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
+        TakenError if they belong to somebody else.
         """
-        wanted = variant.servers
-        if wanted is None or isinstance(wanted.how, Attached):
+        requested = variant.servers
+        if requested is None or isinstance(requested.how, Attached):
             self._stack.down()
-        if wanted is None:
+        if requested is None:
             return None
         try:
-            return self._prepare(wanted, variant, log, reuse=reuse)
+            return self._prepare(requested, variant, log, reuse=reuse)
         except TakenError:
             raise
         except LoadstoneError as error:
             raise ServersError(f"servers: {error.args[0]}", error.hint) from error
 
     def loaded(self, variant: Variant) -> None:
-        """The data of a variant are on its servers now, all of them."""
+        """Records that all data of a variant are on its servers."""
         if variant.servers is not None:
-            self._held[place(variant.servers)] = variant.load_key
+            self._loaded[server_key(variant.servers)] = variant.load_key
 
-    def _prepare(self, wanted: Servers, variant: Variant, log: Path, *, reuse: bool) -> At:
-        where = place(wanted)
-        there = reuse and self._held.pop(where, None) == variant.load_key
-        hosts = Hosts(wanted.how, log, wanted.table) if isinstance(wanted.how, Attached) else None
-        if isinstance(wanted.how, Started):
-            fresh = wanted.fresh == "system" and not there
+    def _prepare(self, requested: Servers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
+        key = server_key(requested)
+        has_data = reuse and self._loaded.pop(key, None) == variant.load_key
+        hosts = Hosts(requested.how, log, requested.table) if isinstance(requested.how, Attached) else None
+        if isinstance(requested.how, Started):
+            fresh = requested.fresh == "system" and not has_data
             if fresh:
                 self._stack.down()
-            anew = self._stack.up(wanted.how, fresh=fresh)
+            started = self._stack.up(requested.how, fresh=fresh)
         else:
-            anew = hosts is not None and hosts.up()
-        at = At(wanted, None if hosts else self._stack, hosts, loads=not there or anew)
-        if not at.loads:
+            started = hosts is not None and hosts.up()
+        must_load = not has_data or started
+        servers = TrialServers(requested, None if hosts else self._stack, hosts, must_load)
+        if not must_load:
             self.loaded(variant)
-        elif wanted.fresh == "table" and hosts is not None:
+        elif requested.fresh == "table" and hosts is not None:
             hosts.fresh()
-        elif wanted.fresh == "table":
-            self._stack.fresh(wanted.table, wanted.options)
-        elif wanted.fresh == "system" and there:
-            # A server had ended, and took what was loaded with it.
-            self._stack.again()
-        return replace(at, there=tuple(at.stack.watched()) if at.stack else ())
+        elif requested.fresh == "table":
+            self._stack.fresh(requested.table, requested.options)
+        elif requested.fresh == "system" and has_data:
+            # A server had ended, and its data are lost.
+            self._stack.recreate()
+        return replace(servers, initial=tuple(servers.stack.watched()) if servers.stack else ())
 
 
-def place(servers: Servers) -> object:
-    """What tells the servers of one variant from another's: only one stack is up at a time."""
+def server_key(servers: Servers) -> object:
+    """Identifies servers: attached ones by their hosts; of started ones only one stack is up at a time."""
     return servers.how.hosts if isinstance(servers.how, Attached) else "started"
 
 
-def completed(variant: Variant, at: At | None) -> Variant:
-    """A variant whose store knows how to reach its servers; what the file says itself comes first."""
-    if at is None:
+def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
+    """The variant with store properties for reaching its servers; those in the file take precedence."""
+    if servers is None:
         return variant
-    how = at.wanted.how
-    found = dict(at.stack.properties()) if at.stack else {}
+    how = servers.requested.how
+    address = dict(servers.stack.properties()) if servers.stack else {}
     if isinstance(how, Attached):
-        found = how.properties(variant.store)
-    return replace(variant, store_properties={**found, **variant.store_properties})
+        address = how.properties(variant.store)
+    return replace(variant, store_properties={**address, **variant.store_properties})
 
 
-def foreseen(variant: Variant) -> Variant:
-    """A variant as it will be when its servers are up, as far as that is known before."""
+def with_expected_address(variant: Variant) -> Variant:
+    """The same before the servers are up, if their address is known by then."""
     if variant.servers is None:
         return variant
     how = variant.servers.how
     if isinstance(how, Attached):
-        return completed(variant, At(variant.servers, None, None, loads=True))
-    asked = how.system
-    running = Running(asked.system)
+        return with_address(variant, TrialServers(variant.servers, None, None, must_load=True))
+    start = how.system
+    running = Running(start.system)
     try:
-        found = running.system.properties(running.place, plan_of(running.system, asked.nodes, asked.settings))
+        address = running.system.properties(running.place, plan_of(running.system, start.nodes, start.settings))
     except (LoadstoneError, OSError):
-        # It tells only once it runs.
+        # It is only known once the system runs.
         return variant
-    return replace(variant, store_properties={**found, **variant.store_properties})
+    return replace(variant, store_properties={**address, **variant.store_properties})

@@ -1,4 +1,4 @@
-"""Waits until servers are idle: the flushes and compactions that a load has left are done."""
+"""Waits until servers are idle: until flushes and compactions after a load are done."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.servers import Watched, ticks
 
-# All together use less than this for this long. The ten JVMs of HBase over HDFS do when they have nothing to do; a
-# single compaction uses a processor.
+# Idle: all servers together use less than this for one interval. Ten idle JVMs of HBase and HDFS do; a compaction uses
+# a whole processor.
 PROCESSORS = 0.25
 LOOK_S = 1.0
-# Servers that are still busy by then are not waited for.
+# The longest wait for busy servers.
 LONGEST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How long that took, and whether they were idle in the end."""
+    """How long the wait took, and whether the servers became idle."""
 
     seconds: float
     idle: bool
@@ -31,7 +31,7 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Waited:
-    """Waits until the servers are idle; those that have ended count as idle."""
+    """Waits until the servers are idle; ended ones count as idle."""
     begin = before = clock()
     used = look(servers)
     while before - begin < LONGEST_S:

@@ -1,4 +1,4 @@
-"""Servers that the lab started: a system, and below it the one that it works on."""
+"""Servers that the lab starts: a system, and the system that it stores its data on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from loadstone.engine.describe import SECRET_NAME
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.forecast import shared
-from loadstone.experiment.plan.servers import Asked, Started
+from loadstone.experiment.plan.servers import Started, StartRequest
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
@@ -18,49 +18,49 @@ from loadstone.systems.base import jvm
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
 
-# What commands around a system's life may take.
+# Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
 
 
 class Stack:
-    """Systems that are up for one another's sake. At most one stack is up: a trial has the host for itself."""
+    """Systems that depend on each other. At most one stack is up, so that a trial has the host for itself."""
 
     def __init__(self, run: str, root: Path | None = None) -> None:
-        """`run` marks what is started as this run's."""
+        """`run` identifies this run as the owner of what is started."""
         self._run = run
         self._root = root
-        self._up: list[tuple[Asked, Running, Mark]] = []
+        self._up: list[tuple[StartRequest, Running, Mark]] = []
         self._keep = False
 
-    def up(self, wanted: Started, *, fresh: bool = False) -> bool:
-        """Has these up and no others, and starts again what has died; True if anything was started.
+    def up(self, requested: Started, *, fresh: bool = False) -> bool:
+        """Brings up these systems and no others, and restarts dead servers; True if anything was started.
 
-        Those that an earlier run kept are taken over, unless they are to be fresh. Raises TakenError when servers are
-        there that no experiment started, LoadstoneError when one does not come up.
+        Those that an earlier run kept are taken over, unless `fresh`. Raises TakenError if the servers are running and
+        no experiment started them, LoadstoneError if one does not start.
         """
-        self._keep = wanted.keep
-        same = shared([asked for asked, _, _ in self._up], wanted.asked)
+        self._keep = requested.keep
+        same = shared([start for start, _, _ in self._up], requested.systems)
         self._end(same)
-        anew = bool(self.dead())
-        for asked, running, _ in self._up:
-            running.up(asked.nodes, asked.settings, owner=OWNER)
-        for asked in wanted.asked[same:]:
-            self._begin(asked, fresh=fresh)
-            anew = True
-        return anew
+        started = bool(self.dead())
+        for start, running, _ in self._up:
+            running.up(start.nodes, start.settings, owner=OWNER)
+        for start in requested.systems[same:]:
+            self._begin(start, fresh=fresh)
+            started = True
+        return started
 
-    def again(self) -> None:
-        """New servers, without data."""
-        asked = [each for each, _, _ in self._up]
+    def recreate(self) -> None:
+        """Replaces the servers by new ones without data."""
+        systems = tuple(each for each, _, _ in self._up)
         self._end(0)
-        self.up(Started(tuple(asked), self._keep))
+        self.up(Started(systems, self._keep))
 
     def down(self) -> None:
-        """Ends all of them."""
+        """Stops all of them."""
         self._end(0)
 
     def leave(self) -> None:
-        """The run is over: they end, unless the file keeps them."""
+        """Stops them at the end of the run, unless the file keeps them."""
         if not self._keep:
             self.down()
         for _, _, mark in self._up:
@@ -68,15 +68,15 @@ class Stack:
         self._up.clear()
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
-        """Makes the table anew."""
+        """Recreates the table."""
         self._last.fresh(table, options)
 
     def properties(self) -> Mapping[str, str]:
-        """What the store needs to reach them."""
+        """The store properties for reaching them."""
         return self._last.properties()
 
     def dead(self) -> list[str]:
-        """Each server that is not there any more, in words."""
+        """A description of each server that is no longer running."""
         return [
             f"{process.name} ({process.address}, pid {process.pid})"
             for _, running, _ in self._up
@@ -86,93 +86,91 @@ class Stack:
 
     @property
     def directories(self) -> list[Path]:
-        """Where servers of ours keep their data."""
+        """Their data directories."""
         return [each for _, running, _ in self._up for each in running.directories()]
 
     @property
     def data(self) -> Path | None:
-        """A directory on the file system that the data are on; None if they are on several, or none of this host's."""
+        """A directory on the file system of the data; None if they are on several, or not on this host."""
         return common(self.directories)
 
     def watched(self) -> Iterator[Watched]:
-        """The servers, to be observed."""
+        """The servers to observe."""
         for _, running, _ in self._up:
             logs = running.gc_logs()
             for each in running.processes():
                 yield Watched(each.name, each.address, each.pid, each.started_ticks, logs.get(each.name))
 
     def facts(self) -> dict[str, Scalar]:
-        """What results record: the system, its version, nodes, settings that the file gives, promises."""
-        found: dict[str, Scalar] = {}
-        for asked, running, _ in self._up:
+        """The facts that results record: the system, its version, nodes, configured settings, guarantees."""
+        facts: dict[str, Scalar] = {}
+        for start, running, _ in self._up:
             top = running is self._last
-            before = "" if top else f"{asked.system}."
-            found[f"{before}system" if top else asked.system] = asked.system if top else running.version()
+            prefix = "" if top else f"{start.system}."
+            facts[f"{prefix}system" if top else start.system] = start.system if top else running.version()
             if top:
-                found["system_version"] = running.version()
-            found["data_nodes" if top else f"{before}nodes"] = asked.nodes
-            told = running.facts()
-            found |= {f"{before}{name}": value for name, value in told.items()}
-            if "replication" in told:
-                # What the system above promises is kept by the one below.
-                found.setdefault("replication", told["replication"])
-            given = {
-                name: text for name, text in asked.settings.items() if name not in told and not SECRET_NAME.search(name)
-            }
-            found |= {f"{before}set.{name}": text for name, text in given.items()}
+                facts["system_version"] = running.version()
+            facts["data_nodes" if top else f"{prefix}nodes"] = start.nodes
+            reported = running.facts()
+            facts |= {f"{prefix}{name}": value for name, value in reported.items()}
+            if "replication" in reported:
+                # The system below replicates the data of the one above.
+                facts.setdefault("replication", reported["replication"])
+            known = {*reported, *filter(SECRET_NAME.search, start.settings)}
+            facts |= {f"{prefix}set.{name}": text for name, text in start.settings.items() if name not in known}
         builds = {jvm.process_release(each.pid) for _, running, _ in self._up for each in running.processes()} - {""}
         if builds:
-            found["server_jvm"] = " + ".join(sorted(builds))
-        return found
+            facts["server_jvm"] = " + ".join(sorted(builds))
+        return facts
 
     def figures(self) -> dict[str, float]:
-        """What can be counted on them now."""
-        found: dict[str, float] = {}
+        """The current values of their counters."""
+        counters: dict[str, float] = {}
         for _, running, _ in self._up:
-            # Of servers that are gone there is nothing to count; what the trial has measured stays.
+            # Servers that have ended have no counters; the trial's other figures are kept.
             with contextlib.suppress(LoadstoneError):
-                found |= running.figures()
-        return found
+                counters |= running.figures()
+        return counters
 
     @property
     def _last(self) -> Running:
         return self._up[-1][1]
 
-    def _begin(self, asked: Asked, *, fresh: bool) -> None:
-        running = Running(asked.system, self._root)
+    def _begin(self, start: StartRequest, *, fresh: bool) -> None:
+        running = Running(start.system, self._root)
         mark = Mark(running.place.root)
         mark.take(self._run)
         try:
-            there = running.known
-            if there is not None and there.owner != OWNER:
+            known = running.known
+            if known is not None and known.owner != OWNER:
                 name = running.name
                 raise TakenError(
-                    f"{name} {'is up' if there.started else 'has data that were kept'}, and no experiment started it",
-                    f"`loadstone systems down {name}` ends it with its data; or reach it with `attach`",
+                    f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
+                    f"remove it and its data by `loadstone systems down {name}`, or use it by `attach`",
                 )
-            if there is not None and (fresh or not (self._keep and is_so(running, asked))):
-                # Those of a run that was killed, or that kept them.
+            if known is not None and (fresh or not (self._keep and matches(running, start))):
+                # Left by a run that was killed, or that kept them.
                 running.down()
             if not running.status():
-                prepare(asked.before, "before", running)
-            running.up(asked.nodes, asked.settings, owner=OWNER)
+                prepare(start.before, "before", running)
+            running.up(start.nodes, start.settings, owner=OWNER)
         except BaseException:
             mark.release()
             raise
-        self._up.append((asked, running, mark))
+        self._up.append((start, running, mark))
 
     def _end(self, kept: int) -> None:
-        """Ends all but the first ones, the last first."""
+        """Stops all but the first `kept`, in reverse order."""
         while len(self._up) > kept:
-            asked, running, mark = self._up[-1]
+            start, running, mark = self._up[-1]
             running.down()
             mark.release()
             self._up.pop()
-            prepare(asked.after, "after", running)
+            prepare(start.after, "after", running)
 
 
 def prepare(commands: Sequence[str], when: str, running: Running) -> None:
-    """Runs the commands around a system's life. Raises HookError."""
+    """Runs the commands before a system starts or after it stops. Raises HookError."""
     if commands:
         log = running.place.root.with_name(f"{running.name}-hooks.log")
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -180,17 +178,17 @@ def prepare(commands: Sequence[str], when: str, running: Running) -> None:
 
 
 def common(directories: Sequence[Path]) -> Path | None:
-    """The first of these directories that is there, if all that are there are on one file system."""
-    found = [each for each in directories if each.exists()]
-    return found[0] if len({each.stat().st_dev for each in found}) == 1 else None
+    """The first existing directory, if all existing ones are on one file system."""
+    existing = [each for each in directories if each.exists()]
+    return existing[0] if len({each.stat().st_dev for each in existing}) == 1 else None
 
 
-def is_so(running: Running, asked: Asked) -> bool:
-    """Whether a system is up as it is asked for."""
-    return bool(running.status()) and running.plan == plan_of(running.system, asked.nodes, asked.settings)
+def matches(running: Running, start: StartRequest) -> bool:
+    """Whether a system is running with the requested nodes and settings."""
+    return bool(running.status()) and running.plan == plan_of(running.system, start.nodes, start.settings)
 
 
 def collections(log: Path, since: int) -> tuple[int, int, int]:
-    """The pauses of a collector since a place in its log: count, ns, where it ends."""
-    found = jvm.collections(log, since)
-    return found.count, found.pause_ns, found.offset
+    """The garbage collections since an offset in the log: count, total pause in ns, new offset."""
+    pauses = jvm.collections(log, since)
+    return pauses.count, pauses.pause_ns, pauses.offset

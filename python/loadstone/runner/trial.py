@@ -1,4 +1,4 @@
-"""A trial from end to end: servers, hooks, the phases of its kind of workload, and the result."""
+"""A trial from start to end: servers, hooks, the phases of its workload kind, and the result."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from loadstone.results.value import Value
 from loadstone.runner import command, datasets, figures, guarantees, hooks, phase
 from loadstone.runner.phase import Finished, Launch
 from loadstone.runner.progress import Display
-from loadstone.runner.servers import At, RunServers, ServersError, completed
+from loadstone.runner.servers import RunServers, ServersError, TrialServers, with_address
 from loadstone.runner.watch import Watch
 
-# What a trial that says nothing about its time may take at most, beside its own: loading, settling, closing.
+# The default timeout of a phase, in addition to its window and warm-up: for loading, settling, closing.
 PATIENCE_SECONDS = 3600.0
-# What the hooks after a trial may take when the whole run is being left: nothing can interrupt them then.
+# Time limit of the hooks after a trial when the run is being interrupted: they cannot be interrupted again.
 LEAVING_SECONDS = 60.0
-# What the engine takes.
+# The engine's seeds are 64-bit.
 SEEDS = 1 << 64
 
 
 @dataclass(frozen=True)
-class Performed:
-    """A phase that was run, in the terms of results."""
+class PhaseResult:
+    """The result of a phase, as values and facts."""
 
     role: Role
     values: Sequence[Value]
@@ -58,31 +58,31 @@ class Conductor:
 
     experiment: Experiment
     spaces: datasets.DataSpaces
-    shown: Display
+    display: Display
     fleet: Fleet
     servers: RunServers
 
     def conduct(self, planned: PlannedTrial, files: Path) -> TrialResult:
         """Runs a trial and writes its files below `files`.
 
-        An engine that ends without a result, or a hook that fails, makes a result that says so. Raises LoadstoneError
-        when what every trial needs is not there.
+        If an engine ends without a result, or a hook fails, the result says so. Raises LoadstoneError if something is
+        missing that every trial needs.
         """
         start = time.time_ns()
         space = self.spaces.at(planned.variant.directory)
         directory = space.fresh()
-        at: At | None = None
-        performed: list[Performed] = []
+        at: TrialServers | None = None
+        results: list[PhaseResult] = []
         try:
-            self.shown.step("servers")
+            self.display.step("servers")
             at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
-            planned = replace(planned, variant=completed(planned.variant, at))
+            planned = replace(planned, variant=with_address(planned.variant, at))
             with self._hooked(planned, directory, files):
                 phases = kind_of(planned.variant).phases(planned.variant, self.experiment)
                 for each in phases:
-                    if done := self._perform(each, planned, directory, files, at):
-                        performed.append(done)
-                        if done.end != "done":
+                    if result := self._perform(each, planned, directory, files, at):
+                        results.append(result)
+                        if result.end != "done":
                             break
         except EngineError as error:
             end = "lost" if error.status < 0 else "failed"
@@ -93,13 +93,13 @@ class Conductor:
             return self._result(planned, {}, start, end="failed", notes=(*died(at), note))
         finally:
             datasets.remove(directory)
-        self.shown.step("tear down")
-        measured = [value for each in performed for value in each.values]
-        # What is measured is what the facts, notes and course are of.
-        main = next(each for each in performed if each.role == "measure")
-        notes = [*died(at), *(note for each in performed for note in each.notes)]
+        self.display.step("tear down")
+        measured = [value for each in results for value in each.values]
+        # Facts and time series are those of the measured phase.
+        main = next(each for each in results if each.role == "measure")
+        notes = [*died(at), *(note for each in results for note in each.notes)]
         if at is not None:
-            notes += at.restless()
+            notes += at.still_busy()
             measured += at.values()
             at.write(files / "servers.json")
         if main.series is not None:
@@ -109,7 +109,7 @@ class Conductor:
             amplified(values(*measured)),
             start,
             clients=main.clients,
-            end=next((each.end for each in performed if each.end != "done"), "done"),
+            end=next((each.end for each in results if each.end != "done"), "done"),
             notes=tuple(notes),
             facts=main.facts,
             statuses=main.statuses,
@@ -138,7 +138,7 @@ class Conductor:
 
     @contextmanager
     def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
-        """The hooks before; those after run however the trial ends, and what ended it first is what is raised."""
+        """Runs the hooks before and after; those after run however the trial ends, and the first error is raised."""
         variant, log = planned.variant, files / "hooks.log"
         names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
         names["results"] = str(files)
@@ -155,30 +155,30 @@ class Conductor:
         hooks.run(variant.after(names), "after", names, log, timeout)
 
     def _perform(
-        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None
-    ) -> Performed | None:
+        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
+    ) -> PhaseResult | None:
         variant = planned.variant
         if each.role == "measure":
             return self._measure(each, planned, directory, files, at)
         if each.role == "verify":
-            self.shown.step("verify")
+            self.display.step("verify")
             if isinstance(each, ObservedCommand):
-                return looked_at(each, command.run(each, directory, files, self.shown, None, self._timeout()))
-            looked = self._run(each, directory, self._seed(planned), files, None)
-            wrong = kind_of(variant).failure(launched(looked))
-            notes = [*notes_of(looked), *([wrong] if wrong else [])]
-            end = "failed" if wrong else end_of(looked)
-            return Performed(each.role, figures_of(each, variant, looked), notes=notes, end=end)
-        assert isinstance(each, EngineLaunch), "data are made by engines"
-        prepared = self._prepare(each, planned, directory, files, at)
-        return Performed(each.role, figures_of(each, variant, prepared)) if prepared else None
+                return of_verification(each, command.run(each, directory, files, self.display, None, self._timeout()))
+            runs = self._run(each, directory, self._seed(planned), files, None)
+            failure = kind_of(variant).failure(launched(runs))
+            notes = [*notes_of(runs), *([failure] if failure else [])]
+            end = "failed" if failure else end_of(runs)
+            return PhaseResult(each.role, figures_of(each, variant, runs), notes=notes, end=end)
+        assert isinstance(each, EngineLaunch), "data are loaded by engines"
+        loads = self._prepare(each, planned, directory, files, at)
+        return PhaseResult(each.role, figures_of(each, variant, loads)) if loads else None
 
     def _prepare(
-        self, each: EngineLaunch, planned: PlannedTrial, directory: Path, files: Path, at: At | None
+        self, each: EngineLaunch, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
     ) -> list[Finished]:
-        """Makes the data, or copies those made for another trial; nothing came of it when nothing had to be made."""
+        """Loads the data, or copies data that were loaded before; empty if this trial loaded nothing."""
         variant = planned.variant
-        if at is not None and not at.loads:
+        if at is not None and not at.must_load:
             return []
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
@@ -187,25 +187,25 @@ class Conductor:
             loaded = self._complete(each, directory, seed, files)
             self.servers.loaded(variant)
             if settle and at is not None:
-                self.shown.step("settle")
+                self.display.step("settle")
                 at.settle()
             return loaded
         space = self.spaces.at(variant.directory)
-        kept = space.loaded(variant.load_key)
-        if not kept.exists():
-            part = kept.with_suffix(".part")
+        original = space.loaded(variant.load_key)
+        if not original.exists():
+            part = original.with_suffix(".part")
             datasets.remove(part)
-            # A hook may have put a file system over the directory.
+            # A hook may have mounted a file system over the directory.
             part.mkdir(parents=True)
             self._complete(each, part, self.experiment.seed % SEEDS, files)
-            part.rename(kept)
-        self.shown.step("copy")
-        space.copy(kept, directory)
+            part.rename(original)
+        self.display.step("copy")
+        space.copy(original, directory)
         return []
 
     def _complete(self, each: EngineLaunch, directory: Path, seed: int, files: Path) -> list[Finished]:
-        """Makes all of the data. Raises EngineError where some are missing: no trial can do without."""
-        self.shown.step("load")
+        """Loads all data. Raises EngineError if some are missing, since the trial needs all of them."""
+        self.display.step("load")
         loads = self._run(each, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
@@ -220,21 +220,23 @@ class Conductor:
                 raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return loads
 
-    def _measure(self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: At | None) -> Performed:
-        """Measures, and watches the host meanwhile; the file system is flushed before and after."""
+    def _measure(
+        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
+    ) -> PhaseResult:
+        """Measures while the host is observed; the file system is flushed before and after."""
         variant = planned.variant
-        self.shown.step("flush")
-        held = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
+        self.display.step("flush")
+        data = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
         if at is not None:
-            held = at.data
+            data = at.data
         if isinstance(each, EngineLaunch) and each.cold:
             device.drop_cache([directory] if at is None else at.directories)
-        with Watch(held, files / "observed.jsonl", at.begin() if at else None) as watch:
-            self.shown.step("measure")
+        with Watch(data, files / "observed.jsonl", at.begin() if at else None) as watch:
+            self.display.step("measure")
             if isinstance(each, EngineLaunch):
                 runs = self._run(each, directory, self._seed(planned), files, watch)
             else:
-                ended = command.run(each, directory, files, self.shown, watch, self._timeout())
+                ended = command.run(each, directory, files, self.display, watch, self._timeout())
         if at is not None:
             at.end()
         if isinstance(each, ObservedCommand):
@@ -249,11 +251,11 @@ class Conductor:
         variant: Variant,
         runs: Sequence[Finished],
         observed: Iterable[Value],
-        where: Mapping[str, Scalar],
-        told: Mapping[str, Scalar],
-    ) -> Performed:
-        """What engines measured; `where` the data were, and what the servers have `told`."""
-        # Of several stages the longest is what the course is of.
+        device_facts: Mapping[str, Scalar],
+        server_facts: Mapping[str, Scalar],
+    ) -> PhaseResult:
+        """The result of a measured engine phase."""
+        # Of several stages, the series is that of the longest.
         run = max(runs, key=lambda each: each.result.summary.measured_ns)
         ready, lost = run.result.ready, sum(each.lost for each in runs)
         engines = max(each.engines for each in runs)
@@ -264,24 +266,24 @@ class Conductor:
         if engines > 1:
             measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
         facts = {
-            **{name: value for name, value in told.items() if name not in guarantees.ANSWERS},
+            **{name: value for name, value in server_facts.items() if name not in guarantees.ANSWERS},
             **ready.facts,
-            **where,
+            **device_facts,
             "store": ready.store,
-            **guarantees.kept(ready.durability, ready.how, ready.facts, told),
+            **guarantees.guarantee_facts(ready.durability, ready.how, ready.facts, server_facts),
             "engine": ready.engine,
             "engines": engines,
             "profile": run.result.summary.profile,
             "networked": "yes" if networked else "no",
             **kind_of(variant).facts(launched(runs)),
         }
-        return Performed(
+        return PhaseResult(
             each.role,
             measured,
             facts,
             notes_of(runs),
             "lost" if lost else end_of(runs),
-            # Stages have no clients: the engine does the work itself.
+            # Stages have no clients.
             variant.clients if len(runs) == 1 else None,
             run.loop if len(runs) == 1 else None,
             figures.statuses(run.result.summary),
@@ -289,46 +291,46 @@ class Conductor:
         )
 
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
-        """Runs the launches of a phase, up to the first that does not end well."""
-        stages, found = each.stages(directory, seed), list[Finished]()
+        """Runs the launches of a phase, up to the first that fails."""
+        stages, runs = each.stages(directory, seed), list[Finished]()
         for name, spec in stages.specs:
             engines = 1 if name in stages.alone else self.experiment.fleet.engines
-            launch = Launch(self.fleet, engines, files, self.shown, self._timeout())
-            found.append(phase.run(launch, spec, name, watch))
-            if found[-1].lost or found[-1].result.summary.end != "done":
+            launch = Launch(self.fleet, engines, files, self.display, self._timeout())
+            runs.append(phase.run(launch, spec, name, watch))
+            if runs[-1].lost or runs[-1].result.summary.end != "done":
                 break
-        return found
+        return runs
 
     def _seed(self, planned: PlannedTrial) -> int:
-        """Every variant of a block does the same operations; every block does others."""
+        """The seed of a block: its variants do the same operations, other blocks do others."""
         return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
 
     def _timeout(self) -> float:
         measure = self.experiment.measure
-        own = self.experiment.warmup_seconds + (measure.duration or 0)
-        return self.experiment.timeout or own + PATIENCE_SECONDS
+        measuring = self.experiment.warmup_seconds + (measure.duration or 0)
+        return self.experiment.timeout or measuring + PATIENCE_SECONDS
 
 
 def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
-    """The figures of a phase of engines; those of the kind of work come last, as they may say it better."""
-    found: list[Value] = []
+    """The figures of an engine phase; those of the workload kind come last, to replace common ones."""
+    measured: list[Value] = []
     for run in runs:
-        found += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
-    return [*found, *kind_of(variant).figures(each, launched(runs))]
+        measured += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
+    return [*measured, *kind_of(variant).figures(each, launched(runs))]
 
 
 def launched(runs: Sequence[Finished]) -> list[Launched]:
-    """Launches as a kind of work looks at them."""
+    """Launches in the form that workload kinds take."""
     return [Launched(run.name, run.spec, run.result) for run in runs]
 
 
 def end_of(runs: Sequence[Finished]) -> str:
-    """How launches ended: as the first that did not end well."""
+    """How launches ended: as the first that was not `done`."""
     return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
 
 
 def notes_of(runs: Sequence[Finished]) -> list[Note]:
-    """What engines accuse themselves of, and why they ended early."""
+    """The engines' own notes, and why they ended early."""
     return [
         note
         for run in runs
@@ -336,8 +338,8 @@ def notes_of(runs: Sequence[Finished]) -> list[Note]:
     ]
 
 
-def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> Performed:
-    """What the output of a command says. Raises CommandError where it says nothing that can be read."""
+def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
+    """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
     try:
         run = each.read(ended)
     except LoadstoneError as error:
@@ -349,7 +351,7 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
         failed = command.failure(each.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
     hlog.write(files / f"{each.name}.hlog", run.histograms)
-    return Performed(
+    return PhaseResult(
         each.role,
         [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
         {**watch.facts, **run.facts},
@@ -362,42 +364,42 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
     )
 
 
-def looked_at(each: ObservedCommand, ended: Ended) -> Performed:
-    """What a command found after the measurement. Raises CommandError where it says nothing that can be read."""
+def of_verification(each: ObservedCommand, ended: Ended) -> PhaseResult:
+    """The result of a command after the measurement. Raises CommandError if its output cannot be parsed."""
     try:
         run = each.read(ended)
     except LoadstoneError as error:
         raise command.failure(each.name, ended, str(error.args[0])) from error
-    return Performed(each.role, run.figures(), run.facts, run.notes, run.end)
+    return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
 
 
 def saturated(summary: Summary) -> Iterator[Note]:
-    """That latencies were too long for a histogram."""
+    """A note if latencies were too long for a histogram."""
     if summary.saturated_values:
-        message = f"{summary.saturated_values:,} latencies were longer than a histogram holds, which has its most"
-        yield Note("saturated", message, "the highest percentiles and the maximum are lower bounds")
+        message = f"{summary.saturated_values:,} latencies exceeded a histogram's range and count as its maximum"
+        yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
 
 
 def ended_early(summary: Summary) -> Iterator[Note]:
-    """Why a phase did not do all that it was to do."""
+    """A note if a phase ended before all its work was done."""
     if summary.reason:
         yield Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
 
 
 def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
-    """How much of the processors that it may use the engine used: with servers, it may be what limits the load."""
+    """The share of its processors that the engine used: at a high share it may limit the load on servers."""
     used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
     if used is not None and isinstance(processors, int | float) and processors > 0:
         yield Value("cpu.engine_share", used / processors, "share", 1)
 
 
-def died(at: At | None) -> list[Note]:
+def died(at: TrialServers | None) -> list[Note]:
     """A note for each server that has ended since the trial began."""
     return [*at.died()] if at else []
 
 
 def amplified(measured: dict[str, Value]) -> dict[str, Value]:
-    """Adds write amplification: bytes that reached the device for each byte that operations stored."""
+    """Adds write amplification: bytes written to the device per byte that operations stored."""
     stored, device = measured.get("stored"), measured.get("device.written_per_operation")
     operations = measured.get("operations")
     if stored and device and operations and stored.value and operations.value:

@@ -1,8 +1,8 @@
-"""Watching the host while an engine runs, between two flushes of the file system that holds its data.
+"""Observes the host while an engine runs, between two flushes of the file system with its data.
 
-The first flush keeps what was written before out of the account; the second brings what the trial wrote and the
-kernel still held. Both lie outside of the measured window, so device bytes are counted over all operations of the
-engine, those of the warm-up among them, and given for each.
+The first flush excludes what was written before; the second includes what the trial wrote and the kernel still cached.
+Both are outside the measured window, so device bytes are counted over all operations of the engine, warm-up included,
+and reported per operation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MEASURE, FLUSH = "measure", "flush"
 
 
 class Watch:
-    """Looks at the host about once a second."""
+    """Observes the host about once a second."""
 
     def __init__(self, directory: Path | None, path: Path, servers: Servers | None = None) -> None:
-        """Watches the host, the device behind `directory`, if data are there, and `servers`, which are ours.
+        """Observes the host, the device of `directory`, if given, and `servers` that the lab started.
 
-        What it sees goes to `path`, too.
+        Observations are also written to `path`.
         """
         self._directory = directory
         self._servers = servers
@@ -56,37 +56,37 @@ class Watch:
             flush(self._directory)
 
     def watch(self, name: str, pid: int) -> None:
-        """One more process that is ours."""
+        """Adds a process of ours to observe."""
         self._observer.watch(name, pid)
 
     def look(self) -> object:
-        """To be called about once a second."""
+        """Must be called about once a second."""
         if self._servers is not None:
             self._servers.look()
         return self._observer.poll()
 
     @property
     def facts(self) -> dict[str, Scalar]:
-        """The file system that held the data, and the device behind it in words."""
+        """The file system of the data, and a description of its device."""
         backing = self._observer.backing
         if backing is None:
             return {}
         return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.words}
 
     def values(self, operations: int) -> Iterator[Value]:
-        """What was seen, after the end; `operations` are those of the whole engine, warm-up included."""
+        """The figures, after the end; `operations` are all of the engine's, warm-up included."""
         measured = self._observer.summary(MEASURE)
         yield from measured
         if self._servers is not None:
             yield from self._servers.values()
-        before = {value.metric: value for value in measured}
-        after = {value.metric: value.value for value in self._observer.summary(FLUSH)}
-        for way in ("read", "written"):
-            seen = before.get(f"device.{way}")
+        by_metric = {value.metric: value for value in measured}
+        flushed = {value.metric: value.value for value in self._observer.summary(FLUSH)}
+        for direction in ("read", "written"):
+            seen = by_metric.get(f"device.{direction}")
             if seen is None:
                 continue
-            late = after.get(f"device.{way}", 0.0) if way == "written" else 0.0
-            if way == "written":
+            late = flushed.get(f"device.{direction}", 0.0) if direction == "written" else 0.0
+            if direction == "written":
                 yield Value("device.written_after", late, "B", seen.n)
             if operations:
-                yield Value(f"device.{way}_per_operation", (seen.value + late) / operations, "B/op", operations)
+                yield Value(f"device.{direction}_per_operation", (seen.value + late) / operations, "B/op", operations)

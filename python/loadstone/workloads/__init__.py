@@ -1,9 +1,9 @@
-"""The kinds of workloads, one file a kind."""
+"""The workload kinds, one file per kind."""
 
 from loadstone.experiment import kind
 from loadstone.workloads import dfsio, fio, sort, ycsb
 
 
 def register() -> None:
-    """Makes the kinds known to experiments."""
+    """Registers the kinds, so that experiments can use them."""
     kind.register({"ycsb": ycsb.KIND, "dfsio": dfsio.KIND, "fio": fio.KIND, "sort": sort.KIND})

@@ -1,4 +1,4 @@
-"""fio's jobs, run by fio itself: any job file that it documents (fio(1)). Each job has figures of its own."""
+"""Jobs run by fio itself: any job file that fio(1) allows. Each job has its own figures."""
 
 from __future__ import annotations
 
@@ -32,48 +32,48 @@ if TYPE_CHECKING:
 
 PROGRAM = "fio"
 STORE = "fio"
-HINT = "install fio (Debian's package fio)"
-# What is asked of fio beside the user's own options. `json+` has histograms, from which jobs are put together.
+HINT = "install the package fio"
+# Options added to the user's. `json+` includes histograms, which are needed to combine jobs.
 OPTIONS = ("--output-format=json+",)
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
-# What is compared of each job unless the experiment says otherwise.
+# The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")
 
 
 class Fio(Part):
-    """Jobs of fio, which must be installed. It runs in a new directory below `directory`."""
+    """Jobs of fio, which must be installed. They run in a new directory below `directory`."""
 
     job: Text = Field(examples=["[global]\nsize=64m\n[write]\nrw=write\ndirect=1\n"])
-    """A job file, or the text of one."""
+    """The path of a job file, or its content."""
 
     options: tuple[Text, ...] = Field(default=(), examples=[["--section=write"]])
-    """Options of fio's command line."""
+    """Command-line options of fio."""
 
 
 def stores() -> Collection[str]:
-    """None of the engine's."""
+    """A store of its own, which the engine does not have."""
     return (STORE,)
 
 
 def is_text(job: str) -> bool:
-    """Whether it is a job file's content, not its path."""
+    """Whether this is a job file's content, not its path."""
     return "\n" in job or job.lstrip().startswith("[")
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Finds the job file, and makes the path to it absolute."""
+    """Finds the job file, and makes its path absolute."""
     if not context.knows(*path, "job") or is_text(keys.job) or template.names(keys.job):
         return
     name = template.render(keys.job, {})
-    found = next((base / name for base in context.bases if (base / name).is_file()), None)
-    if found is None:
-        tried = " and ".join(dict.fromkeys(str((base / name).parent) for base in context.bases))
-        hint = f"it was looked for in {tried}; the text of a job file begins with a section, like [write]"
+    file = next((base / name for base in context.bases if (base / name).is_file()), None)
+    if file is None:
+        tried = " or ".join(dict.fromkeys(str((base / name).parent) for base in context.bases))
+        hint = f"put it in {tried}, or give its content, which begins with a section like [write]"
         context.wrong((*path, "job"), f"there is no job file {name}", hint)
         return
-    whole = keys.model_copy(update={"job": template.escape(os.path.abspath(found))})
+    completed = keys.model_copy(update={"job": template.escape(os.path.abspath(file))})
     workload = context.experiment.each_workload[path[:-1]]
-    context.complete_workload(path[:-1], workload.model_copy(update={"fio": whole}))
+    context.complete_workload(path[:-1], workload.model_copy(update={"fio": completed}))
 
 
 def title(work: Fio) -> str:
@@ -87,9 +87,9 @@ def files(work: Fio) -> Sequence[Path]:
 
 
 def jobs(work: Fio) -> dict[str, dict[str, str]]:
-    """The options of each job, by its name, those of [global] among them; empty where they cannot be read.
+    """The options of each job by its name, including those of [global]; empty if the file cannot be parsed.
 
-    Only to say what is to come: fio reads the file for itself.
+    Only for the forecast and the default metrics: fio parses the file itself.
     """
     parser = configparser.RawConfigParser(
         strict=False, allow_no_value=True, default_section="global", comment_prefixes=("#", ";"), delimiters=("=",)
@@ -102,7 +102,7 @@ def jobs(work: Fio) -> dict[str, dict[str, str]]:
 
 
 def data(work: Fio) -> Data:
-    """How long its jobs take, where they say so; their files are made by fio itself."""
+    """How long the jobs take, if they say so; fio creates their files itself."""
     lengths = []
     for options in jobs(work).values():
         try:
@@ -114,74 +114,75 @@ def data(work: Fio) -> Data:
 
 
 def metrics(work: Fio) -> Sequence[str]:
-    """Bandwidth, operations and the 99th percentile of each job, one after the other."""
-    found = []
+    """Bandwidth, throughput and p99 of each job."""
+    figures = []
     every = {} if template.names(work.job) and not is_text(work.job) else jobs(work)
     for name, options in every.items():
         prefix = "" if len(every) == 1 else f"{slug(name)}."
         kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0].removeprefix("rand")
         for direction in DIRECTIONS.get(kind, DIRECTIONS["rw"]):
-            found += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
-    return found
+            figures += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
+    return figures
 
 
 def slug(name: str) -> str:
-    """A job's name as part of a figure's."""
+    """A job's name as part of a figure's name."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job"
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """fio's own look at the jobs."""
-    yield partial(parsed, variant.work)
+    """fio's check of the jobs."""
+    yield partial(check_by_fio, variant.work)
 
 
-def parsed(work: Fio) -> None:
-    """Has fio read the jobs. Raises LoadstoneError with what it says."""
+def check_by_fio(work: Fio) -> None:
+    """Lets fio parse the jobs. Raises LoadstoneError with its message."""
     if shutil.which(PROGRAM) is None:
         raise LoadstoneError("cannot run fio: it is not installed", HINT)
     with tempfile.TemporaryDirectory() as directory:
         words = arguments(work, Path(directory))
         done = subprocess.run([*words, "--parse-only"], capture_output=True, text=True, cwd=directory)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise LoadstoneError(f"fio refuses the job: {said[0] if said else 'without a word'}", "see fio(1)")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        message = lines[0] if lines else f"exit status {done.returncode}"
+        raise LoadstoneError(f"fio refuses the job: {message}", "correct the job file (see fio(1))")
 
 
 def arguments(work: Fio, files: Path) -> list[str]:
-    """fio's command line; a copy of the job file is left in the trial's folder."""
+    """fio's command line; a copy of the job file is kept in the trial's folder."""
     copy = files / "job.fio"
     copy.write_text(work.job if is_text(work.job) else Path(work.job).read_text())
-    # A job file may include others, which are looked for beside it.
+    # Run from its own path, since it may include files next to it.
     return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) else work.job)]
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
-    """fio, once."""
+    """One run of fio."""
     return (ObservedCommand("fio", partial(arguments, variant.work), read, variant.data.seconds or None),)
 
 
 def read(ended: Ended) -> Run:
-    """What fio's report says of all jobs: each has its figures below its name, if there are several."""
+    """The results in fio's report; if there are several jobs, the figures of each are prefixed by its name."""
     runs = importer.runs(Source(ended.stdout, text_of(ended.stdout), {}))
     if not runs:
-        raise LoadstoneError("fio wrote no report", "see its output")
-    found = runs[0] if len(runs) == 1 else joined(runs)
-    found.facts["store"] = STORE
-    # As of all work on files: bytes in a second. Operations in a second are those of each direction.
-    known = {value.metric: value for value in found.values}
+        raise LoadstoneError("fio wrote no report", f"find out why from its output, {ended.stderr}")
+    run = runs[0] if len(runs) == 1 else combined(runs)
+    run.facts["store"] = STORE
+    # As for all file workloads, `throughput` is bytes per second; operations per second are given by direction.
+    known = {value.metric: value for value in run.values}
     moved = [known[metric] for metric in ("returned", "stored") if metric in known]
-    # Jobs may follow each other: over the sum of their times it is never too fast.
-    seconds = sum(value.value for run in runs for value in run.values if value.metric == "runtime") / 1e9
-    found.values = [value for value in found.values if value.metric != "throughput"]
+    # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
+    seconds = sum(value.value for each in runs for value in each.values if value.metric == "runtime") / 1e9
+    run.values = [value for value in run.values if value.metric != "throughput"]
     if seconds:
-        found.add("throughput", sum(value.value for value in moved) / seconds, "B/s", sum(value.n for value in moved))
-    # How many operations are under way at once is between fio and its engines.
-    found.clients = None
-    return found
+        run.add("throughput", sum(value.value for value in moved) / seconds, "B/s", sum(value.n for value in moved))
+    # The number of operations in flight depends on fio's I/O engine.
+    run.clients = None
+    return run
 
 
-def joined(runs: Sequence[Run]) -> Run:
-    """Several jobs as one run: sums, and below their names everything else."""
+def combined(runs: Sequence[Run]) -> Run:
+    """Several jobs as one run: sums, and everything else prefixed by the jobs' names."""
     whole = Run(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
     for metric in ("operations", "errors"):
         each = [value for run in runs for value in run.values if value.metric == metric]

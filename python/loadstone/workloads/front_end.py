@@ -1,4 +1,4 @@
-"""The engine's front ends for files, as the lab asks them for specs, and where files are."""
+"""Gets specs from the engine's front ends for files, and defines where the files are."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from loadstone.errors import LoadstoneError
 if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Variant
 
-# Below it is what trials write on HDFS.
+# The directory of trials' files on HDFS.
 ROOT = "loadstone"
 
 
 def spec_of(command: str, words: Sequence[str]) -> list[Spec]:
-    """The specs that a front end makes of its arguments. Raises LoadstoneError with the engine's message."""
+    """The specs that a front end translates its arguments to. Raises LoadstoneError with the engine's message."""
     done = subprocess.run(
         [program.find(), command, *words, "--print-spec"], stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
@@ -34,8 +34,8 @@ def spec_of(command: str, words: Sequence[str]) -> list[Spec]:
         raise LoadstoneError("the engine printed no spec", hint) from error
 
 
-def place(variant: Variant, directory: Path, name: str) -> str:
-    """Where a variant's files are: below a trial's directory, or on the HDFS that its servers are."""
+def location(variant: Variant, directory: Path, name: str) -> str:
+    """The URI of a variant's files: below a trial's directory, or on its HDFS."""
     if variant.store != "hdfs":
         return f"file://{directory / name}"
     base = variant.store_properties.get("fs.defaultFS", "hdfs://127.0.0.1:9820").rstrip("/")
@@ -43,7 +43,7 @@ def place(variant: Variant, directory: Path, name: str) -> str:
 
 
 def settings(variant: Variant) -> dict[str, str]:
-    """The settings of a variant for the client of HDFS, those that lead to its name node aside."""
+    """A variant's settings for the HDFS client, except for the address of the name node."""
     return {
         name: text for name, text in variant.store_properties.items() if name not in ("fs.defaultFS", "hadoop.conf")
     }

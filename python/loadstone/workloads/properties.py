@@ -1,4 +1,4 @@
-"""YCSB's workload files, as far as the lab needs to know what is in them; the engine reads them for itself.
+"""Parses YCSB's workload files for what the lab needs; the engine parses them itself.
 
 Source: java.util.Properties.load.
 """
@@ -16,18 +16,18 @@ CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read(path: Path) -> Mapping[str, str]:
-    """The properties in a file; of a key that comes again the last wins. Raises OSError."""
+    """The properties in a file; of a repeated key the last value counts. Raises OSError."""
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    found = {}
+    properties = {}
     for line in logical_lines(text):
         match = ENTRY.match(line)
         assert match is not None, "every part of the pattern may be empty"
-        found[unescaped(match[1])] = unescaped(match[2])
-    return found
+        properties[unescaped(match[1])] = unescaped(match[2])
+    return properties
 
 
 def logical_lines(text: str) -> Iterator[str]:
@@ -47,5 +47,5 @@ def logical_lines(text: str) -> Iterator[str]:
 
 
 def unescaped(text: str) -> str:
-    """A key or value without its backslashes."""
-    return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else CONTROLS.get(found[2], found[2]), text)
+    """A key or value with its escapes replaced."""
+    return ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else CONTROLS.get(match[2], match[2]), text)

@@ -1,6 +1,6 @@
-"""TeraSort: rows are generated, sorted, and looked at; Hadoop's three programs, on local disks and on HDFS.
+"""TeraSort: generates, sorts and validates rows as Hadoop's three programs do, on local disks and on HDFS.
 
-The engine's front ends say which stages there are; each is a launch, and the lab is the barrier between them.
+The engine's front ends define the stages; each is a launch, and the next begins when all engines have ended.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pydantic import Field
 
 from loadstone.engine.events import Note
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
-from loadstone.experiment.model.values import Part, Size, VariedCount, VariedTruth
+from loadstone.experiment.model.values import Part, Size, VariedBoolean, VariedCount
 from loadstone.results.value import Value
-from loadstone.workloads.front_end import ROOT, place, settings, spec_of
+from loadstone.workloads.front_end import ROOT, location, settings, spec_of
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from loadstone.results.trial_result import Scalar
 
 ROW_BYTES = 100
-# A sort reads and writes its rows once, or twice where they do not fit into memory.
+# A sort reads and writes its rows once, or twice if they do not fit into memory.
 PASSES = 4
 INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
-# The stages that one engine does.
+# The stages that only one engine does.
 ALONE = frozenset({"prepare", "sort_in_memory", "commit", "abandon"})
 
 
@@ -35,29 +35,29 @@ class Sort(Part):
     """TeraGen, TeraSort and TeraValidate: rows of 100 bytes are generated, sorted and checked."""
 
     rows: VariedCount = Field(examples=[10_000_000])
-    """Number of rows: 10,000,000 are 1 GB."""
+    """Number of rows; 10,000,000 rows are 1 GB."""
 
     parts: VariedCount | None = Field(default=None, examples=[4])
-    """Files of the output. Default: one for each processor."""
+    """Number of output files. Default: one per processor."""
 
     memory: Size | None = Field(default=None, examples=["1GB"])
-    """Memory of each engine; what does not fit is sorted in runs on disk, and merged. Default: half of what is free, by
-    all engines together."""
+    """Memory of each engine; rows that do not fit are sorted in runs on disk and merged. Default: half of free memory,
+    shared by all engines."""
 
     replication: VariedCount | None = Field(default=None, examples=[3])
-    """Copies of each block on HDFS. Default: the servers'."""
+    """Replicas of each block on HDFS. Default: the servers'."""
 
-    direct: VariedTruth = Field(default=False, examples=[True])
-    """Local files past the page cache (O_DIRECT)."""
+    direct: VariedBoolean = Field(default=False, examples=[True])
+    """Bypass the page cache for local files (O_DIRECT)."""
 
 
 def stores() -> Collection[str]:
-    """Those of files."""
+    """The stores of files."""
     return ("file", "hdfs")
 
 
 def title(work: Sort) -> str:
-    """That it is a sort."""
+    """The kind's name."""
     return "sort"
 
 
@@ -68,12 +68,12 @@ def data(work: Sort) -> Data:
 
 
 def metrics(keys: Any) -> Sequence[str]:
-    """How long it took, and bytes of rows in a second."""
+    """The throughput of each phase, and the time of the sort."""
     return ("throughput", "runtime", "generate.throughput", "validate.throughput")
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's look at what is to be generated; the others look at what that has left."""
+    """The front end's check of the first phase; those of later phases need its output."""
     yield partial(stages, variant, "generate", Path("/data"), 0)
 
 
@@ -90,13 +90,13 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
 def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int = 1) -> Stages:
     """The launches of one phase. Raises LoadstoneError with the engine's message."""
     work: Sort = variant.work
-    unsorted, made = place(variant, directory, INPUT), place(variant, directory, OUTPUT)
-    # What several engines have found comes together in a report.
-    report = [place(variant, directory, REPORT)] if engines > 1 else []
+    unsorted, sorted_rows = location(variant, directory, INPUT), location(variant, directory, OUTPUT)
+    # What several engines have found is combined in a report.
+    report = [location(variant, directory, REPORT)] if engines > 1 else []
     command, places = {
         "generate": ("teragen", [str(work.rows), unsorted]),
-        "sort": ("terasort", [unsorted, made]),
-        "validate": ("teravalidate", [made, *report]),
+        "sort": ("terasort", [unsorted, sorted_rows]),
+        "validate": ("teravalidate", [sorted_rows, *report]),
     }[name]
     words = [] if work.memory is None else ["--memory", str(work.memory)]
     words += ["--direct"] if work.direct else []
@@ -106,53 +106,53 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
         given = {**settings(variant), **dict.fromkeys(names, str(work.replication))}
         words += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
     specs = [{**spec, "lease_ms": None, "seed": seed} for spec in spec_of(command, [*words, *places])]
-    named = [(spec["work"]["stage"], spec) for spec in specs]
-    for stage, spec in named:
+    by_stage = [(spec["work"]["stage"], spec) for spec in specs]
+    for stage, spec in by_stage:
         if work.memory is None and stage not in ALONE:
             spec["work"]["job"]["memory_bytes"] //= engines
-    found = [(f"{name}.{stage}" if len(named) > 1 else name, spec) for stage, spec in named]
-    return Stages(found, {key for (key, _), (stage, _) in zip(found, named, strict=True) if stage in ALONE})
+    launches = [(f"{name}.{stage}" if len(by_stage) > 1 else name, spec) for stage, spec in by_stage]
+    return Stages(launches, {key for (key, _), (stage, _) in zip(launches, by_stage, strict=True) if stage in ALONE})
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The rows and their checksum."""
-    found = [each.result.summary.sort for each in launched]
-    rows = max((each.rows for each in found if each), default=0)
-    checksum = next((each.checksum for each in reversed(found) if each and each.checksum), None)
-    # Nothing is on the other side of a network: the engine is what sorts, and may use all processors.
+    summaries = [each.result.summary.sort for each in launched]
+    rows = max((each.rows for each in summaries if each), default=0)
+    checksum = next((each.checksum for each in reversed(summaries) if each and each.checksum), None)
+    # The engine itself sorts, even on HDFS, so its use of all processors is not a limit of the generator.
     own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
     return {**own, **({"checksum": checksum} if checksum else {})}
 
 
 def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-    """Rows, and over all stages the time, bytes of rows in a second, and the bytes that were moved."""
-    found = [each.result.summary.sort for each in launched if each.result.summary.sort is not None]
-    rows, seconds = max((each.rows for each in found), default=0), sum(each.seconds for each in found)
+    """The rows, and over all stages the time, the throughput, and the bytes read and written."""
+    summaries = [each.result.summary.sort for each in launched if each.result.summary.sort is not None]
+    rows, seconds = max((each.rows for each in summaries), default=0), sum(each.seconds for each in summaries)
     if not rows or not seconds:
         return
     name = phase.prefix
     yield Value(f"{name}throughput", rows * ROW_BYTES / seconds, "B/s", rows)
     yield Value(f"{name}runtime", seconds * 1e9, "ns", 1)
     yield Value(f"{name}rows", rows, "rows", rows)
-    # A stage that cannot do all of its rows ends as failed.
+    # A stage that cannot process all its rows fails as a whole.
     yield Value(f"{name}errors", 0, "rows", rows)
     yield Value(f"{name}clock.jumps", sum(each.result.summary.clock.jumps for each in launched), "jumps", 1)
-    yield Value(f"{name}returned", sum(each.bytes_read for each in found), "B", rows)
-    yield Value(f"{name}stored", sum(each.bytes_written for each in found), "B", rows)
-    for each in found:
+    yield Value(f"{name}returned", sum(each.bytes_read for each in summaries), "B", rows)
+    yield Value(f"{name}stored", sum(each.bytes_written for each in summaries), "B", rows)
+    for each in summaries:
         if each.validation is not None:
             yield Value(f"{name}faults", each.validation.faults, "rows", each.validation.rows)
             yield Value(f"{name}duplicates", each.validation.duplicates, "rows", each.validation.rows)
 
 
 def failure(launched: Sequence[Launched]) -> Note | None:
-    """That the output is not sorted, or not what was generated."""
+    """A note if the output is not sorted, or differs from the generated rows."""
     for each in launched:
-        told = each.result.summary.sort
-        if told is not None and told.validation is not None and told.validation.faults:
-            faults = told.validation
-            message = f"{faults.faults:,} of {faults.rows:,} rows are wrong: {'; '.join(faults.first_faults[:1])}"
-            return Note("failed", message, "its figures are those of a sort that did not sort")
+        summary = each.result.summary.sort
+        if summary is not None and summary.validation is not None and summary.validation.faults:
+            checked = summary.validation
+            message = f"{checked.faults:,} of {checked.rows:,} rows are wrong: {'; '.join(checked.first_faults[:1])}"
+            return Note("failed", message, "do not use these figures: the output is not a correct sort")
     return None
 
 

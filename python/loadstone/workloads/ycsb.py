@@ -1,6 +1,6 @@
-"""YCSB's core workloads: data are loaded, then operations are drawn from a mix and measured.
+"""YCSB's core workloads: loads records, then measures operations drawn from a mix.
 
-The engine's own YCSB front end translates the properties into a spec; what only the lab decides is put on top.
+The engine's YCSB front end translates properties to a spec, to which the lab adds its own settings.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
     from loadstone.experiment.plan.plan import Variant
 
-# Stores of files, on which there are no records.
+# Stores of files, which have no records.
 OF_FILES = ("file", "hdfs")
 INTERVAL_MS = 1000
-# Short windows get more intervals: the course of a window of fewer than this many says little.
+# Short windows have shorter intervals, since a time series needs at least this many.
 INTERVALS_MIN = 20
 INTERVAL_MS_MIN = 100
 WINDOW_SECONDS = 86_400
-# What decides the size of a record, with YCSB's defaults.
+# The properties that determine the size of a record, with YCSB's defaults.
 DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
-# That of YCSB's zipfian lengths: the i-th shortest comes i^-theta times as often as the shortest.
+# Theta of YCSB's zipfian lengths: the i-th shortest is i^-theta times as frequent as the shortest.
 ZIPFIAN_THETA = 0.99
 
 
 class Ycsb(Part):
-    """YCSB's keys."""
+    """The keys of YCSB."""
 
     file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
     """A YCSB workload file. Default: **required** for YCSB."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
-    """YCSB's properties; they override the file's."""
+    """YCSB properties; they override the file's."""
 
 
 def stores() -> Collection[str]:
-    """Those that keep records."""
+    """The stores of records."""
     return [name for name in description().stores if name not in OF_FILES]
 
 
 def work(keys: Any, experiment: Experiment) -> Ycsb:
-    """With what `measure` asks of the values."""
+    """The keys, with what `measure` sets as properties."""
     verify = {"dataintegrity": "true"} if experiment.measure.verify else {}
     versions = {"versions": "true"} if experiment.measure.ledger else {}
     return Ycsb(file=keys.file, properties={**keys.properties, **verify, **versions})
@@ -82,9 +82,9 @@ def files(work: Ycsb) -> Sequence[Path]:
 
 
 def data(work: Ycsb) -> Data:
-    """Records and their size; all properties but those that only shape the run decide what is loaded.
+    """Records and their size. All properties count for its identity, except those that affect only the run.
 
-    What is not a number is left to the engine to refuse. Raises OSError when the file is gone.
+    Values that are not numbers are left to the engine to reject. Raises OSError if the file is missing.
     """
     given = {**read(Path(work.file or "")), **work.properties}
     records = whole(given, "insertcount", 0) or whole(given, "recordcount", 0)
@@ -94,7 +94,7 @@ def data(work: Ycsb) -> Data:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's look at both phases."""
+    """The front end's checks of both phases."""
     yield partial(front_end, variant, "load")
     yield partial(front_end, variant, "run")
     if variant.work.properties.get("versions") and not description().keeps_data(variant.store):
@@ -102,7 +102,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
-    """Load, unless the store keeps nothing, and run; with a ledger, read the writes back."""
+    """Load, unless the store keeps no data, and run; with a ledger, read the writes back."""
     measure = experiment.measure
     run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
     if not description().keeps_data(variant.store):
@@ -112,22 +112,22 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A property that counts."""
+    """A property as a whole number."""
     text = properties.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() else default
 
 
 def directory_properties(store: str, directory: Path) -> dict[str, Any]:
-    """The property that tells a store where its data go."""
+    """The property that sets a store's data directory."""
     known = description().stores.get(store)
     return {known.directories[0]: str(directory / store)} if known is not None and known.directories else {}
 
 
 def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
-    """The spec that the YCSB front end makes of a variant. Raises LoadstoneError with the engine's message."""
+    """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
-    # The directory is set for each trial; the front end only checks that there is one.
+    # The directory is set for each trial; the front end only requires one.
     properties = {
         **directory_properties(variant.store, Path("data")),
         **variant.store_properties,
@@ -138,16 +138,16 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     texts = {name: str(value) for name, value in properties.items()}
     hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.holds(text)}
     if hidden:
-        # Every user of the host can read an argument.
+        # Any user of the host can read command-line arguments.
         command += ["-P", "/dev/stdin"]
     for name, value in properties.items():
         if name not in hidden:
             command += ["-p", f"{name}={value}"]
     if phase == "run":
-        # A file need not say when to end, as `measure` does here, but the front end insists on an end.
+        # The front end requires an end; `measure` sets the real one.
         command += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     if properties.get("versions"):
-        # The front end insists on a seed; each trial has its own.
+        # The front end requires a seed; each trial has its own.
         command += ["-p", "seed=0"]
     command += ["-threads", str(variant.clients)]
     lines = "".join(f"{name}={escaped(value)}\n" for name, value in hidden.items())
@@ -164,20 +164,20 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
 
 
 def escaped(value: str) -> str:
-    """A value as a properties file has it (java.util.Properties.load)."""
+    """A value escaped for a properties file (java.util.Properties.load)."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"\\{text}" if text[:1].isspace() else text
 
 
 def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spec:
-    """The spec that loads a variant's data: everything as fast as its clients can."""
+    """The spec that loads a variant's data, in a closed loop."""
     spec = common(front_end(variant, "load"), variant.loading, directory, seed)
     return {
         **spec,
         "pace": {"mode": "closed"},
         "until": {"operations": spec["work"]["insert_count"]},
         "warmup_seconds": 0,
-        # A run on a store that still compacts what was loaded would be charged for it.
+        # Otherwise compactions of the loaded data would slow the run.
         "settle": settle,
     }
 
@@ -191,14 +191,14 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         spec = {**spec, "until": {"seconds": seconds}, "interval_ms": int(per_interval)}
     else:
         spec = {**spec, "until": {"operations": variant.operations}}
-    # The file's operationcount says how many operations YCSB would do; here `measure` decides.
+    # `measure` replaces the file's operationcount.
     spec["work"] = {**spec["work"], "operations": variant.operations}
     spec = {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup or 0.0, "settle": False}
     return ledger.recorded(spec, directory) if measure.ledger else spec
 
 
 def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
-    """What holds for both phases."""
+    """The settings of both phases."""
     properties = {**spec["store"]["properties"], **directory_properties(variant.store, directory)}
     return {
         **spec,
@@ -212,7 +212,7 @@ def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
 
 
 def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
-    """When operations are sent: at the rate of the file, else as the workload's properties have it."""
+    """When operations are sent: at the experiment's rate, else as the workload's properties say."""
     if variant.rate is None:
         return given if given["mode"] == "closed" else {**given, "arrival": variant.arrival}
     piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}
@@ -220,7 +220,7 @@ def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
-    """The records there are, and how often which operation comes."""
+    """The number of records, and the mix of operations."""
     work = launched[-1].spec["work"]
     mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
@@ -230,9 +230,9 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
 
 
 def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-    """Bytes of values that the operations carried: estimates from the workload's arithmetic, without keys.
+    """Bytes of values that operations transferred, without keys: estimated from the workload's mean sizes.
 
-    `returned` by reads and scans, `stored` by inserts and updates; none where no data are kept.
+    `returned` by reads and scans, `stored` by inserts and updates; none if the store keeps no data.
     """
     spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]
@@ -247,7 +247,7 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     for outcome in result.summary.outcomes:
         if outcome.status in WELL:
             counts[outcome.operation] += outcome.count
-    # A read-modify-write counts as its read and its update as well.
+    # A read-modify-write is also counted as a read and an update.
     returned = counts["READ"] * read + counts["SCAN"] * scanned
     stored = counts["INSERT"] * record + counts["UPDATE"] * update
     yield Value(f"{phase.prefix}returned", returned, "B", counts["READ"] + counts["SCAN"])

@@ -1,4 +1,4 @@
-"""YCSB's workload files, and its properties and their values, for every point of an experiment."""
+"""Validates YCSB's workload files and properties, for every point of an experiment."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 from loadstone.engine.describe import description
 from loadstone.experiment.model import template
 from loadstone.experiment.model.points import Point
-from loadstone.experiment.model.ycsb_properties import KEYS, MOVING_RATES, OF_A_COMMAND, SHARES, WHOLE_NUMBERS
+from loadstone.experiment.model.ycsb_properties import CHANGING_RATES, KEYS, OF_A_COMMAND, SHARES, WHOLE_NUMBERS
 from loadstone.experiment.reading import path as paths
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context, Template, rendered
 from loadstone.format.suggestion import did_you_mean, guessed
 from loadstone.workloads import properties
 
-# What changes data, with YCSB's default of each (CoreWorkload).
+# The properties that make a workload change data, with YCSB's defaults (CoreWorkload).
 CHANGING = {
     "updateproportion": "0.05",
     "insertproportion": "0",
     "readmodifywriteproportion": "0",
     "deleteproportion": "0",
 }
-# A workload of this class counts its records itself.
-COUNTS_ITSELF = "ConstantOccupancyWorkload"
+# This workload class determines the number of records itself.
+WITHOUT_RECORDCOUNT = "ConstantOccupancyWorkload"
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Finds the files, and makes the path to them absolute; looks at what is in them."""
+    """Finds the files, makes their path absolute, and checks their content."""
     check_names(context, path, keys)
     for each in context.templates():
         if each.path[:-1] == (*path, "properties") and can_render(context, each):
@@ -50,72 +50,72 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         for name in names:
             check_file(context, file.path, name)
         return
-    whole = os.path.normpath(base / file.text) if Path(file.text).is_absolute() else absolute(base, file.text)
-    context.complete_workload(path, keys.model_copy(update={"file": whole}))
+    path_template = os.path.normpath(base / file.text) if Path(file.text).is_absolute() else absolute(base, file.text)
+    context.complete_workload(path, keys.model_copy(update={"file": path_template}))
     for name in names:
         check_content(context, file.path, base / name, keys.properties)
 
 
 def check_names(context: Context, above: Keys, keys: Any) -> None:
-    """Properties of the workload: YCSB's, or a binding's."""
+    """The workload's properties are YCSB's or a binding's."""
     for key in keys.properties:
         path = (*above, "properties", key)
         store = key.partition(".")[0]
         if key in KEYS:
-            context.wrong(path, f"{key} is not set as a property here", f"write `{KEYS[key]}`")
+            context.wrong(path, f"{key} cannot be set as a property", f"write `{KEYS[key]}`")
         elif key in OF_A_COMMAND:
-            context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab keeps everything")
+            context.wrong(path, f"{key} has no effect in an experiment", "leave it out: the lab records all results")
         elif store in description().stores and "." in key:
             hint = f"write it in `systems: {{{store}: {{properties: …}}}}`"
             context.wrong(path, f"{key} is a property of a store", hint)
-        elif key in MOVING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
+        elif key in CHANGING_RATES and (context.experiment.rate is not None or "rate" in context.dimensions):
             context.wrong(path, f"{key} and `rate` cannot be combined", "keep one of them")
         elif key not in description().properties:
-            hint = f"{did_you_mean(key, description().properties)}A binding may know it"
+            hint = f"{did_you_mean(key, description().properties)}correct the name, or ignore this if a binding uses it"
             context.warn(path, f"YCSB has no property {key}", hint)
 
 
 def absolute(base: Path, text: str) -> str:
-    """A template below a directory whose own braces stay braces."""
+    """A template below a directory, whose braces are escaped."""
     return os.path.normpath(os.path.join(template.escape(os.path.abspath(base)), text))
 
 
 def can_render(context: Context, each: Template) -> bool:
-    """Whether a template was understood, and the values that it names."""
+    """Whether a template and the values that it names are valid."""
     return context.knows(*each.path) and bool(context.points or not template.names(each.text))
 
 
 def check_file(context: Context, at: Keys, name: str) -> None:
-    """A workload file that may be missing in all places."""
+    """Reports a workload file that is in none of the base directories."""
     tried = [base / name for base in context.bases]
     if any(path.is_file() for path in tried):
         return
-    hint = "it was looked for in " + " and ".join(dict.fromkeys(str(path.parent) for path in tried))
+    hint = "put it in " + " or ".join(dict.fromkeys(str(path.parent) for path in tried)) + ", or correct the path"
     for path in tried:
-        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        if guess := guessed(path.name, beside, Path(name).parent.joinpath):
+        neighbours = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        if guess := guessed(path.name, neighbours, Path(name).parent.joinpath):
             hint = guess
             break
     context.wrong(at, f"there is no workload file {name}", hint)
 
 
 def check_content(context: Context, at: Keys, path: Path, above: Mapping[str, str]) -> None:
-    """A workload file can be read, and records are counted in it or in the experiment."""
+    """A workload file is readable, and it or the experiment sets the number of records."""
     try:
-        found = properties.read(path)
+        in_file = properties.read(path)
     except OSError as error:
-        context.wrong(at, f"cannot read {path}: {error.strerror}", "make the file readable for your user")
+        context.wrong(at, f"cannot read {path}: {error.strerror}", "make the file readable by your user")
         return
-    given = {**found, **above}
-    if given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(COUNTS_ITSELF):
-        context.wrong(at, f"neither {path.name} nor the experiment says how many records there are", MISSING_COUNT)
+    given = {**in_file, **above}
+    if given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(WITHOUT_RECORDCOUNT):
+        context.wrong(at, f"neither {path.name} nor the experiment sets recordcount", MISSING_COUNT)
 
 
 MISSING_COUNT = "write `workload: {properties: {recordcount: 100000}}`"
 
 
 def check_property(context: Context, each: Template) -> None:
-    """A property whose values must be numbers."""
+    """Checks a property whose values must be numbers."""
     key = str(each.path[-1])
     texts = rendered(context, each) if context.points else {each.text}
     for text in sorted(texts):
@@ -126,7 +126,7 @@ def check_property(context: Context, each: Template) -> None:
 
 
 def is_share(text: str) -> bool:
-    """Whether a text is a number from 0 to 1."""
+    """Whether a string is a number from 0 to 1."""
     try:
         return 0 <= float(text) <= 1
     except ValueError:
@@ -134,7 +134,7 @@ def is_share(text: str) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """The properties by which the workload of a point changes data."""
+    """The properties that make the workload of a point change data."""
     names = context.values(point)
     if not context.knows(*path) or keys.file is None:
         return
@@ -142,7 +142,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
         given = dict(properties.read(Path(template.render(keys.file, names))))
         given |= {key: template.render(text, names) for key, text in keys.properties.items()}
     except (OSError, KeyError):
-        # The check of the file reports it.
+        # `check_file` reports it.
         return
     for key, default in CHANGING.items():
         try:

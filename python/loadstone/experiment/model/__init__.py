@@ -1,1 +1,1 @@
-"""What an experiment file may hold: keys, values, properties, templates, points; and what is generated of them."""
+"""The model of an experiment file: keys, values, properties, templates, points; and the documents generated from it."""

@@ -1,4 +1,4 @@
-"""Where data go unless the experiment says otherwise."""
+"""The default directory of data."""
 
 from __future__ import annotations
 

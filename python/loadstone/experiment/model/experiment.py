@@ -1,7 +1,7 @@
-"""What an experiment file may hold: its keys, their types, defaults and meanings.
+"""The model of an experiment file: its keys, their types, defaults and meanings.
 
-This is the source of the reference page and of the JSON Schema. Here each value is looked at alone; what must fit
-together is looked at in `loadstone.experiment.validation`. Short forms (`repeats: 6`) have been written out by then.
+This is the source of the reference page and of the JSON Schema. Here each value is validated alone;
+`loadstone.experiment.validation` checks how they fit together. Short forms (`repeats: 6`) are expanded before.
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from pydantic.fields import FieldInfo
 from loadstone.experiment.model.system import Hooks, System
 from loadstone.experiment.model.values import (
     Arrival,
+    Boolean,
     Bound,
     Count,
     Durability,
+    Guarantee,
     Length,
     LengthOrNone,
     Natural,
     Number,
     Part,
-    Promised,
     Property,
-    Raised,
     Rate,
     Reuse,
     Scalar,
+    SearchedLoad,
     Share,
     Text,
-    Truth,
     Value,
     schema,
     whole,
 )
 from loadstone.results.result_set import Question
 
-# A spread takes two.
+# The spread of one trial is undefined.
 REPEATS_LEAST = 2
-AT_LEAST_HINT = "one trial shows no spread, and a claim takes 6"
+AT_LEAST_HINT = "use at least 2 repeats to see the spread, and 6 for a claim"
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
 
 
 class Workload(Part):
-    """What is done: the keys of YCSB's workloads, or of one other kind. A string is the `file`."""
+    """What trials do: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
 
     if TYPE_CHECKING:
-        # Each kind of work adds its keys (`add_kinds`).
+        # Each workload kind adds its keys (`add_kinds`).
         def __getattr__(self, key: str) -> Any: ...
 
     @property
@@ -64,7 +64,7 @@ class Workload(Part):
         return getattr(self, kind) if kind in self.model_fields_set else self
 
 
-# Which kind of work a key of `workload` belongs to.
+# The workload kind that each key of `workload` belongs to.
 KIND_OF_KEY: dict[str, str] = {}
 
 
@@ -74,16 +74,16 @@ class Vary(Part):
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
     )
-    """Dimensions with their values; the variants are all combinations."""
+    """Dimensions with their values; every combination is a variant."""
 
     zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
     """Dimensions whose values are paired: first with first, and so on."""
 
     include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
-    """Further variants; each names every dimension."""
+    """Additional variants; each gives a value for every dimension."""
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
-    """Leaves out all variants with these values."""
+    """Excludes all variants with these values."""
 
 
 # The keys of the long form of `vary`.
@@ -94,22 +94,22 @@ class Measure(Part):
     """How long each trial is measured."""
 
     warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
-    """Time under load before the window. Default: what the pilot block finds, `2s` without."""
+    """Time under load before the window. Default: found by the pilot block, or `2s` without one."""
 
     duration: Length | None = Field(default=None, examples=["5s"])
-    """Length of the window. Default: `10s`, unless `operations` is given."""
+    """Length of the window. Default: `10s`, unless `operations` is set."""
 
     operations: Count | None = Field(default=None, examples=[1000000])
-    """Operations of the window, instead of a duration."""
+    """Number of operations in the window, instead of a duration."""
 
-    settle: Truth = True
+    settle: Boolean = True
     """Wait after the load until the store is idle and its files are on the device, or until servers that the lab
     started use less than a quarter of a processor for 1 s; at most 5 minutes."""
 
-    verify: Truth = False
+    verify: Boolean = False
     """Check every value read (YCSB's `dataintegrity`)."""
 
-    ledger: Truth = False
+    ledger: Boolean = False
     """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
     workloads; each trial loads a fresh store."""
 
@@ -118,15 +118,15 @@ class Load(Part):
     """How the data of a trial are loaded."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
-    """false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy; on servers on
-    the table itself, which the workload must not change. shared: trials use the servers' data as earlier trials have
-    left them."""
+    """false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy; on servers,
+    on the table itself, which the workload must not change. shared: trials use the data on the servers as earlier
+    trials left them."""
 
     clients: Count | None = Field(default=None, examples=[32])
-    """Clients of the load. Default: those of the trial."""
+    """Number of clients of the load. Default: that of the trial."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
-    """Store properties of the load; they override the system's."""
+    """Store properties for the load; they override the system's."""
 
 
 class Fleet(Part):
@@ -138,41 +138,41 @@ class Fleet(Part):
 
 
 class Repeats(Part):
-    """How often each variant is tried. A number is both bounds."""
+    """How often each variant is tried. A number sets both bounds."""
 
     at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
         default=6, examples=[6]
     )
-    """Repeats of each variant; below 6 there is no claim."""
+    """Repeats of each variant; with fewer than 6 no claim is made."""
 
     at_most: Count | None = Field(default=None, examples=[10])
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
 
     until: Share | None = Field(default=None, examples=["5%"])
-    """Stop when the interval of the first compared metric is this narrow, as a share of the figure. At a rate that is a
-    latency, unless `compare.metrics` begins with throughput."""
+    """Stop when the interval of the first compared metric is this narrow, as a fraction of the figure. At a rate that
+    metric is a latency, unless `compare.metrics` begins with throughput."""
 
 
 class Compare(Part):
     """What the report compares."""
 
     by: Text | None = Field(default=None, examples=["system"])
-    """The dimension. Default: `system` if it varies, else the first."""
+    """The dimension to compare. Default: `system` if it varies, else the first."""
 
     baseline: Value | None = Field(default=None, examples=["lmdb"])
-    """The value that others are compared with. Default: the first."""
+    """The value that the others are compared with. Default: the first."""
 
-    promises: tuple[Promised, ...] = Field(default=(), examples=[["durability"]])
-    """Guarantees that differ on purpose: their cost is what is compared."""
+    promises: tuple[Guarantee, ...] = Field(default=(), examples=[["durability"]])
+    """Guarantees that differ on purpose, because their cost is compared."""
 
     metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
-    """The figures. Default: throughput and p99 of reads, updates and inserts."""
+    """The figures to compare. Default: throughput and p99 of reads, updates and inserts."""
 
-    repeats: Truth = False
-    """Show each repeat as well, with averages and how far repeats lie from them, as tables made by hand do."""
+    repeats: Boolean = False
+    """Show each repeat as well, with the averages and the deviations from them."""
 
     matters: Share = Field(default=0.01, examples=["2%"])
-    """The least difference that matters: smaller ones are not claimed."""
+    """The smallest difference that matters: smaller ones are not claimed."""
 
 
 class Search(Part):
@@ -182,15 +182,15 @@ class Search(Part):
     """What is maximised."""
 
     such_that: Text | None = Field(default=None, examples=["p99 < 10ms"])
-    """The objective, such as `read.p99.9 < 5ms and errors == 0`: the highest load that meets it is searched for.
-    Without it: the knee."""
+    """The objective, such as `read.p99.9 < 5ms and errors == 0`: the search finds the highest load that meets it.
+    Without it, the search finds the knee."""
 
-    over: Raised = Field(default="clients", examples=["rate"])
-    """What is raised: clients of a closed loop, or the rate."""
+    over: SearchedLoad = Field(default="clients", examples=["rate"])
+    """What is increased: the clients of a closed loop, or the rate."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Where the search begins, and how far it goes; those of an experiment that was examined."""
+        """The first and the last load; validation has filled in their defaults."""
         first, last = (float(getattr(self, key)) for key in ("from", "to"))
         return first, last
 
@@ -198,7 +198,7 @@ class Search(Part):
 if TYPE_CHECKING:
     Find = Search
 else:
-    # Python keeps the word `from` to itself.
+    # `from` is a keyword of Python.
     Find = create_model(
         "Find",
         __base__=Search,
@@ -223,22 +223,22 @@ class Experiment(Part):
     """What you want to know."""
 
     systems: dict[str, System] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
-    """The systems, by names of your own; or a list of stores."""
+    """The systems, by names that you choose; or a list of stores."""
 
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
     workloads: dict[str, Workload] = Field(
         default={}, examples=[{"a": "../workloads/workloada", "c": {"file": "../workloads/workloadc"}}]
     )
-    """Several, by names of your own, instead of `workload`: their names are the dimension `workload`."""
+    """Several workloads, by names that you choose, instead of `workload`; the names are the dimension `workload`."""
 
     durability: Durability = Field(default="os", examples=["device"])
-    """What an acknowledged write survives: nothing, the end of the process (os), or the end of the machine (device)."""
+    """What an acknowledged write survives: nothing (none), a crash of the process (os), or of the machine (device)."""
 
     clients: Count = Field(default=1, examples=[8])
-    """Clients, each with at most one operation in flight."""
+    """Number of clients, each with at most one operation in flight."""
 
     rate: Rate | None = Field(default=None, examples=[10000])
-    """Operations per second over all clients; else a closed loop."""
+    """Operations per second over all clients; without it, a closed loop."""
 
     arrival: Arrival = Field(default="uniform", examples=["poisson"])
     """Spacing of due times at a rate."""
@@ -253,8 +253,8 @@ class Experiment(Part):
     repeats: Repeats = Field(
         default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )
-    pilot: Truth | None = Field(default=None, examples=[False])
-    """Find the warm-up in a first block that does not count. Default: true without `measure.warmup`,
+    pilot: Boolean | None = Field(default=None, examples=[False])
+    """Find the warm-up in a first block whose results are not used. Default: true without `measure.warmup`,
     `measure.operations` and `find`."""
 
     hooks: Hooks = Field(default=Hooks(), description=str(Hooks.__doc__), examples=[{"before": ["echo {system}"]}])
@@ -268,13 +268,13 @@ class Experiment(Part):
     """Thresholds of the judge's checks."""
 
     directory: Text | None = Field(default=None, examples=["/mnt/nvme"])
-    """Where the data of trials are. Default: `$TMPDIR`, else `/var/tmp`."""
+    """Directory for the data of trials. Default: `$TMPDIR`, else `/var/tmp`."""
 
     seed: Natural = 1
-    """Seed of the order of trials and of everything random in them."""
+    """Seed for the order of trials and for everything random in them."""
 
     timeout: Length | None = Field(default=None, examples=["10m"])
-    """Limit for one phase of a trial."""
+    """Time limit of one phase of a trial."""
 
     @property
     def each_workload(self) -> dict[tuple[str | int, ...], Workload]:
@@ -290,11 +290,11 @@ class Experiment(Part):
 
     @property
     def warmup_seconds(self) -> float:
-        """How long trials warm up; 0 as long as the pilot has not found it."""
+        """How long trials warm up; 0 until the pilot has found it."""
         return self.measure.warmup or 0.0
 
     def question_for_judge(self) -> Question:
-        """What the judge and the report need to know of this."""
+        """What the judge and the report need of the experiment."""
         return Question(
             text=self.question,
             by=self.compare.by,
@@ -314,7 +314,7 @@ class Experiment(Part):
 
 
 def add_kinds(plain: str, kinds: Mapping[str, type[Part]]) -> None:
-    """Adds the keys of kinds to `workload`: below the kind's name, those of the `plain` one directly."""
+    """Adds the keys of kinds to `workload`: below the kind's name, or directly for the `plain` one."""
     for name, model in kinds.items():
         if name == plain:
             fields = model.model_fields

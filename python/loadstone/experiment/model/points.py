@@ -1,4 +1,4 @@
-"""The points of an experiment: every combination of its dimensions' values that is tried."""
+"""The points of an experiment: the combinations of its dimensions' values that are tried."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Point = dict[str, Scalar]
 
 
 def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
-    """Every dimension with its values, in the order in which they are written, each value once."""
-    found: dict[str, dict[Scalar, None]] = {
+    """Every dimension with its distinct values, in the order of the file."""
+    distinct: dict[str, dict[Scalar, None]] = {
         name: dict.fromkeys(values) for name, values in {**vary.matrix, **vary.zip}.items()
     }
     for point in vary.include:
         for name, value in point.items():
-            found.setdefault(name, {})[value] = None
-    return {name: tuple(values) for name, values in found.items()}
+            distinct.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in distinct.items()}
 
 
 def size(vary: Vary) -> int:
-    """How many points there are before any is left out."""
+    """The number of points before any is excluded."""
     rows = min((len(values) for values in vary.zip.values()), default=1)
     return math.prod(len(values) for values in vary.matrix.values()) * rows + len(vary.include)
 
@@ -50,27 +50,27 @@ def matches(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
 
 
 def matching(vary: Vary, partial: Mapping[str, Scalar]) -> bool:
-    """Whether a partial point leaves anything out of the combinations."""
+    """Whether a partial point matches any of the combinations."""
     everything = vary.model_copy(update={"exclude": (), "include": ()})
     return any(matches(point, partial) for point in points(everything))
 
 
 def duplicates(values: Sequence[Scalar]) -> list[int]:
-    """The places of values that are there before: equal, or the same when they are written."""
+    """The indexes of values that repeat an earlier one: equal, or the same as text."""
     seen: set[Scalar] = set()
-    found = []
+    repeated = []
     for i, value in enumerate(values):
-        # 1 and "1" differ, but not in a path; 1 and 1.0 do not, but would in a path.
+        # 1 and "1" differ, but not in a path; 1 and 1.0 are equal, but differ in a path.
         if value in seen or str(value) in seen:
-            found.append(i)
+            repeated.append(i)
         seen |= {value, str(value)}
-    return found
+    return repeated
 
 
 def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """What names stand for in a variant, those of the run time aside; `rate` and `operations` only where they are."""
+    """The values of template names in a variant, without those known at run time; `rate` and `operations` if set."""
     system = str(point.get("system", ""))
-    found: dict[str, Scalar] = {
+    by_name: dict[str, Scalar] = {
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
@@ -79,5 +79,5 @@ def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Sca
         **point,
     }
     if system in experiment.systems:
-        found["store"] = experiment.systems[system].store
-    return found
+        by_name["store"] = experiment.systems[system].store
+    return by_name

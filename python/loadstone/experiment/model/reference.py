@@ -1,4 +1,4 @@
-"""The parts of the reference page of experiment files that are made of the model; people write what stands around."""
+"""The generated parts of the reference page of experiment files; the text around them is written by hand."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ SCALES = (
 )
 
 
-def renewed(page: str) -> str:
-    """A page with its generated parts made anew. Raises ValueError when it has no place for one."""
+def regenerated(page: str) -> str:
+    """A page with its generated parts regenerated. Raises ValueError if a marker is missing."""
     parts = {
         "keys": f"\n\n{keys()}\n\n",
         "own keys": ", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items()),
@@ -54,7 +54,7 @@ def renewed(page: str) -> str:
         head, begin, rest = page.partition(f"<!-- generated: {name} -->")
         _, end, tail = rest.partition("<!-- end of generated -->")
         if not end:
-            raise ValueError(f"the page has no place for the {name}")
+            raise ValueError(f"the page has no markers for the generated {name}")
         page = f"{head}{begin}{text}{end}{tail}"
     return page
 
@@ -69,11 +69,11 @@ def keys() -> str:
 
 
 def parts() -> list[tuple[str, type[BaseModel]]]:
-    """The parts of the file by their paths, those of the kinds of work behind `workload`."""
-    found = list(PARTS)
-    after = found.index(("workload", Workload)) + 1
-    found[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
-    return found
+    """The parts of the file by their paths, those of workload kinds after `workload`."""
+    every = list(PARTS)
+    after = every.index(("workload", Workload)) + 1
+    every[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
+    return every
 
 
 def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
@@ -91,7 +91,7 @@ def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) ->
 
 
 def default_of(schema: dict[str, Any]) -> str:
-    """A default in a cell."""
+    """A default, as a table cell."""
     default = schema.get("default")
     if default is None or default in ("", [], {}) or "$ref" in schema:
         return ""
@@ -99,7 +99,7 @@ def default_of(schema: dict[str, Any]) -> str:
 
 
 def plain(schema: dict[str, Any]) -> bool:
-    """Whether a key needs no example: a single value, or keys of its own, which have examples."""
+    """Whether a key needs no example: it is a single value, or a mapping whose keys have examples."""
     return "enum" in schema or "const" in schema or kind(schema) in (LENGTH, SHARE, SIZE, PART, *WORDS.values())
 
 
@@ -108,14 +108,14 @@ WORDS = {"string": "string", "integer": "integer", "number": "number", "boolean"
 
 
 def kind(schema: dict[str, Any], *, many: bool = False) -> str:
-    """What a value is, in words; `many` in the plural."""
+    """The type of a value in words; in the plural if `many`."""
     ending = "s" if many else ""
     if "$ref" in schema:
         return PART
     if words := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return " or ".join(f"`{flow(word)}`" for word in words)
     if "anyOf" in schema:
-        # A name in a text may stand for any value.
+        # Skip the pattern for templates: any value may be one.
         others = [
             each for each in schema["anyOf"] if each.get("type") != "null" and each.get("pattern") != VARIED_PATTERN
         ]

@@ -1,7 +1,7 @@
 """`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are made of the model, so that they cannot drift from it; a test compares what is checked in. Of the page only what
-stands between marks is made, the rest is written by people.
+Both are generated from the model; a test checks that the committed files are up to date. Of the page only the parts
+between markers are generated.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema() -> Schema:
     """The JSON Schema of an experiment file, with its short forms and its scales."""
-    found = tidied(Experiment.model_json_schema())
-    parts: Schema = found["$defs"]
+    result = tidied(Experiment.model_json_schema())
+    parts: Schema = result["$defs"]
     for key, field in Experiment.model_fields.items():
-        # Pydantic leaves it out where the part says the same; an editor shows what stands at the key.
-        found["properties"][key] = {"description": field.description, **found["properties"][key]}
-    short_forms(found["properties"], parts)
-    found["required"].remove("workload")
-    found["oneOf"] = [{"required": [key]} for key in ("workload", "workloads")]
-    whole = {key: value for key, value in found.items() if key not in ("$defs", "title", "description")}
-    parts |= {f"Scaled{name}": laid_over(part) for name, part in parts.items()}
-    differing = "Keys that differ from the file's when `--scale` names this scale; null takes a key away."
-    parts["Scale"] = {"description": differing, **laid_over(whole)}
-    found["properties"]["scales"] = {
-        "description": "Documents that `--scale NAME` lays over the file.",
+        # Pydantic omits a description that equals the part's; editors show the key's.
+        result["properties"][key] = {"description": field.description, **result["properties"][key]}
+    short_forms(result["properties"], parts)
+    result["required"].remove("workload")
+    result["oneOf"] = [{"required": [key]} for key in ("workload", "workloads")]
+    whole = {key: value for key, value in result.items() if key not in ("$defs", "title", "description")}
+    parts |= {f"Scaled{name}": as_overlay(part) for name, part in parts.items()}
+    differing = "Keys that `--scale` overrides when it names this scale; null removes a key."
+    parts["Scale"] = {"description": differing, **as_overlay(whole)}
+    result["properties"]["scales"] = {
+        "description": "Documents that `--scale NAME` merges into the file.",
         "type": "object",
         "additionalProperties": {"$ref": "#/$defs/Scale"},
     }
-    return {"$schema": DIALECT, "title": "A Loadstone experiment", **found}
+    return {"$schema": DIALECT, "title": "A Loadstone experiment", **result}
 
 
 def short_forms(keys: Schema, parts: Schema) -> None:
-    """Adds what may be written instead of the long forms."""
+    """Adds the short forms."""
     for name, short in (
         ("workload", {"type": "string"}),
         ("repeats", {"type": "integer", "minimum": parts["Repeats"]["properties"]["at_least"]["minimum"]}),
@@ -55,7 +55,7 @@ def short_forms(keys: Schema, parts: Schema) -> None:
         }
         keys[name]["anyOf"] = [short, long]
     keys["workloads"]["additionalProperties"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Workload"}]}
-    # The keys of one kind of work, of which each says what there must be; YCSB's are plain.
+    # Exactly one kind, recognised by its first key.
     first = {KIND_OF_KEY[key]: key for key in reversed(parts["Workload"]["properties"])}
     parts["Workload"]["oneOf"] = [{"required": [key]} for key in reversed(first.values())]
     parts["System"]["type"] = ["object", "null"]
@@ -74,57 +74,57 @@ def short_forms(keys: Schema, parts: Schema) -> None:
 
 
 def stores() -> list[str]:
-    """Every store that a kind of work can use."""
+    """Every store that any workload kind can use."""
     return list(dict.fromkeys(name for kind in KINDS.values() for name in kind.stores()))
 
 
-def laid_over(node: Schema) -> Schema:
-    """A schema of what a scale lays over the file: nothing is required, and null takes any key away."""
-    found = {key: value for key, value in node.items() if key != "required"}
+def as_overlay(node: Schema) -> Schema:
+    """The schema of a scale: nothing is required, and null removes any key."""
+    result = {key: value for key, value in node.items() if key != "required"}
     if "properties" in node:
-        found["properties"] = {key: nullable(laid_over(each)) for key, each in node["properties"].items()}
+        result["properties"] = {key: nullable(as_overlay(each)) for key, each in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
-        found["additionalProperties"] = nullable(laid_over(node["additionalProperties"]))
-    # Which of them there must be.
-    found.pop("oneOf", None)
+        result["additionalProperties"] = nullable(as_overlay(node["additionalProperties"]))
+    # It lists required keys.
+    result.pop("oneOf", None)
     if "anyOf" in node:
-        found["anyOf"] = [laid_over(each) for each in node["anyOf"]]
+        result["anyOf"] = [as_overlay(each) for each in node["anyOf"]]
     if "$ref" in node:
-        found["$ref"] = node["$ref"].replace("#/$defs/", "#/$defs/Scaled")
-    return found
+        result["$ref"] = node["$ref"].replace("#/$defs/", "#/$defs/Scaled")
+    return result
 
 
 def nullable(node: Schema) -> Schema:
-    """A schema that takes null as well; what editors show stays at its top."""
+    """A schema that also accepts null; what editors show stays at the top level."""
     shown: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
     rest = {key: value for key, value in node.items() if key not in shown}
     return {**shown, "anyOf": [rest, {"type": "null"}]}
 
 
 def tidied(node: Any) -> Any:
-    """Without the titles that only repeat the keys, and with each description on one line."""
+    """Removes titles, which only repeat the keys, and puts each description on one line."""
     if isinstance(node, dict):
         kept = {key: tidied(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
-        if isinstance(said := kept.get("description"), str):
-            kept["description"] = " ".join(said.split())
+        if isinstance(description := kept.get("description"), str):
+            kept["description"] = " ".join(description.split())
         return kept
     return [tidied(each) for each in node] if isinstance(node, list) else node
 
 
 def document() -> str:
-    """The schema as it is written to its file."""
+    """The content of the schema's file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Writes both files below a repository's directory (default: here)."""
+    """Writes both files below a repository's root (default: the current directory)."""
     base = Path(arguments[0] if arguments else ".")
     try:
         page = (base / PAGE).read_text()
     except OSError as error:
-        hint = "python -m loadstone.workloads DIRECTORY renews the files below a repository"
+        hint = "name the root of the repository: python -m loadstone.workloads DIRECTORY"
         print(LoadstoneError(f"cannot read {base / PAGE}: {error.strerror}", hint), file=sys.stderr)
         return 2
-    (base / PAGE).write_text(reference.renewed(page))
+    (base / PAGE).write_text(reference.regenerated(page))
     (base / SCHEMA).write_text(document())
     return 0

@@ -1,19 +1,19 @@
-"""What an experiment file says of a system: which store, which servers, what runs around its trials."""
+"""A system in an experiment file: its store, its servers, and the commands around its trials."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from loadstone.experiment.model.values import Count, Fresh, Part, Property, Text, Truth
+from loadstone.experiment.model.values import Boolean, Count, Fresh, Part, Property, Text
 
-# Systems that work on another one.
+# Systems that store their data on another one.
 OVER = {"hbase": "hdfs"}
 # The keys of `attach` that are commands.
 ATTACH_COMMANDS = ("status", "restart", "kill", "fresh")
 
 
 class Hooks(Part):
-    """Shell commands around each trial. One that fails fails the trial."""
+    """Shell commands around each trial. If one fails, the trial fails."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["sync; echo 3 > /proc/sys/vm/drop_caches"]])
     """Before the store is opened."""
@@ -23,13 +23,13 @@ class Hooks(Part):
 
 
 class Over(Part):
-    """The system below."""
+    """The system that this one stores its data on."""
 
     nodes: Property | None = Field(default=None, examples=[3])
     """Number of nodes. Default: the system's."""
 
     settings: dict[str, Property] = Field(default={}, examples=[{"replication": 3}])
-    """Its `--set` of `loadstone systems up`."""
+    """Settings, as for `loadstone systems up --set`."""
 
 
 class Start(Part):
@@ -42,24 +42,23 @@ class Start(Part):
     """Number of nodes. Default: the system's."""
 
     settings: dict[str, Property] = Field(default={}, examples=[{"heap": "2g"}])
-    """Its `--set` of `loadstone systems up`."""
+    """Settings, as for `loadstone systems up --set`."""
 
     over: Over | None = Field(default=None, examples=[{"nodes": 3}])
-    """The system below: `hdfs` for `hbase`. Default: with several nodes of HBase and no `hbase.rootdir`."""
+    """The system that stores its data: `hdfs` for `hbase`. Default: with several HBase nodes and no `hbase.rootdir`."""
 
-    keep: Truth = False
-    """Leave the servers up at the end."""
+    keep: Boolean = False
+    """Leave the servers running at the end."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["mount /mnt/bench"]])
-    """Commands before the servers are started, such as those that make and mount their storage. One that fails fails
-    the trial."""
+    """Commands to run before the servers start, for example to mount their storage. If one fails, the trial fails."""
 
     after: tuple[Text, ...] = Field(default=(), examples=[["umount /mnt/bench"]])
-    """Commands after they have ended, and their data are gone; not with `keep` at the end."""
+    """Commands to run after they have stopped and their data are deleted; not at the end if `keep` is set."""
 
 
 class Attach(Part):
-    """Servers of your own. Commands run for each `{host}`."""
+    """Servers that you run. Commands are run for each `{host}`."""
 
     hosts: tuple[Text, ...] = Field(default=(), examples=[["10.0.0.1", "10.0.0.2"]])
     """At least one."""
@@ -68,13 +67,13 @@ class Attach(Part):
     """Their port. Default: the store's."""
 
     status: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
-    """Exit status 0 if the server works; run before and after each trial."""
+    """Exits with 0 if the server works; run before and after each trial."""
 
     restart: Text = Field(default="", examples=["ssh {host} sudo systemctl restart cassandra"])
-    """Restarts a server that `status` found dead before a trial."""
+    """Restarts a server whose `status` failed before a trial."""
 
     kill: Text = Field(default="", examples=["ssh {host} sudo pkill -9 -f CassandraDaemon"])
-    """Kills a server. No trial does so by itself."""
+    """Kills a server. Trials do not run it by themselves."""
 
     fresh: Text = Field(default="", examples=["redis-cli -h {host} flushall"])
     """Empties the table `{table}`; run once, on the first host."""
@@ -90,12 +89,12 @@ class System(Part):
     """The store's properties."""
 
     hooks: Hooks = Field(default=Hooks(), examples=[{"before": ["echo {directory}"]}])
-    """For this system's trials, inside the experiment's own."""
+    """Hooks for this system's trials: `before` runs after the experiment's, `after` runs before it."""
 
     start: Start | None = Field(default=None, description=str(Start.__doc__), examples=[{"system": "redis"}])
     attach: Attach | None = Field(default=None, description=str(Attach.__doc__), examples=[{"hosts": ["10.0.0.1"]}])
     fresh: Fresh | None = Field(default=None, examples=["table"])
-    """What each load begins with: new servers (`system`), a new table on running servers (`table`), or what is there
+    """What each load starts from: new servers (`system`), a new table on running servers (`table`), or existing data
     (`none`). Default: `table` where supported, else `system`; `none` for `attach` without `fresh`."""
 
     table: dict[str, Property] = Field(default={}, examples=[{"family": "cf", "splits": 200}])

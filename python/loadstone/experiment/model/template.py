@@ -1,6 +1,6 @@
-"""Templates: texts with `{name}` in them, which stand for a dimension's value. `{{` and `}}` are braces.
+"""Templates: strings in which `{name}` is replaced by a dimension's value. `{{` and `}}` are literal braces.
 
-`${NAME}` is a variable of the environment. Commands leave it to their shell.
+`${NAME}` is an environment variable. In commands the shell replaces it.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def names(text: str) -> list[str]:
-    """The names in a text, in their order, each once. Raises ValueError with a hint at a brace that belongs to none."""
-    found: dict[str, None] = {}
+    """The distinct names in a template, in order. Raises ValueError with a hint at an unmatched brace."""
+    distinct: dict[str, None] = {}
     for token in TOKEN.finditer(text):
         if token.group() in ("{{", "}}") or token.group().startswith("$"):
             continue
         name = token[1]
         if name is None:
             raise ValueError(
-                f'a lone "{token.group()}"', f"a name is written as {{name}}, a brace as {token.group() * 2}"
+                f'an unmatched "{token.group()}"', f"write a name as {{name}}, and a brace as {token.group() * 2}"
             )
-        found[name] = None
-    return list(found)
+        distinct[name] = None
+    return list(distinct)
 
 
 def variables(text: str) -> list[str]:
-    """The variables of the environment that a text names."""
+    """The environment variables in a template."""
     return VARIABLE.findall(text)
 
 
 def render(text: str, values: Mapping[str, Scalar]) -> str:
-    """The text with all its names and variables replaced. Raises KeyError for a name without a value.
+    """Replaces all names and variables. Raises KeyError for a name without a value.
 
-    A variable that is not set stays as it is written.
+    A variable that is not set stays as it is.
     """
-    return TOKEN.sub(lambda token: _variable(token) or _brace(token) or spoken(values[token[1]]), text)
+    return TOKEN.sub(lambda token: _variable(token) or _brace(token) or as_text(values[token[1]]), text)
 
 
 def render_command(text: str, values: Mapping[str, Scalar]) -> str:
-    """The same for a command, whose shell knows the variables."""
+    """The same for a command; variables are left to its shell."""
     return TOKEN.sub(
-        lambda token: token.group() if token.group()[0] == "$" else _brace(token) or spoken(values[token[1]]), text
+        lambda token: token.group() if token.group()[0] == "$" else _brace(token) or as_text(values[token[1]]), text
     )
 
 
 def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
-    """The template that is left when only some names have values as yet."""
+    """Replaces the names that have values; the rest stays a template."""
 
     def known(token: re.Match[str]) -> str:
         name = token[1]
-        return escape(spoken(values[name])) if name is not None and name in values else token.group()
+        return escape(as_text(values[name])) if name is not None and name in values else token.group()
 
     return TOKEN.sub(known, text)
 
 
 def rendered(value: Any, render: Callable[[str], str]) -> Any:
-    """Plain values with every text in them rendered."""
+    """Plain values with every string in them rendered."""
     if isinstance(value, str):
         return render(value)
     if isinstance(value, dict):
@@ -72,7 +72,7 @@ def rendered(value: Any, render: Callable[[str], str]) -> Any:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text in plain values."""
+    """Every string in plain values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -81,12 +81,12 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """A template that renders to this text."""
+    """A template that renders to this string."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def spoken(value: Scalar) -> str:
-    """A value as it stands in commands, paths and properties: `true`, not `True`."""
+def as_text(value: Scalar) -> str:
+    """A value as it is written in commands, paths and properties: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Kinds of values in an experiment file: each takes what it means, and says what is wrong with anything else."""
+"""The types of values in an experiment file: each parses valid values and refuses others with a hint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Scalar = bool | int | float | str
 
 
 class Part(BaseModel):
-    """A part of the file: unknown keys are mistakes. What stands below a key is its description."""
+    """A part of the file: unknown keys are mistakes. The docstring below a key is its description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -36,7 +36,7 @@ def refuse(what: str, hint: str) -> NoReturn:
 
 
 def shown(value: object) -> str:
-    """A value as it stands in a message."""
+    """A value as it is written in a message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -54,30 +54,30 @@ def flow(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A text."""
+    """A string."""
     if not isinstance(value, str):
         hint = f'quote it: "{value}"'
         if isinstance(value, dict | list):
-            hint = 'a text with braces or brackets needs quotes, as in "{letter}"'
-        refuse(f"must be a text, got {shown(value)}", hint)
+            hint = 'quote a string with braces or brackets, as in "{letter}"'
+        refuse(f"must be a string, got {shown(value)}", hint)
     storable(value)
     return value
 
 
 def storable(value: str) -> None:
-    """Refuses what no command, path or file of results can hold: NUL, and halves of characters."""
+    """Refuses what cannot be in a command, path or result file: NUL, and lone surrogates."""
     try:
         if "\0" not in value.encode().decode():
             return
     except UnicodeEncodeError:
         pass
-    refuse(f"has a character that no command can hold, got {ascii(value)[:60]}", "leave it out")
+    refuse(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
 
 
 def property_value(value: Any) -> str:
-    """A property's value, which is a text in the end."""
+    """A property's value, as a string."""
     if isinstance(value, dict | list):
-        refuse(f"must be a single value, got {shown(value)}", 'a template or list needs quotes: "{letter}", "[1, 2]"')
+        refuse(f"must be a single value, got {shown(value)}", 'quote a template or list: "{letter}", "[1, 2]"')
     text = str(value).lower() if isinstance(value, bool) else str(value)
     storable(text)
     return text
@@ -86,7 +86,8 @@ def property_value(value: Any) -> str:
 def scalar(value: Any) -> Scalar:
     """A dimension's value."""
     if not isinstance(value, Scalar) or (isinstance(value, float) and not quantity.is_finite(value)):
-        refuse(f"must be a text, a number, true or false, got {shown(value)}", "a dimension is a list of single values")
+        hint = "give a list of single values, like [1, 2]"
+        refuse(f"must be a string, a number, true or false, got {shown(value)}", hint)
     if isinstance(value, str):
         storable(value)
     return value
@@ -97,7 +98,7 @@ def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidato
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            refuse(f"must be a whole number from {least} on, got {shown(value)}", hint)
+            refuse(f"must be a whole number of at least {least}, got {shown(value)}", hint)
         return value
 
     return PlainValidator(check)
@@ -113,15 +114,15 @@ def number(value: Any) -> float:
 def rate(value: Any) -> float:
     """Operations per second."""
     if not quantity.is_finite(value) or value <= 0:
-        closed = "leave `rate` out for a closed loop, in which each client waits for nothing but its last operation"
+        closed = "leave `rate` out for a closed loop, in which each client sends as soon as its last operation is done"
         refuse(f"must be a number of operations per second above 0, got {shown(value)}", in_digits(value) or closed)
     return float(value)
 
 
 def in_digits(value: Any) -> str:
-    """How to write a load such as `10k`; empty for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
-    return f"write {float(found[1]) * THOUSANDS[found[2].lower()]:.0f}" if found else ""
+    """A hint how to write a load such as `10k`; empty for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
+    return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
 
 
 def bound(value: Any) -> int | float:
@@ -133,32 +134,32 @@ def bound(value: Any) -> int | float:
 
 
 def length(above: bool) -> PlainValidator:
-    """A length of time in seconds; `above` 0, or 0 as well."""
+    """A duration in seconds; greater than 0 if `above`, else 0 or more."""
 
     def check(value: Any) -> float:
         try:
-            found = quantity.seconds(value)
+            seconds = quantity.seconds(value)
         except ValueError:
-            refuse(f"must be a length of time, got {shown(value)}", "write 500ms, 5s, 2m, 1h or a number of seconds")
-        if found < 0 or (above and found == 0):
+            refuse(f"must be a duration, got {shown(value)}", "write 500ms, 5s, 2m, 1h or a number of seconds")
+        if seconds < 0 or (above and seconds == 0):
             refuse(
                 f"must be {'longer than 0' if above else '0 or longer'}, got {shown(value)}", "write 500ms, 5s, 2m, 1h"
             )
-        return found
+        return seconds
 
     return PlainValidator(check)
 
 
 def share(value: Any) -> float:
-    """A share above 0 and below 1."""
+    """A fraction greater than 0 and less than 1."""
     try:
-        found = quantity.share(value)
+        fraction = quantity.share(value)
     except ValueError:
-        refuse(f"must be a share, got {shown(value)}", "write 5% or 0.05")
-    if not 0 < found < 1:
-        likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= found < 100 else ""
+        refuse(f"must be a fraction, got {shown(value)}", "write 5% or 0.05")
+    if not 0 < fraction < 1:
+        likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= fraction < 100 else ""
         refuse(f"must be above 0 and below 100%, got {shown(value)}", f"write 5% or 0.05{likely}")
-    return found
+    return fraction
 
 
 def size(value: Any) -> int:
@@ -170,18 +171,18 @@ def size(value: Any) -> int:
 
 
 class Varied:
-    """Lets a text that names a dimension stand for a value, which is looked at where the dimension has one."""
+    """Accepts a template in place of a value; the value is validated at each point."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value)
-        return core_schema.no_info_wrap_validator_function(self.check, handler(source), serialization=as_it_is)
+        unchanged = core_schema.plain_serializer_function_ser_schema(lambda value: value)
+        return core_schema.no_info_wrap_validator_function(self.check, handler(source), serialization=unchanged)
 
     def __get_pydantic_json_schema__(self, given: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [handler(given), {"type": "string", "pattern": VARIED_PATTERN}]}
 
     @staticmethod
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-        """The value; a text of digits, which is what a name comes to, is a number."""
+        """The value; a string of digits, such as a rendered template, is parsed as a number."""
         if isinstance(value, str):
             if "{" in value:
                 return text(value)
@@ -220,17 +221,17 @@ SHARE_SCHEMA: dict[str, Any] = {
     ]
 }
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
-Truth = StrictBool
+Boolean = StrictBool
 Durability = Literal["none", "os", "device"]
 Arrival = Literal["uniform", "poisson"]
 Reuse = Literal[False, "copy", "shared"]
 Fresh = Literal["system", "table", "none"]
-Raised = Literal["clients", "rate"]
-Promised = Literal["durability", "replication", "replication_acknowledged", "consistency"]
-# Values of a kind of work, any of which may differ between variants.
+SearchedLoad = Literal["clients", "rate"]
+Guarantee = Literal["durability", "replication", "replication_acknowledged", "consistency"]
+# Values of a workload kind, any of which may vary.
 SIZE_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+\s*[kKmMgGtT]?i?[bB]?$"}]
 }
 Size = Annotated[int, PlainValidator(size), WithJsonSchema(SIZE_SCHEMA), Varied()]
 VariedCount = Annotated[int, whole(1), schema("integer", minimum=1), Varied()]
-VariedTruth = Annotated[StrictBool, Varied()]
+VariedBoolean = Annotated[StrictBool, Varied()]

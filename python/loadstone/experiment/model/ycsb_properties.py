@@ -1,4 +1,4 @@
-"""What the lab knows of properties, beside what the engine describes (loadstone.describe)."""
+"""What the lab knows about YCSB properties beyond what the engine describes (loadstone.engine.describe)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Properties that a key of the experiment stands for.
+# Properties that a key of the experiment replaces.
 KEYS: dict[str, str] = {
     "threadcount": "clients",
     "target": "rate",
@@ -22,16 +22,16 @@ KEYS: dict[str, str] = {
     "seed": "seed",
     "db": "systems",
 }
-# Properties of a single command line: what it prints, which share it runs, when it fails.
+# Properties that affect only one command: its output, its segment, its exit status.
 OF_A_COMMAND = words("""
     status status.interval label exporter exportfile measurementtype measurement.interval measurement.histogram.verbose
     hdrhistogram.percentiles hdrhistogram.fileoutput hdrhistogram.output.path histogram.buckets timeseries.granularity
     measurement.raw.output_file measurement.raw.no_summary reportlatencyforeacherror latencytrackederrors segment
     failures.tolerated dotransactions measurement.trackjvm debug test ledger versions
     """)
-# Rates that move: as good as `rate`, for due times.
-MOVING_RATES = frozenset({"rate.ramp", "rate.steps"})
-# Properties that shape a run and leave no trace in what a load writes (CoreWorkload's init and doInsert).
+# Changing rates: they give due times as `rate` does.
+CHANGING_RATES = frozenset({"rate.ramp", "rate.steps"})
+# Properties that affect a run, but not what a load writes (CoreWorkload's init and doInsert).
 OF_A_RUN = OF_A_COMMAND | words("""
     readproportion updateproportion insertproportion scanproportion readmodifywriteproportion deleteproportion
     requestdistribution readallfields writeallfields minscanlength maxscanlength scanlengthdistribution

@@ -1,1 +1,1 @@
-"""What an experiment comes to: variants and trials in their order, servers, a forecast, and all that in words."""
+"""The plan of an experiment: variants, trials in order, servers, a forecast of time and space, and a description."""

@@ -1,4 +1,4 @@
-"""A plan in words, for `--dry-run`."""
+"""Describes a plan, for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from loadstone.engine.describe import description
 from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
-from loadstone.experiment.model.template import spoken
+from loadstone.experiment.model.template import as_text
 from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
-from loadstone.experiment.plan.servers import Asked, Attached
+from loadstone.experiment.plan.servers import Attached, StartRequest
 from loadstone.format import quantity, units
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.search.sentence import asked
@@ -24,19 +24,19 @@ SHOWN = 6
 
 
 def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
-    """The plan as plain text, without its last line end."""
+    """The plan as plain text, without a trailing newline."""
     experiment = plan.experiment
     first = [trial.trial for trial in next(plan.blocks())]
-    places = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
+    directories = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
     lines = [f"question   {experiment.question}"] if experiment.question else []
     lines += [
         f"trials     {trials(plan)}",
         f"each       {each(plan)}",
         *(f"servers    {each}" for each in servers(plan)),
         f"compared   {compared(plan)}",
-        f"order      random within each repeat, seed {experiment.seed}; first {begun(first)}",
+        f"order      random within each repeat, seed {experiment.seed}; first {first_few(first)}",
         f"time       {units.rough_span(*estimate(plan))}, if a system {assumptions(plan)}",
-        f"space      up to {units.size(space(plan))} in {begun(places)}",
+        f"space      up to {units.size(space(plan))} in {first_few(directories)}",
         "",
         *table(plan),
     ]
@@ -46,7 +46,7 @@ def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
 
 
 def trials(plan: Plan) -> str:
-    """How many there are."""
+    """How many trials or searches there are."""
     repeats = plan.experiment.repeats
     if (rule := rule_of(plan)) is not None:
         count = units.many(len(plan.variants), "search", "searches")
@@ -61,7 +61,7 @@ def trials(plan: Plan) -> str:
 
 
 def deciding(plan: Plan) -> str:
-    """The figure that decides when there are enough repeats, as far as it is known before (`first_metric`)."""
+    """The figure that decides when there are enough repeats, as far as it is known before the run (`first_metric`)."""
     if plan.experiment.compare.metrics:
         return plan.experiment.compare.metrics[0]
     return "throughput" if any(variant.rate is None for variant in plan.variants) else "the first latency"
@@ -92,12 +92,12 @@ def each(plan: Plan) -> str:
 
 
 def any_operations(plan: Plan) -> bool:
-    """Whether the operations of a window are given."""
+    """Whether any window is limited by operations."""
     return any(variant.operations is not None for variant in plan.variants)
 
 
 def amount(plan: Plan) -> str:
-    """How long a window is."""
+    """The length of a window."""
     duration = plan.experiment.measure.duration
     if duration is not None:
         return quantity.written(duration)
@@ -106,23 +106,23 @@ def amount(plan: Plan) -> str:
 
 
 def servers(plan: Plan) -> list[str]:
-    """Which servers there are, a line each, and how often those of ours are started."""
-    least = Counter(map(words, starts(plan, plan.experiment.repeats.at_least)))
-    times = {name: "once" if count == 1 else units.many(count, "time") for name, count in least.items()}
-    found = [f"{name}, started {often}" for name, often in times.items()]
-    own = dict.fromkeys(
+    """The servers, a line each, and how often the lab starts them."""
+    counts = Counter(map(server_text, starts(plan, plan.experiment.repeats.at_least)))
+    times = {name: "once" if count == 1 else units.many(count, "time") for name, count in counts.items()}
+    started = [f"{name}, started {often}" for name, often in times.items()]
+    attached = dict.fromkeys(
         each.servers.how for each in plan.variants if each.servers and isinstance(each.servers.how, Attached)
     )
-    return [*found, *(f"your own at {', '.join(each.hosts)}" for each in own)]
+    return [*started, *(f"attached, at {', '.join(each.hosts)}" for each in attached)]
 
 
-def begun(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first few of a list."""
     return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
 
 
-def words(start: Asked) -> str:
-    """Servers in words: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
+def server_text(start: StartRequest) -> str:
+    """Servers as text: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
     return ", ".join(
         [start.system, units.many(start.nodes, "node"), *(f"{key}={value}" for key, value in start.settings.items())]
     )
@@ -134,14 +134,14 @@ def compared(plan: Plan) -> str:
     figures = ", ".join(compare.metrics or DEFAULT_METRICS)
     if compare.by is None:
         return f"nothing; {figures}"
-    return f"{compare.by}, with {spoken(compare.baseline if compare.baseline is not None else '')}: {figures}"
+    return f"{compare.by}, with {as_text(compare.baseline if compare.baseline is not None else '')}: {figures}"
 
 
 def table(plan: Plan) -> list[str]:
-    """The variants: their dimensions, and what those leave open."""
+    """The variants: their dimensions and their other main parameters."""
     rows = [
         {
-            **{name: spoken(value) for name, value in variant.config.items()},
+            **{name: as_text(value) for name, value in variant.config.items()},
             "store": variant.store,
             "durability": variant.durability,
             "clients": units.count(variant.clients),

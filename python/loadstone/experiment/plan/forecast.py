@@ -1,4 +1,4 @@
-"""How long a plan takes and how much room it needs: guesses from stated assumptions, not measurements."""
+"""How long a plan takes and how much space it needs: guesses from stated assumptions, not measurements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
-from loadstone.experiment.plan.servers import Asked, Started
+from loadstone.experiment.plan.servers import Started, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import Rule
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
     from loadstone.experiment.plan.plan import Plan, Variant
 
-# Each the fast and the slow guess.
+# Each is a fast and a slow guess.
 BYTES_PER_SECOND = (200e6, 50e6)
-# A synchronous write took 0.1 to 0.5 ms on the SSDs that we tried; stores without group commit do one at a time.
+# A synchronous write took 0.1 to 0.5 ms on the SSDs that we measured; stores without group commit do one at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
 OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
-# Servers answer a client in as long: Redis here in 0.1 ms, HBase with its log synced to three data nodes in 5.
+# The response time of servers: we measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
 ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
 # Starting two engines, opening and closing the store, flushing the file system, settling.
-BESIDE_SECONDS = (0.7, 3.0)
-# Until servers serve, and their end before; those that are not named here run in Java.
+OVERHEAD_SECONDS = (0.7, 3.0)
+# Stopping the last servers and starting new ones; systems that are not named here run in Java.
 START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
 START_SECONDS_JAVA = (15.0, 120.0)
-# Starts depend on the order of trials; this many repeats tell how many there are in more.
+# The number of starts depends on the order of trials; it is counted for this many repeats, and extrapolated.
 START_BLOCKS = 20
-# A log-structured store keeps old and new files while it compacts, beside its logs.
-SPACE_FACTOR, SPACE_BESIDE_BYTES = 4, 200_000_000
+# A log-structured store keeps its logs, and both old and new files while it compacts.
+SPACE_FACTOR, SPACE_OVERHEAD_BYTES = 4, 200_000_000
 KEPT_FACTOR = 2
-# A search sees at least this many loads.
+# A search tries at least this many loads.
 PROBES_LEAST = 3
 
 
 def estimate(plan: Plan) -> tuple[float, float]:
-    """Seconds that the whole takes, from a fast system that needs no extra repeats to a slow one that needs all."""
+    """Seconds for the whole run: for a fast system with the fewest repeats, and for a slow one with the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
@@ -47,28 +47,28 @@ def estimate(plan: Plan) -> tuple[float, float]:
 
 
 def rule_of(plan: Plan) -> Rule | None:
-    """What is searched for."""
+    """The rule of the search, if there is one."""
     find, repeats = plan.experiment.find, plan.experiment.repeats
     return None if find is None else Rule.of(find.model_dump(), repeats.at_least, repeats.at_most)
 
 
 def assumptions(plan: Plan) -> str:
-    """What the guess rests on, in words that follow "if a system"."""
-    said = [f"loads at {between(BYTES_PER_SECOND, units.bandwidth)}"]
+    """What the guess assumes; the text follows "if a system"."""
+    parts = [f"loads at {between(BYTES_PER_SECOND, units.bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
-        said.append(f"writes {between(DEVICE_WRITES_PER_SECOND, units.count)} records/s to the device")
+        parts.append(f"writes {between(DEVICE_WRITES_PER_SECOND, units.count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
-        said.append(f"is copied at {between(COPY_BYTES_PER_SECOND, units.bandwidth)}")
+        parts.append(f"is copied at {between(COPY_BYTES_PER_SECOND, units.bandwidth)}")
     if any(variant.operations is not None for variant in plan.variants):
-        said.append(f"does {between(OPERATIONS_PER_SECOND, units.rate)} unless a rate is set")
+        parts.append(f"does {between(OPERATIONS_PER_SECOND, units.rate)} unless a rate is set")
     if any(description().networked(variant.store) for variant in plan.variants):
         fast, slow = ANSWER_SECONDS
-        said.append(f"answers a client across a network in {fast * 1e3:g} to {slow * 1e3:g} ms")
+        parts.append(f"answers a client over the network in {fast * 1e3:g} to {slow * 1e3:g} ms")
     if systems := sorted({start.system for start in starts(plan, 1)}):
         fast, slow = (min(start_seconds(each, 0) for each in systems), max(start_seconds(each, 1) for each in systems))
-        said.append(f"starts in {fast:g} to {slow:g} s")
-    fast, slow = BESIDE_SECONDS
-    return ", ".join([*said, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
+        parts.append(f"starts in {fast:g} to {slow:g} s")
+    fast, slow = OVERHEAD_SECONDS
+    return ", ".join([*parts, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
 
 
 def between(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
@@ -78,14 +78,14 @@ def between(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
 
 
 def seconds(plan: Plan, repeats: int, slow: int) -> float:
-    """Seconds at the fast (0) or the slow (1) of each guess."""
+    """Seconds by the fast (0) or the slow (1) guess."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
-        # A pilot takes three windows, and finds a warm-up of one at most.
-        pilot = 3 * (measure.duration or 0.0) + BESIDE_SECONDS[slow] if plan.experiment.pilot else 0.0
+        # A pilot takes three windows, and finds a warm-up of at most one window.
+        pilot = 3 * (measure.duration or 0.0) + OVERHEAD_SECONDS[slow] if plan.experiment.pilot else 0.0
         warmup = measure.warmup if measure.warmup is not None else slow * (measure.duration or 0.0)
-        each = warmup + BESIDE_SECONDS[slow]
+        each = warmup + OVERHEAD_SECONDS[slow]
         if measure.duration is not None:
             each += measure.duration
         elif variant.operations is not None:
@@ -101,39 +101,39 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
                 loaded.add(variant.load_key)
                 total += writing
         total += each * repeats + pilot
-    drawn = min(repeats, START_BLOCKS)
-    return total + sum(start_seconds(start.system, slow) for start in starts(plan, drawn)) * repeats / drawn
+    sampled = min(repeats, START_BLOCKS)
+    return total + sum(start_seconds(start.system, slow) for start in starts(plan, sampled)) * repeats / sampled
 
 
-def starts(plan: Plan, repeats: int) -> list[Asked]:
-    """Every start of a system, in its order: one serves the next trials as long as these want the same."""
-    found: list[Asked] = []
+def starts(plan: Plan, repeats: int) -> list[StartRequest]:
+    """Every start of a system, in order: it stays up while the next trials need the same."""
+    started: list[StartRequest] = []
     if not any(variant.servers for variant in plan.variants):
-        return found
-    up: tuple[Asked, ...] = ()
+        return started
+    up: tuple[StartRequest, ...] = ()
     for _, block in zip(range(repeats), plan.blocks(), strict=False):
         for trial in block:
             servers = trial.variant.servers
-            wanted = servers.how.asked if servers and isinstance(servers.how, Started) else ()
-            anew = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
-            found += wanted if anew else wanted[shared(up, wanted) :]
-            up = wanted
-    return found
+            needed = servers.how.systems if servers and isinstance(servers.how, Started) else ()
+            replaced = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
+            started += needed if replaced else needed[shared(up, needed) :]
+            up = needed
+    return started
 
 
-def shared(up: Sequence[Asked], wanted: Sequence[Asked]) -> int:
-    """How many of the systems that are up serve the next trial as well: the first ones that are equal."""
-    same = (before == after for before, after in zip(up, wanted, strict=False))
+def shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
+    """How many of the systems that are up the next trial can use: the leading ones that are equal."""
+    same = (before == after for before, after in zip(up, needed, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
 
 
 def start_seconds(system: str, slow: int) -> float:
-    """How long a system takes to be up."""
+    """How long a system takes to start."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
 
 
 def operations_per_second(variant: Variant, slow: int) -> float:
-    """What a closed loop does: across a network no more than its clients have answers, unless they wait for none."""
+    """The throughput of a closed loop: over a network, response times limit it unless writes are buffered."""
     most = OPERATIONS_PER_SECOND[slow]
     if not description().networked(variant.store) or is_buffered(variant):
         return most
@@ -141,13 +141,13 @@ def operations_per_second(variant: Variant, slow: int) -> float:
 
 
 def is_buffered(variant: Variant) -> bool:
-    """Whether what a client writes goes many records at once."""
+    """Whether a client buffers its writes and sends many records at once."""
     given: dict[str, str] = {**getattr(variant.work, "properties", {}), **variant.store_properties}
     return given.get("clientbuffering", "").lower() == "true"
 
 
 def is_copied(variant: Variant) -> bool:
-    """Whether data that are used again are copied for each trial: what servers hold is read where it is."""
+    """Whether reused data are copied for each trial: data on servers are used in place."""
     return not description().networked(variant.store)
 
 
@@ -167,8 +167,8 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 
 def space(plan: Plan) -> int:
-    """Bytes that the directory must have free: one trial's data at their largest, and what is kept for copies."""
+    """Bytes that the directory must have free: for the largest data of one trial, and for the originals of copies."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     kept = {variant.load_key: variant.data.size for variant in copied}
-    return largest * SPACE_FACTOR + SPACE_BESIDE_BYTES + KEPT_FACTOR * sum(kept.values())
+    return largest * SPACE_FACTOR + SPACE_OVERHEAD_BYTES + KEPT_FACTOR * sum(kept.values())

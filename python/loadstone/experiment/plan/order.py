@@ -1,4 +1,4 @@
-"""The order of trials: in each block every variant once, in an order that follows from the seed alone."""
+"""The order of trials: every variant once in each block, in an order that depends only on the seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from loadstone.experiment.model.template import spoken
+from loadstone.experiment.model.template import as_text
 from loadstone.experiment.model.values import Scalar
 
 SLUG_MAX = 60
@@ -16,14 +16,14 @@ DIGITS_MIN = 4
 
 
 def key(config: Mapping[str, Scalar]) -> str:
-    """A variant's own name in the draw: it does not depend on where the file lists it."""
+    """A variant's key in the draw, which does not depend on its position in the file."""
     return json.dumps(dict(config), sort_keys=True, separators=(",", ":"))
 
 
 def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
-    """A random order of the variants, by their index.
+    """A random order of the variants, as indexes.
 
-    Sorting by SHA-256 of seed, repeat and key draws every order with the same chance, and stays what it is in every
+    Sorting by SHA-256 of seed, repeat and key makes every order equally likely, and gives the same order in every
     version of Python, so that a run can be resumed years later.
     """
     draws = [hashlib.sha256(f"{seed}/{repeat}/{each}".encode()).digest() for each in keys]
@@ -31,21 +31,21 @@ def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
 
 
 def slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
-    """A variant in a file's name: `lmdb-a-clients2`. Not unique by itself."""
+    """A variant as part of a file name: `lmdb-a-clients2`. Not unique by itself."""
     words = []
     for dimension in varied:
         value = config[dimension]
-        word = spoken(value)
-        # A number says nothing without its dimension.
+        word = as_text(value)
+        # A number is unclear without its dimension.
         words.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
     text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in words)
     if len(text) > SLUG_MAX:
-        # A number that is cut would be read as another.
+        # Do not cut within a number: it would be read as another.
         whole, _, cut = text[: SLUG_MAX + 1].rpartition("-")
         text = whole or cut[:SLUG_MAX]
     return text.strip("-.") or "trial"
 
 
 def trial_name(order: int, digits: int, slug: str, repeat: int) -> str:
-    """`0012-lmdb-a-r3`: the order number makes it unique, the rest says what it is."""
+    """`0012-lmdb-a-r3`: the order number makes it unique, the rest describes it."""
     return f"{order:0{digits}}-{slug}-r{repeat}"

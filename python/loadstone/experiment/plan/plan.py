@@ -1,6 +1,6 @@
 """A plan: the variants of an experiment, and its trials block by block.
 
-plan(experiment).blocks()  # of trials, each variant once a block, in random order
+plan(experiment).blocks()  # of trials: every variant once, in random order
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from loadstone.experiment.plan.servers import Servers, servers
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One point of the experiment, with everything in its place; plain data, made once for all its repeats."""
+    """One point of the experiment with everything filled in; plain data, shared by all its repeats."""
 
     # Each dimension's value, in the order of the file.
     config: Mapping[str, Scalar]
     system: str
     store: str
     store_properties: Mapping[str, str]
-    # The kind of its work, and the keys of that.
+    # The workload kind, and its keys.
     kind: str
     work: Any
     clients: int
     rate: float | None
-    # Of the measured window; None where it has a duration.
+    # Of the measured window; None if it has a duration.
     operations: int | None
     arrival: Arrival
     durability: Durability
-    # Where the data are to be.
+    # Where the data go.
     directory: Path
-    # Commands in which only what the run time knows is still to be filled in.
+    # Commands in which only names known at run time are left.
     hooks_before: tuple[str, ...]
     hooks_after: tuple[str, ...]
     # Variants with equal keys load equal data.
     load_key: str
     data: Data
-    # Its part of a trial's name.
+    # Its part of the trials' names.
     slug: str
-    # Only while data are loaded: how many clients there are, and what comes before the store's properties.
+    # While data are loaded: the number of clients, and properties that override the store's.
     load_clients: int
     load_properties: Mapping[str, str]
-    # None where there are none, or none that the file names.
+    # None if the store has no servers, or the file names none.
     servers: Servers | None = None
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
@@ -73,14 +73,14 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrial:
-    """A trial to be run."""
+    """A planned trial."""
 
-    # Unique in the run, and safe as a file's name.
+    # Unique in the run, and safe as a file name.
     trial: str
     variant: Variant
     # Also the number of its block, from 1.
     repeat: int
-    # Where it stands in the whole order, from 0.
+    # Its position in the whole run, from 0.
     order: int
 
 
@@ -93,17 +93,17 @@ class Plan:
 
     @property
     def trials_least(self) -> int:
-        """How many trials there are at least."""
+        """The smallest number of trials."""
         return len(self.variants) * self.experiment.repeats.at_least
 
     @property
     def trials_most(self) -> int:
-        """How many trials there are if the intervals stay wide."""
+        """The number of trials if the intervals stay wide."""
         return len(self.variants) * most(self.experiment)
 
     @cached_property
     def keys(self) -> list[str]:
-        """The variants in the draw of their order."""
+        """The keys of the variants, for drawing their order."""
         return [order.key(variant.config) for variant in self.variants]
 
     def blocks(self, seed: int | None = None) -> Iterator[tuple[PlannedTrial, ...]]:
@@ -130,30 +130,30 @@ def most(experiment: Experiment) -> int:
 
 
 def plan(experiment: Experiment) -> Plan:
-    """The plan of an experiment as `load` gives it. Raises OSError when its workload files are gone since."""
-    found = points(experiment.vary)
+    """The plan of a loaded experiment. Raises OSError if a workload file has been removed since."""
+    planned = points(experiment.vary)
     varied = [name for name, values in dimensions(experiment.vary).items() if len(values) > 1] or ["system"]
     if (find := experiment.find) is not None:
-        # What is searched has one variant for each search, at its first load; `Builder` makes those of other loads.
+        # Each search has one variant, at its first load; `Builder` makes those of other loads.
         varied.append(find.over)
-        found = [{**point, find.over: scalar_of(find.bounds[0])} for point in found]
+        planned = [{**point, find.over: scalar_of(find.bounds[0])} for point in planned]
     builder = Builder(experiment, varied)
-    return Plan(experiment, tuple(builder.variant(point) for point in found))
+    return Plan(experiment, tuple(builder.variant(point) for point in planned))
 
 
 def scalar_of(load: float) -> int | float:
-    """A load as it stands in a config."""
+    """A load as it is written in a config."""
     return int(load) if load.is_integer() else load
 
 
 class Builder:
-    """Makes variants; what many of them share is made once."""
+    """Makes variants; parts that many of them share are made once."""
 
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
         self._varied = varied
-        # The names in each workload, by its path; what they come to, by that and their values.
-        self._named: dict[tuple[str | int, ...], list[str]] = {}
+        # The names in each workload, by its path; the rendered workloads, by path and values.
+        self._names: dict[tuple[str | int, ...], list[str]] = {}
         self._works: dict[tuple[object, ...], tuple[str, Any, Data]] = {}
         self._seen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
@@ -167,7 +167,7 @@ class Builder:
         def render(text: str) -> str:
             return template.render(text, names) if "{" in text or "}" in text else text
 
-        # Like brackets: what was begun last ends first.
+        # Nested: the inner hooks run last before a trial and first after it.
         outer, inner = experiment.hooks, system.hooks
         before, after = (
             tuple(template.render_partly(command, names) for command in commands)
@@ -179,11 +179,11 @@ class Builder:
         own = {key: render(text) for key, text in system.properties.items()}
         loading = {key: render(text) for key, text in experiment.load.properties.items()}
         directory = render(experiment.directory or ".")
-        wanted = servers(system, names, data.table, render)
-        at = [] if wanted is None else [wanted.key]
+        needed = servers(system, names, data.table, render)
+        servers_key = [] if needed is None else [needed.key]
         clients, operations = names["clients"], names.get("operations")
-        assert isinstance(clients, int), "that of the file and those varied were checked"
-        assert operations is None or isinstance(operations, int), "as above"
+        assert isinstance(clients, int), "checked by validation"
+        assert operations is None or isinstance(operations, int), "checked by validation"
         return Variant(
             config=dict(point),
             system=name,
@@ -208,24 +208,24 @@ class Builder:
                 before,
                 after,
                 experiment.seed,
-                *at,
+                *servers_key,
             ),
             data=data,
             slug=order.slug(point, self._varied),
             load_clients=experiment.load.clients or clients,
             load_properties=self._shared(loading),
-            servers=wanted,
+            servers=needed,
         )
 
     def _work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:
-        """The kind of work of a point, its keys and its data; variants that do the same share them."""
+        """The workload kind of a point, its keys and its data; variants with the same workload share them."""
         path = self._experiment.workload_at(point)
         workload = self._experiment.each_workload[path]
         (name,) = workload.kinds
         given = workload.keys(name).model_dump(exclude_unset=True)
-        if path not in self._named:
-            self._named[path] = [name for text in template.texts(given) for name in template.names(text)]
-        key = (path, *(names[each] for each in self._named[path]))
+        if path not in self._names:
+            self._names[path] = [name for text in template.texts(given) for name in template.names(text)]
+        key = (path, *(names[each] for each in self._names[path]))
         if key not in self._works:
             keys = template.rendered(given, lambda text: template.render(text, names))
             kind = KINDS[name]
@@ -234,14 +234,14 @@ class Builder:
         return self._works[key]
 
     def _shared(self, given: dict[str, str]) -> Mapping[str, str]:
-        """The equal mapping that another variant has, so that ten thousand do not have one each."""
+        """An equal mapping of another variant if there is one, to save memory."""
         return self._seen.setdefault(tuple(given.items()), given)
 
 
 def digest(*parts: object) -> str:
-    """A short name for everything that decides what is loaded.
+    """A hash of everything that determines what is loaded.
 
-    Hooks and directory count whole: a command may have made the very volume that the data go to.
+    Hooks and directory are included: a command may create the volume that the data go to.
     """
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a variant wants of its servers: which to start or to attach to, and what its load begins with."""
+"""The servers that a variant needs: which to start or attach to, and what a load starts from."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ TABLE = "usertable"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A system that is to be up."""
+class StartRequest:
+    """A system to start."""
 
     system: str
     nodes: int
-    # As given; the others have their defaults.
+    # Only those given; the others have defaults.
     settings: Mapping[str, str]
-    # Commands before it is started, and after it has ended.
+    # Commands before it starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Systems that the lab starts, in their order: the last is the store's, those before are what it works on."""
+    """Systems that the lab starts, in order: the store's is last, after those that it depends on."""
 
-    asked: tuple[Asked, ...]
-    # Whether they stay up at the end of the run.
+    systems: tuple[StartRequest, ...]
+    # Whether they stay up after the run.
     keep: bool
 
     @property
-    def system(self) -> Asked:
-        """The one that the store talks to."""
-        return self.asked[-1]
+    def system(self) -> StartRequest:
+        """The one that the store connects to."""
+        return self.systems[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Servers of the user's own. Commands are templates yet: `{host}` is different for each; empty: there is none."""
+    """Servers that the user runs. Commands are templates, because `{host}` differs; empty: none."""
 
     hosts: tuple[str, ...]
     port: int | None
@@ -53,7 +53,7 @@ class Attached:
     fresh: str
 
     def properties(self, store: str) -> dict[str, str]:
-        """The store's properties that lead to them."""
+        """The store's properties that contain their address."""
         address = description().address(store)
         if address is None:
             return {}
@@ -66,40 +66,40 @@ class Servers:
     """A variant's servers."""
 
     how: Started | Attached
-    # What a load begins with: `system`, `table` or `none`.
+    # What a load starts from: `system`, `table` or `none`.
     fresh: str
     table: str
-    # How a table is made.
+    # Options of a new table.
     options: Mapping[str, str]
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What decides, beside the load itself, what is loaded."""
+        """What of the servers determines which data are loaded."""
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
         if isinstance(how, Started):
-            where = tuple((each.system, each.nodes, dict(each.settings), each.before, each.after) for each in how.asked)
+            where = tuple((one.system, one.nodes, dict(one.settings), one.before, one.after) for one in how.systems)
         return (*where, self.fresh, self.table, dict(self.options))
 
 
-def asked(name: str, given: Start | Over, render: Callable[[str], str]) -> Asked:
-    """A system as a variant wants it; nodes were filled in."""
+def start_request(name: str, given: Start | Over, render: Callable[[str], str]) -> StartRequest:
+    """The start of a system for a variant; validation has filled in the nodes."""
     settings = {key: render(text) for key, text in given.settings.items()}
     before, after = (tuple(map(render, getattr(given, when, ()))) for when in ("before", "after"))
-    return Asked(name, int(render(given.nodes or "1")), settings, before, after)
+    return StartRequest(name, int(render(given.nodes or "1")), settings, before, after)
 
 
 def servers(system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]) -> Servers | None:
-    """The servers of a variant; None where the system names none. `table` is the workload's."""
+    """The servers of a variant; None if the system names none. `table` is the workload's."""
     how: Started | Attached
     if system.start is not None:
         given = system.start
-        below = () if given.over is None else (asked(OVER[given.system], given.over, render),)
-        how = Started((*below, asked(given.system, given, render)), given.keep)
+        below = () if given.over is None else (start_request(OVER[given.system], given.over, render),)
+        how = Started((*below, start_request(given.system, given, render)), given.keep)
     elif system.attach is not None:
-        own = system.attach
-        commands = (template.render_partly(getattr(own, key), names) for key in ATTACH_COMMANDS)
-        how = Attached(tuple(map(render, own.hosts)), own.port, *commands)
+        attach = system.attach
+        commands = (template.render_partly(getattr(attach, key), names) for key in ATTACH_COMMANDS)
+        how = Attached(tuple(map(render, attach.hosts)), attach.port, *commands)
     else:
         return None
     options = {key: render(text) for key, text in system.table.items()}

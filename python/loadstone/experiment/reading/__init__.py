@@ -1,1 +1,1 @@
-"""The file as it is written: YAML with lines, short forms, layers, and the way to the model and back."""
+"""Parsing: YAML with line numbers, short forms, layers, and conversion to the model and back."""

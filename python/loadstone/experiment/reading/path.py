@@ -1,4 +1,4 @@
-"""Paths of an experiment file: where they lead, and how they are written."""
+"""Paths in an experiment file: locating and formatting them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 
 
 def locate(tree: Node, path: Path) -> Place:
-    """The place of a path, or of the nearest above it."""
+    """The place of a path, or of its nearest ancestor in the tree."""
     place = tree.place
     for part in path:
         if isinstance(tree, Table) and isinstance(part, str) and part in tree.entries:

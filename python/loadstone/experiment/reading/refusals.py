@@ -1,4 +1,4 @@
-"""What the model refuses, told in the terms of the file: what is wrong, in which line, and what to write."""
+"""Translates pydantic's errors into mistakes: what is wrong, on which line, and what to write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loadstone.format.suggestion import guessed, near, suggestion
 
 
 def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
-    """A mistake in the file's terms."""
+    """The mistake for a pydantic error at a path."""
     kind, value = error["type"], error["input"]
     place = locate(tree, path)
     context = error.get("ctx", {})
@@ -52,11 +52,11 @@ def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
 
 
 def unknown_key(place: Place, path: Path) -> Mistake:
-    """What is said of a key that there is not."""
+    """The mistake for an unknown key."""
     key, above = str(path[-1]), path[:-1]
     message = f'there is no key "{key}"' + (f" in {name(above)}" if above else "")
     if above == ("vary",):
-        return Mistake(place, message, f"beside {', '.join(LONG)} nothing may stand; put dimensions into `matrix`")
+        return Mistake(place, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
     elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
@@ -64,23 +64,22 @@ def unknown_key(place: Place, path: Path) -> Mistake:
         return Mistake(place, message, f"did you mean `{elsewhere[0]}`?")
     if near(key, keys) is None:
         if key in KEYS:
-            return Mistake(place, message, f"YCSB's {key} is `{KEYS[key]}` here")
+            return Mistake(place, message, f"write `{KEYS[key]}` instead of YCSB's {key}")
         if key in description().properties:
-            return Mistake(
-                place, message, f"it is a property of the workload: `workload: {{properties: {{{key}: …}}}}`"
-            )
+            hint = f"it is a property of the workload: write `workload: {{properties: {{{key}: …}}}}`"
+            return Mistake(place, message, hint)
         if above[:1] == ("systems",) and "." in key:
-            return Mistake(place, message, f"it is a property of the store: `properties: {{{key}: …}}`")
+            return Mistake(place, message, f"it is a property of the store: write `properties: {{{key}: …}}`")
     return Mistake(place, message, suggestion(key, keys, "the keys are"))
 
 
 def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
-    """The model of what stands at a path, if it is one."""
+    """The model at a path, if there is one."""
     at: Any = Experiment
     for part in path:
         if isinstance(at, type) and issubclass(at, BaseModel):
-            found = at.model_fields.get(str(part))
-            at = present(found.annotation) if found else None
+            field = at.model_fields.get(str(part))
+            at = present(field.annotation) if field else None
         elif typing.get_origin(at) is dict:
             at = typing.get_args(at)[1]
         else:
@@ -89,24 +88,24 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
 
 
 def present(annotation: Any) -> Any:
-    """What a key that need not be there holds when it is."""
+    """The type of an optional key's value."""
     kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
     return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
 
 
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
-    """Every key of a model that does not depend on names of the user's, as a dotted path."""
-    found = []
+    """Every key of a model that is not below a name of the user's, as a dotted path."""
+    paths = []
     for key, each in model.model_fields.items():
         path = f"{above}{key}"
-        found.append(path)
+        paths.append(path)
         if isinstance(each.annotation, type) and issubclass(each.annotation, BaseModel):
-            found += all_paths(each.annotation, f"{path}.")
-    return found
+            paths += all_paths(each.annotation, f"{path}.")
+    return paths
 
 
 def example(path: Path) -> str:
-    """A hint that shows how it is written."""
+    """A hint that shows an example of the key."""
     if path[:1] == ("systems",) and len(path) <= 2:
         return "write `systems: {rocksdb: {}, lmdb: {}}`"
     if path[:2] in (("vary", "matrix"), ("vary", "zip")) and len(path) == 3:
@@ -117,7 +116,7 @@ def example(path: Path) -> str:
             break
         path = path[:-1]
     model = model_at(path[:-1])
-    assert model is not None, "the first key is the experiment's"
+    assert model is not None, "the first key is one of the experiment"
     examples = model.model_fields[str(path[-1])].examples
-    assert examples, "what can have a wrong type has an example"
+    assert examples, "every key that can have a wrong type has an example"
     return f"write `{path[-1]}: {flow(examples[0])}`"

@@ -1,4 +1,4 @@
-"""The resolved document: an experiment as a file in which nothing is left to a default."""
+"""The resolved document: an experiment as a file with every default written out."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import yaml
 
 from loadstone.engine.describe import description
 from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
+from loadstone.experiment.reading.words import ambiguous
 from loadstone.experiment.reading.words import resolved as meaning
-from loadstone.experiment.reading.words import twofold
 
-# Keys of a system that mean nothing where it has no servers.
+# Keys of a system that apply only to servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")
 HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.reading.words` reads: a word that could be something else is quoted."""
+    """Writes what `loadstone.experiment.reading.words` reads: ambiguous words are quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Equal parts are written twice rather than named."""
+        """Write equal parts twice instead of using anchors."""
         return True
 
 
 def represent_text(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    """A text, in double quotes unless it is plainly one."""
-    plain = text and twofold(text) is None and meaning(text) == text and text[0].isalpha()
+    """A string, in double quotes unless it can only be read as a string."""
+    plain = text and ambiguous(text) is None and meaning(text) == text and text[0].isalpha()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
 
 
@@ -34,63 +34,63 @@ Dumper.add_representer(str, represent_text)
 
 
 def document(experiment: Experiment) -> dict[str, Any]:
-    """The experiment as plain values, as they stand in a file."""
-    found = experiment.model_dump(mode="json")
-    for system in found["systems"].values():
+    """The experiment as plain values, as in a file."""
+    plain = experiment.model_dump(mode="json")
+    for system in plain["systems"].values():
         for key in OF_SERVERS:
             if not system[key]:
                 del system[key]
-        hide(system)
+        hide_secrets(system)
         for servers in (system.get("start"), (system.get("start") or {}).get("over")):
-            hide(servers or {})
+            hide_secrets(servers or {})
     for path, workload in experiment.each_workload.items():
-        # Without the keys of other kinds, and their defaults.
-        given = {key: found_at(found, path)[key] for key in found_at(found, path) if KIND_OF_KEY[key] in workload.kinds}
-        hide(given)
-        found_at(found, path[:-1])[path[-1]] = given
-    del found["workload" if experiment.workloads else "workloads"]
-    hide(found["load"])
-    # What is searched over has no value of its own.
-    del found["find" if experiment.find is None else experiment.find.over]
-    return found
+        # Without the keys of other kinds.
+        given = {key: each for key, each in value_at(plain, path).items() if KIND_OF_KEY[key] in workload.kinds}
+        hide_secrets(given)
+        value_at(plain, path[:-1])[path[-1]] = given
+    del plain["workload" if experiment.workloads else "workloads"]
+    hide_secrets(plain["load"])
+    # The key that is searched over has no fixed value.
+    del plain["find" if experiment.find is None else experiment.find.over]
+    return plain
 
 
-def found_at(document: Any, path: tuple[str | int, ...]) -> Any:
-    """What stands at a path."""
-    return found_at(document[path[0]], path[1:]) if path else document
+def value_at(document: Any, path: tuple[str | int, ...]) -> Any:
+    """The value at a path."""
+    return value_at(document[path[0]], path[1:]) if path else document
 
 
-def hide(part: dict[str, Any]) -> None:
-    """Passwords are not kept with results."""
+def hide_secrets(part: dict[str, Any]) -> None:
+    """Masks passwords, which must not be kept with results."""
     for key in {"properties", "settings"} & part.keys():
         part[key] = description().without_secrets(part[key])
 
 
 def text(experiment: Experiment) -> str:
-    """The resolved document as YAML; read again, it is an equal experiment."""
+    """The resolved document as YAML; `load` reads it as an equal experiment."""
     return HEAD + yaml.dump(
         document(experiment), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
     )
 
 
-def same(before: str, after: str) -> list[str]:
+def changed_keys(before: str, after: str) -> list[str]:
     """The keys in which two resolved documents differ, as dotted paths, in the order of the file."""
-    return list(differences(yaml.load(before, Reading), yaml.load(after, Reading), ""))
+    return list(differences(yaml.load(before, StringLoader), yaml.load(after, StringLoader), ""))
 
 
-class Reading(yaml.BaseLoader):
-    """Reads every word as a text: `1` and `"1"` are told apart by nothing that a trial would notice."""
+class StringLoader(yaml.BaseLoader):
+    """Reads every scalar as a string: for a trial `1` and `"1"` are the same."""
 
 
 def differences(before: Any, after: Any, path: str) -> list[str]:
-    """The paths of what differs; a dictionary is looked into."""
+    """The paths of values that differ; dictionaries are compared key by key."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return [] if before == after else [path or "everything"]
-    found = []
+    paths = []
     for key in dict.fromkeys([*before, *after]):
         inner = f"{path}.{key}" if path else str(key)
         if key not in before or key not in after:
-            found.append(inner)
+            paths.append(inner)
         else:
-            found += differences(before[key], after[key], inner)
-    return found
+            paths += differences(before[key], after[key], inner)
+    return paths

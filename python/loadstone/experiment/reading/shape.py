@@ -1,4 +1,4 @@
-"""From a tree to the model of all that can be understood of it."""
+"""From a tree to a model of its valid parts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from loadstone.experiment.reading.path import Path, locate
 from loadstone.experiment.reading.refusals import translate
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table, Unclear
 
-# Each round removes what the last one found; what is left must fit in the end.
+# Each round removes the values that the last one found invalid.
 ROUNDS = 10
 REPLACEMENT = "-"
-# The last digit of a version is lost in a number: 7.10 is 7.1.
-ZERO_AT_END = re.compile(r"[-+]?[0-9]*\.[0-9]+0")
-# Mappings whose values are texts as they are written.
+# A version loses its last zero as a number: 7.10 becomes 7.1.
+ENDS_IN_0 = re.compile(r"[-+]?[0-9]*\.[0-9]+0")
+# Mappings whose values are taken as strings, exactly as written.
 TEXTS = ("properties", "settings", "table")
-WHOLE_FILE: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
+REQUIRED: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
 
 
 @dataclass
 class Shaped:
-    """A model of what could be understood, and the paths of what could not: nothing else depends on those."""
+    """A model of the valid parts of a file, and the paths of invalid parts, on which no further check depends."""
 
     tree: Table
     experiment: Experiment
@@ -35,11 +35,11 @@ class Shaped:
     lost: set[Path] = field(default_factory=set)
 
     def knows(self, *path: str | int) -> bool:
-        """Whether everything at this path and below was understood, so that it may be judged."""
+        """Whether everything at and below this path is valid, so that further checks make sense."""
         return not any(lost[: len(path)] == path or path[: len(lost)] == lost for lost in self.lost)
 
     def place(self, path: Iterable[str | int]) -> Place:
-        """Where this is said, or where it would belong."""
+        """The place of this path, or where it would have to be."""
         return locate(self.tree, tuple(path))
 
 
@@ -47,7 +47,7 @@ def shape(tree: Table) -> Shaped:
     """The model of a tree."""
     repeats = tree.entries.get("repeats")
     if isinstance(repeats, Scalar) and repeats.value is not None:
-        # At most as many is then the default.
+        # `at_most` then defaults to the same number.
         tree = replace(tree, entries={**tree.entries, "repeats": Table.of("at_least", repeats)})
     plainer = Plainer()
     document = plainer.plain(tree)
@@ -63,19 +63,19 @@ def shape(tree: Table) -> Shaped:
                 if path not in lost:
                     mistakes.append(translate(tree, each, path))
                 lost.add(path)
-                # Without what it needs, a part cannot be understood at all.
+                # A part without a required key is invalid as a whole.
                 remove(document, path[:-1] if each["type"] == "missing" and len(path) > 1 else path)
-            # What must be there must be there for the next round as well.
-            for key, least in WHOLE_FILE.items():
+            # The next round needs the required keys.
+            for key, minimal in REQUIRED.items():
                 if not document.get(key):
                     lost.add((key,))
-                    document[key] = least
+                    document[key] = minimal
     raise AssertionError(f"no model of {document}")
 
 
 @dataclass
 class Plainer:
-    """Makes plain Python values of a tree. Null is not given; what is unclear is lost, and stands in for itself."""
+    """Converts a tree to plain Python values. Null counts as not set; ambiguous words are recorded as lost."""
 
     mistakes: list[Mistake] = field(default_factory=list)
     lost: set[Path] = field(default_factory=set)
@@ -88,43 +88,43 @@ class Plainer:
             case Items():
                 return [self.plain(each, (*path, i)) for i, each in enumerate(node.items)]
             case Table():
-                found = {}
+                plain = {}
                 for key, value in node.entries.items():
                     each = self.plain(value, (*path, key))
                     if each is not None:
-                        found[key] = each
+                        plain[key] = each
                     elif path == ("systems",):
-                        found[key] = {}
-                return found
+                        plain[key] = {}
+                return plain
 
     def scalar(self, node: Scalar, path: Path) -> Any:
-        """A single value; a property is a text as it is written."""
+        """A single value; of a property, the string as written."""
         if isinstance(node.value, Unclear):
             self.lost.add(path)
             return REPLACEMENT if isinstance(path[-1], int) else None
         if len(path) >= 2 and path[-2] in TEXTS and isinstance(node.value, int | float | str):
             return node.value if isinstance(node.value, bool) else node.text
-        if path[:1] in (("vary",), ("compare",)) and isinstance(node.value, float) and ZERO_AT_END.fullmatch(node.text):
-            message = f"`{node.text}` is the number {node.value}"
-            self.mistakes.append(Mistake(node.place, message, f'write "{node.text}" if its last 0 counts'))
+        if path[:1] in (("vary",), ("compare",)) and isinstance(node.value, float) and ENDS_IN_0.fullmatch(node.text):
+            message = f"`{node.text}` is read as the number {node.value}"
+            self.mistakes.append(Mistake(node.place, message, f'quote it to keep the last 0: "{node.text}"'))
             self.lost.add(path)
         return node.value
 
 
 def shortened(document: Any, loc: tuple[str | int, ...]) -> Path:
-    """A path of the document: pydantic's may go on beyond it, where it says which alternative it tried."""
-    found: list[str | int] = []
+    """The part of pydantic's path that is in the document; pydantic appends the alternative that it tried."""
+    path: list[str | int] = []
     for i, part in enumerate(loc):
         inside = isinstance(document, dict) or (isinstance(document, list) and isinstance(part, int))
         if not inside or (i < len(loc) - 1 and isinstance(document, dict) and part not in document):
             break
-        found.append(part)
+        path.append(part)
         document = document.get(part) if isinstance(document, dict) else document[part]
-    return tuple(found)
+    return tuple(path)
 
 
 def remove(document: Any, path: Path) -> None:
-    """Takes a value out. In a list something that fits stands in for it, so that the others keep their numbers."""
+    """Removes a value. In a list it is replaced, so that the others keep their indexes."""
     for part in path[:-1]:
         document = document[part]
     if isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""Short forms of an experiment file, and the long ones that they stand for."""
+"""Expands the short forms of an experiment file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from loadstone.experiment.model.experiment import LONG
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
 
 
-def write_out(tree: Table) -> Table:
-    """The document with its short forms written out."""
-    return replace(tree, entries={key: write_out_key(key, value) for key, value in tree.entries.items()})
+def expand(tree: Table) -> Table:
+    """The document with its short forms expanded."""
+    return replace(tree, entries={key: expand_key(key, value) for key, value in tree.entries.items()})
 
 
-def write_out_key(key: str, value: Node) -> Node:
-    """One key's value in its long form."""
+def expand_key(key: str, value: Node) -> Node:
+    """The long form of one key's value."""
     if key == "systems":
         return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
     if key == "vary" and isinstance(value, Table):
@@ -30,35 +30,35 @@ def write_out_key(key: str, value: Node) -> Node:
 
 
 def by_file(value: Node) -> Node:
-    """A workload that is named by its file alone."""
+    """A workload that is given as a file name."""
     return Table.of("file", value) if isinstance(value, Scalar) and isinstance(value.value, str) else value
 
 
 def listed_systems(value: Items) -> Node:
-    """A list of names as a mapping; anything else is left for the model to refuse."""
-    found = Table({}, {}, value.place)
+    """A list of names as a mapping; anything else is left to the model to reject."""
+    systems = Table({}, {}, value.place)
     for each in value.items:
-        if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in found.entries:
+        if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in systems.entries:
             return value
-        found.entries[each.value] = Table({}, {}, each.place)
-        found.keys[each.value] = each.place
-    return found
+        systems.entries[each.value] = Table({}, {}, each.place)
+        systems.keys[each.value] = each.place
+    return systems
 
 
 def started_by_name(value: Node) -> Node:
-    """Systems whose servers are named by a text alone: `start: redis`."""
+    """Systems whose servers are given as a name: `start: redis`."""
     if not isinstance(value, Table):
         return value
-    found = dict(value.entries)
-    for name, each in found.items():
+    systems = dict(value.entries)
+    for name, each in systems.items():
         start = each.entries.get("start") if isinstance(each, Table) else None
         if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
-            found[name] = replace(each, entries={**each.entries, "start": Table.of("system", start)})
-    return replace(value, entries=found)
+            systems[name] = replace(each, entries={**each.entries, "start": Table.of("system", start)})
+    return replace(value, entries=systems)
 
 
 def dimensions(value: Node) -> Node:
-    """Dimensions in which a single value stands for a list of it."""
+    """Dimensions, with each single value wrapped in a list."""
     if not isinstance(value, Table):
         return value
     lists: dict[str, Node] = {

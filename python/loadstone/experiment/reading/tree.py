@@ -1,8 +1,7 @@
-"""An experiment file as a tree in which everything knows its line.
+"""An experiment file as a tree with line numbers.
 
-YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors and schemas) read some words differently: `no`, `010`, `1e6`. Such a
-word is refused here rather than taken for one or the other. Texts are kept beside values, since a version `10.10` must
-not become 10.1.
+YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors and schemas) read some words differently: `no`, `010`, `1e6`. Such
+words are refused. The text of each value is kept as well, since a version `10.10` must not become 10.1.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from typing import Any
 import yaml
 
 from loadstone.experiment.mistake import ExperimentError, Mistake, Place, refuse
-from loadstone.experiment.reading.words import resolved, twofold
+from loadstone.experiment.reading.words import ambiguous, resolved
 from loadstone.format import units
 from loadstone.format.suggestion import near
 
-# An alias that repeats an alias that repeats an alias… is a bomb, not an experiment.
+# Against nested aliases that expand exponentially ("billion laughs").
 NODES_MAX = 100_000
 
 
 @dataclass(slots=True)
 class Scalar:
-    """A word: its value (None, bool, int, float or str) and its text as written."""
+    """A scalar: its value (None, bool, int, float or str) and its text as written."""
 
     value: Any
     text: str
@@ -44,7 +43,7 @@ class Items:
 
 @dataclass(slots=True)
 class Table:
-    """A mapping; `keys` are the places of its keys."""
+    """A mapping; `keys` has the place of each key."""
 
     entries: dict[str, Node]
     keys: dict[str, Place]
@@ -52,7 +51,7 @@ class Table:
 
     @classmethod
     def of(cls, key: str, value: Node) -> Table:
-        """A mapping with a single key, where its value stands."""
+        """A mapping with a single key, at the place of its value."""
         return cls({key: value}, {key: value.place}, value.place)
 
 
@@ -60,17 +59,17 @@ Node = Scalar | Items | Table
 
 
 class Loader(yaml.SafeLoader):
-    """PyYAML's, with no opinion on what a plain word is."""
+    """PyYAML's loader, without its resolution of plain scalars."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's own name)
 
 
 @dataclass(slots=True)
 class Reader:
-    """Makes a tree of PyYAML's nodes; mistakes that do not end the reading are collected."""
+    """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop it."""
 
     source: str
-    # The place of everything, for a text that has no lines of its own.
+    # The place of everything in a text without lines of its own.
     fixed: Place | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     _open: list[yaml.Node] = field(default_factory=list)
@@ -81,36 +80,35 @@ class Reader:
         return self.fixed or Place(line, self.source, line + 1)
 
     def wrong(self, place: Place, message: str, hint: str) -> None:
-        """Keeps a mistake."""
+        """Records a mistake."""
         self.mistakes.append(Mistake(place, message, hint))
 
     def compose(self, text: str) -> yaml.Node | None:
-        """PyYAML's node of a text. Raises ExperimentError when it is not YAML."""
+        """Parses a text with PyYAML. Raises ExperimentError if it is not YAML."""
         try:
             return yaml.compose(text, Loader)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line if error.problem_mark else 0
             begun = error.context_mark.line if error.context_mark else line
             message, hint = explained(error, text, line)
-            # What is not closed shows only later, often on the last line of all.
-            where = f" (begun on line {begun + 1})" if "not closed" in message and begun != line else ""
+            # An unclosed bracket or quote is reported later, often on the last line.
+            where = f" (opened on line {begun + 1})" if "not closed" in message and begun != line else ""
             refuse(self.place(line), message + where, hint)
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
-            refuse(self.place(line), "a character that YAML does not allow", "remove the control character")
+            refuse(self.place(line), "there is a character that YAML does not allow", "remove the control character")
 
     def tree(self, node: yaml.Node) -> Node:
-        """Our node for PyYAML's. Raises ExperimentError when it would not end."""
+        """Converts a PyYAML node. Raises ExperimentError if it is too large or recursive."""
         place = self.place(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
-            refuse(
-                place, f"the file has more than {units.count(NODES_MAX)} values", "aliases that hold aliases multiply"
-            )
+            message = f"the file has more than {units.count(NODES_MAX)} values"
+            refuse(place, message, "remove aliases that contain aliases: they multiply")
         if any(node is each for each in self._open):
-            refuse(place, "an alias holds itself", "an anchor cannot be used inside of what it names")
+            refuse(place, "an alias contains itself", "do not use an anchor inside the value that it names")
         if not node.tag.startswith("tag:yaml.org,2002:"):
-            self.wrong(place, f"the tag {node.tag} means nothing here", "leave it out")
+            self.wrong(place, f"the tag {node.tag} is not supported", "remove it")
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, place)
         self._open.append(node)
@@ -122,100 +120,100 @@ class Reader:
             self._open.pop()
 
     def table(self, node: yaml.Node, place: Place) -> Table:
-        """A mapping, with what its merge key `<<` brings below what it says itself."""
-        found = Table({}, {}, place)
+        """A mapping; its own keys override those of its merge key `<<`."""
+        table = Table({}, {}, place)
         merged: list[tuple[Place, Node]] = []
         for key, value in node.value:
             at = self.place(key.start_mark.line)
             if not isinstance(key, yaml.ScalarNode):
-                self.wrong(at, "a key must be a word", 'quote it if it holds braces or brackets: "{letter}"')
+                self.wrong(at, "a key must be a string", 'quote it if it has braces or brackets: "{letter}"')
             elif key.value == "<<" and key.style is None:
                 tree = self.tree(value)
                 merged += [(at, each) for each in (tree.items if isinstance(tree, Items) else [tree])]
-            elif key.value in found.entries:
-                first = found.keys[key.value]
+            elif key.value in table.entries:
+                first = table.keys[key.value]
                 where = f" on line {first.line}" if first.line is not None else ""
-                self.wrong(at, f'the key "{key.value}" is there already{where}', "keep one of them")
+                self.wrong(at, f'the key "{key.value}" is already set{where}', "keep one of them")
             else:
-                found.keys[key.value] = at
-                found.entries[key.value] = self.tree(value)
+                table.keys[key.value] = at
+                table.entries[key.value] = self.tree(value)
         for at, each in merged:
             if not isinstance(each, Table):
                 self.wrong(at, "the merge key << needs a mapping", "write <<: *name, where &name names a mapping")
                 continue
             for name, value in each.entries.items():
-                if name not in found.entries:
-                    found.entries[name], found.keys[name] = value, each.keys[name]
-        return found
+                if name not in table.entries:
+                    table.entries[name], table.keys[name] = value, each.keys[name]
+        return table
 
     def scalar(self, node: yaml.ScalarNode, place: Place) -> Scalar:
-        """A word; one that has two meanings is a mistake and stays a text."""
+        """A scalar; an ambiguous word is a mistake."""
         text: str = node.value
         if node.style is not None:
             return Scalar(text, text, place)
-        if ambiguity := twofold(text):
+        if ambiguity := ambiguous(text):
             self.wrong(place, *ambiguity)
-            # Its value is not known, and is not to be reported twice.
+            # Its value is unknown, and must not be reported again.
             return Scalar(Unclear(text), text, place)
         return Scalar(resolved(text), text, place)
 
 
 class Unclear(str):
-    """A word whose meaning is not known, which has been said already."""
+    """An ambiguous word, which has been reported."""
 
     __slots__ = ()
 
 
-# What PyYAML says, and what it means to somebody who does not write parsers.
+# PyYAML's messages, with ours and a hint for each.
 PROBLEMS = (
-    (r"found character '\\t'", "a tab where YAML wants spaces", "indent with spaces"),
+    (r"found character '\\t'", "a line is indented with a tab", "indent with spaces"),
     (
         r"found character '(.)' that cannot start",
-        r"a plain word cannot start with {0}",
-        'quote the text: "{0}…"',
+        r"an unquoted value cannot start with {0}",
+        'quote it: "{0}…"',
     ),
     (
         r"mapping values are not allowed",
-        "a colon where none may stand",
-        'quote a text that holds ": ", and check the indentation of the line before',
+        "a colon is not allowed here",
+        'quote a string with ": " in it, and check the indentation of the line before',
     ),
-    (r"could not find expected ':'", "a key without its colon", "write `key: value`, and indent what belongs below it"),
+    (r"could not find expected ':'", "a key has no colon", "write `key: value`, and indent what belongs to it"),
     (
         r"expected ',' or '(.)'",
         "a list or mapping in brackets is not closed, or a comma is missing",
-        "write [a, b] or {{a: 1, b: 2}}; a text with brackets or braces in it needs quotes",
+        "write [a, b] or {{a: 1, b: 2}}, and quote a string with brackets or braces in it",
     ),
     (
         r"found unexpected end of stream|found unknown escape character|unexpected document separator",
-        "a quoted text that is not closed, or holds an unknown escape",
-        "close the quote; in double quotes a backslash is written twice",
+        "a quoted string is not closed, or has an unknown escape",
+        "close the quote, and write a backslash in double quotes twice",
     ),
-    (r"found undefined alias", "an alias of an anchor that is not there", "name it before, with &name"),
-    (r"found duplicate anchor", "an anchor's name is used twice", "give each anchor a name of its own"),
-    (r"but found another document", "the file holds a second document", "remove the line ---"),
+    (r"found undefined alias", "an alias has no anchor", "define the anchor before it, with &name"),
+    (r"found duplicate anchor", "an anchor's name is used twice", "give each anchor its own name"),
+    (r"but found another document", "the file has a second document", "remove the line ---"),
     (
         r"expected <block end>|expected the node content|sequence entries are not allowed",
-        "a line that is indented unlike its neighbours",
-        "indent the keys of one mapping alike; a list's items each start with `- `",
+        "a line is not indented like its neighbours",
+        "indent the keys of a mapping equally, and start each item of a list with `- `",
     ),
 )
 
 
 def explained(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, str]:
     """Message and hint for a text that is not YAML."""
-    said = f"{error.context or ''} {error.problem or ''}"
+    problem = f"{error.context or ''} {error.problem or ''}"
     lines = text.splitlines()
-    # A tab in the indentation shows as all kinds of problems.
+    # PyYAML reports a tab in the indentation in many ways.
     if line < len(lines) and "\t" in lines[line][: len(lines[line]) - len(lines[line].lstrip())]:
-        return "a tab where YAML wants spaces", "indent with spaces"
+        return "a line is indented with a tab", "indent with spaces"
     for pattern, message, hint in PROBLEMS:
-        if match := re.search(pattern, said):
+        if match := re.search(pattern, problem):
             return message.format(*match.groups()), hint.format(*match.groups())
-    return f"this is not YAML: {error.problem}", "https://yaml.org/spec/1.1/ tells what is"
+    return f"the file is not valid YAML: {error.problem}", "see https://yaml.org/spec/1.1/ for the syntax"
 
 
 def read(path: Path) -> tuple[Table, list[Mistake]]:
-    """The tree of a file and the mistakes that do not keep it from being looked at. Raises ExperimentError."""
+    """The tree of a file, and the mistakes that allow further checks. Raises ExperimentError for others."""
     source = str(path)
     start = Place(0, source)
     try:
@@ -224,31 +222,31 @@ def read(path: Path) -> tuple[Table, list[Mistake]]:
         line = error.object[: error.start].count(b"\n")
         refuse(Place(line, source, line + 1), "the file is not UTF-8", "save it as UTF-8")
     except OSError as error:
-        refuse(start, f"cannot read the experiment: {error.strerror}", "name a YAML file" + neighbour(path))
+        refuse(start, f"cannot read the experiment: {error.strerror}", "name a YAML file" + similar_file(path))
     reader = Reader(source)
     node = reader.compose(text)
     tree = reader.tree(node) if node is not None else None
     if isinstance(tree, Table):
         return tree, reader.mistakes
     if tree is None:
-        refuse(start, "the file is empty", "an experiment needs at least `systems` and `workload`")
+        refuse(start, "the file is empty", "write at least `systems` and `workload`")
     raise ExperimentError(
         [
             *reader.mistakes,
-            Mistake(tree.place, "an experiment is a mapping", "start it with `systems:` and `workload:`"),
+            Mistake(tree.place, "an experiment must be a mapping", "start it with `systems:` and `workload:`"),
         ]
     )
 
 
 def read_value(text: str, place: Place) -> tuple[Node, list[Mistake]]:
-    """The tree of a value on the command line. Raises ExperimentError when it is not YAML."""
+    """The tree of a value on the command line. Raises ExperimentError if it is not YAML."""
     reader = Reader(place.source, place)
     node = reader.compose(text)
     return (Scalar(None, "", place) if node is None else reader.tree(node)), reader.mistakes
 
 
-def neighbour(path: Path) -> str:
-    """A hint at a file that is there, if one has a name like it."""
+def similar_file(path: Path) -> str:
+    """A hint that names an existing file with a similar name, if any."""
     try:
         names = [entry.name for entry in os.scandir(path.parent)]
     except OSError:
@@ -258,7 +256,7 @@ def neighbour(path: Path) -> str:
 
 
 def places(node: Node) -> Iterator[Place]:
-    """Every place in a tree, of keys and of values."""
+    """The places of all keys and values in a tree."""
     yield node.place
     if isinstance(node, Table):
         yield from node.keys.values()

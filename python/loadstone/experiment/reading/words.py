@@ -1,4 +1,4 @@
-"""Plain words of YAML: what they are, where YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors and schemas) agree."""
+"""Plain scalars of YAML: their values where YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors, schemas) agree."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 NULL = ("", "~", "null", "Null", "NULL")
-# The core schema of YAML 1.2 (section 10.3.2), as far as YAML 1.1 agrees with it.
+# The core schema of YAML 1.2 (section 10.3.2), where YAML 1.1 agrees with it.
 WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)?\.[0-9]+([eE][-+][0-9]+)?|[-+]?(0|[1-9][0-9]*)\.([eE][-+][0-9]+)?")
-NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-# Where they do not agree: https://yaml.org/type/bool.html, int.html and float.html against 1.2.
+INFINITE_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+# Where they disagree: https://yaml.org/type/bool.html, int.html and float.html against 1.2.
 TRUTH = re.compile(r"yes|Yes|YES|on|On|ON|no|No|NO|off|Off|OFF")
 LEADING_ZERO = re.compile(r"[-+]?0[0-9]+(\.[0-9]*)?")
 OCTAL = re.compile(r"0o[0-7]+")
@@ -23,7 +23,7 @@ EXPONENT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
 
 
 def resolved(text: str) -> Any:
-    """The value of a plain word."""
+    """The value of a plain scalar."""
     if text in NULL:
         return None
     if text in TRUE or text in FALSE:
@@ -34,36 +34,37 @@ def resolved(text: str) -> Any:
         return int(text, 16)
     if DECIMAL.fullmatch(text):
         return float(text)
-    if NO_NUMBER.fullmatch(text):
+    if INFINITE_OR_NAN.fullmatch(text):
         return float(text.replace(".", "", 1))
     return text
 
 
-def twofold(text: str) -> tuple[str, str] | None:
-    """Message and hint for a word that YAML 1.1 and 1.2 read differently."""
+def ambiguous(text: str) -> tuple[str, str] | None:
+    """Message and hint for a scalar that YAML 1.1 and 1.2 read differently."""
     if TRUTH.fullmatch(text):
         truth = "true" if text.lower() in ("yes", "on") else "false"
         return (
-            f"`{text}` is {truth} in YAML 1.1 and a word in YAML 1.2",
-            f'write {truth}, or "{text}" if the word is meant',
+            f"`{text}` is {truth} in YAML 1.1 and a string in YAML 1.2",
+            f'write {truth}, or "{text}" for the string',
         )
     if LEADING_ZERO.fullmatch(text):
         number = text.lstrip("+-0") or "0"
         number = ("-" if text.startswith("-") else "") + (f"0{number}" if number.startswith(".") else number)
-        return f"`{text}` may be octal", f'write {number}, or "{text}" if its zeros count'
+        return f"`{text}` may be octal", f'write {number}, or "{text}" to keep its zeros'
     if OCTAL.fullmatch(text) or BINARY.fullmatch(text):
         base, digits = (8, text.replace("0o", "")) if "o" in text else (2, text.replace("0b", "").replace("_", ""))
-        return f"`{text}` is a number in one YAML and a word in another", f'write {int(digits, base)}, or "{text}"'
+        message = f"`{text}` is a number in one version of YAML and a string in another"
+        return message, f'write {int(digits, base)}, or "{text}"'
     if SEXAGESIMAL.fullmatch(text):
         return (
-            f"`{text}` is a number to base 60 in YAML 1.1",
+            f"`{text}` is a base-60 number in YAML 1.1",
             f'write a duration as 90s or 1m30s, or quote it: "{text}"',
         )
     if "_" in text and UNDERSCORES.fullmatch(text):
         plain = text.replace("_", "")
-        return f"`{text}` is a number in YAML 1.1 and a word in YAML 1.2", f'write {plain}, or "{text}"'
+        return f"`{text}` is a number in YAML 1.1 and a string in YAML 1.2", f'write {plain}, or "{text}"'
     if EXPONENT.fullmatch(text) and not DECIMAL.fullmatch(text):
         value = float(text)
         plain = f"{value:.0f}" if value.is_integer() and abs(value) < 1e18 else repr(value)
-        return f"`{text}` is a word in YAML 1.1 and a number in YAML 1.2", f'write {plain}, or "{text}"'
+        return f"`{text}` is a string in YAML 1.1 and a number in YAML 1.2", f'write {plain}, or "{text}"'
     return None

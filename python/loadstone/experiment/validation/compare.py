@@ -1,4 +1,4 @@
-"""What is compared, and which guarantees may differ; the thresholds of the checks."""
+"""Validates `compare`: the dimension, the baseline and the guarantees that may differ; and `checks`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GUARANTEES = {
 
 
 def check(context: Context) -> None:
-    """What is compared is a dimension and one of its values; defaults are filled in."""
+    """The compared dimension exists and has the baseline as a value; fills in defaults."""
     compare, dimensions = context.experiment.compare, context.dimensions
     by, baseline = compare.by, compare.baseline
     varied = [key for key, values in dimensions.items() if len(values) > 1]
@@ -37,23 +37,26 @@ def check(context: Context) -> None:
     kinds = {kind for each in context.experiment.each_workload.values() for kind in each.kinds}
     mixed = context.experiment.workloads and len(kinds) > 1
     if by is None:
-        # Work of different kinds has nothing in common that could be compared.
-        usual = [key for key in varied if not (mixed and key in ("workload", "system"))]
-        by = "system" if "system" in usual else next(iter(usual), None)
+        # Different workload kinds have no figures in common.
+        comparable = [key for key in varied if not (mixed and key in ("workload", "system"))]
+        by = "system" if "system" in comparable else next(iter(comparable), None)
     elif by == "workload" and mixed:
-        hint = "compare by another dimension: figures are then those of the same workload"
+        hint = "compare by another dimension, so that figures of the same workload are compared"
         context.wrong(
             ("compare", "by"), f"workloads of different kinds cannot be compared: {', '.join(sorted(kinds))}", hint
         )
         return
     elif by not in dimensions:
-        context.wrong(("compare", "by"), f'there is no dimension "{by}"', suggestion(by, list(dimensions), "they are"))
+        hint = suggestion(by, list(dimensions), "the dimensions are")
+        context.wrong(("compare", "by"), f'there is no dimension "{by}"', hint)
         return
     elif by not in varied:
         context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
     if by is None:
         if baseline is not None:
-            context.wrong(("compare", "baseline"), "a baseline is given, but nothing is compared", "vary something")
+            context.wrong(
+                ("compare", "baseline"), "nothing is compared with the baseline", "vary a dimension, or remove it"
+            )
         return
     values = dimensions[by]
     if baseline is None:
@@ -65,13 +68,13 @@ def check(context: Context) -> None:
             context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
             return
         baseline = same[0]
-    usual = [
+    defaults = [
         metric
         for workload in context.experiment.each_workload.values()
         for kind in workload.kinds[:1]
         for metric in KINDS[kind].metrics(workload.keys(kind))
     ]
-    metrics = compare.metrics or tuple(dict.fromkeys(usual))
+    metrics = compare.metrics or tuple(dict.fromkeys(defaults))
     update = {"by": by, "baseline": baseline, "promises": differing(context, by), "metrics": metrics}
     compare = compare.model_copy(update=update)
     context.complete(compare=compare)
@@ -80,37 +83,37 @@ def check(context: Context) -> None:
 
 
 def differing(context: Context, by: str) -> tuple[str, ...]:
-    """The guarantees that the compared values are to differ in: those named, and those that the dimension sets."""
-    fed = [
+    """The guarantees that may differ between compared values: those named, and those that the dimension sets."""
+    by_dimension = [
         GUARANTEES[key]
         for each in context.templates()
         if (key := str(each.path[-1])) in GUARANTEES and by in template.names(each.text)
     ]
-    return tuple(dict.fromkeys((*context.experiment.compare.promises, *fed)))
+    return tuple(dict.fromkeys((*context.experiment.compare.promises, *by_dimension)))
 
 
 def warn_of_guarantees(context: Context) -> None:
-    """Systems whose settings may guarantee different things: hours later the judge would refuse to rank them.
+    """Warns of systems whose settings may give different guarantees: after the run the judge would refuse to rank them.
 
-    What they do guarantee, the servers say when they run; one word written otherwise is no difference.
+    Only running servers report their actual guarantees, so this is a warning; spellings of one value count as equal.
     """
-    said: dict[str, dict[str, str | bool]] = {}
+    values: dict[str, dict[str, str | bool]] = {}
     for each in context.templates():
         if each.system is not None and (key := str(each.path[-1])) in GUARANTEES:
-            said.setdefault(key, {})[each.system] = TRUTHS.get(each.text, each.text)
+            values.setdefault(key, {})[each.system] = TRUTHS.get(each.text, each.text)
     settings: dict[str, list[str]] = {}
-    for key, texts in said.items():
-        if len(set(texts.values())) > 1:
+    for key, by_system in values.items():
+        if len(set(by_system.values())) > 1:
             settings.setdefault(GUARANTEES[key], []).append(key)
     for guarantee, keys in settings.items():
         if guarantee not in context.experiment.compare.promises:
             message = f"the systems differ in {' and '.join(keys)}, so they may guarantee different {guarantee}"
-            hint = f"give all the same, or ask what it costs: `compare: {{promises: [{guarantee}]}}`"
-            context.warn(("compare",), f"{message}: if the servers say so, the judge will refuse to rank them", hint)
+            hint = f"set the same for all, or compare its cost: `compare: {{promises: [{guarantee}]}}`"
+            context.warn(("compare",), f"{message}: if they do, the judge will refuse to rank them", hint)
 
 
 def check_thresholds(context: Context) -> None:
-    """Checks and their thresholds are the judge's."""
+    """The judge has these checks and thresholds."""
     for given, thresholds in context.experiment.checks.items():
         check = RENAMED.get(given, given)
         if check not in DEFAULTS:
@@ -120,5 +123,5 @@ def check_thresholds(context: Context) -> None:
         for key in thresholds:
             if key not in DEFAULTS[check]:
                 known = list(DEFAULTS[check])
-                hint = suggestion(key, known, "it has") if known else "it has no thresholds"
+                hint = suggestion(key, known, "the thresholds are") if known else "remove it: the check has none"
                 context.wrong(("checks", given, key), f'{check} has no threshold "{key}"', hint)

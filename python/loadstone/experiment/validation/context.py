@@ -1,4 +1,4 @@
-"""What the checks of an experiment share: the experiment, where everything stands, and what they have to say."""
+"""The shared state of validation: the experiment, its places in the file, mistakes and warnings."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Experiment, Workload
 from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
 from loadstone.experiment.model.values import Scalar
-from loadstone.experiment.model.ycsb_properties import MOVING_RATES
+from loadstone.experiment.model.ycsb_properties import CHANGING_RATES
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.reading.shape import Shaped
 from loadstone.experiment.reading.tree import Node
 
-# Dimensions that act by themselves: the key that they stand in for.
+# Dimensions that override the key of the same name, without a template.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
-# What every template may name beside the dimensions.
+# What every template may name besides the dimensions.
 GIVEN = (*ACTING, "store")
-# What only commands may name: it is known when the trial runs.
+# What only commands may name: it is known at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
 # What the commands of `attach` may name.
 OF_SERVERS = ("host", "port", "table")
@@ -29,21 +29,21 @@ OF_SERVERS = ("host", "port", "table")
 
 @dataclass(frozen=True)
 class Template:
-    """A text with names in it, and where it stands; `system` if it is that system's alone."""
+    """A string that may contain names, with its path; and its `system`, if it belongs to one."""
 
     path: Keys
     text: str
     system: str | None = None
     command: bool = False
-    # What else it may name: known when it is used.
+    # Further names, whose values are known at run time.
     later: tuple[str, ...] = ()
 
 
 @dataclass
 class Context(Shaped):
-    """One experiment under examination. Checks complete it: what they leave is resolved, and sound without mistakes."""
+    """An experiment during validation. Checks fill in its defaults; without mistakes it is then complete and valid."""
 
-    # Where relative paths may start: the file's directory, the current one.
+    # The directories that relative paths are tried in: the file's, the current one.
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
@@ -63,11 +63,11 @@ class Context(Shaped):
 
     def complete_workload(self, path: Keys, workload: Workload) -> None:
         """Fills in keys of a workload."""
-        whole = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
-        self.complete(**{str(path[0]): whole})
+        value = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
+        self.complete(**{str(path[0]): value})
 
     def given(self, *path: str) -> bool:
-        """Whether the file itself says this."""
+        """Whether the file sets this key."""
         node: Node = self.tree
         for part in path:
             below = getattr(node, "entries", {}).get(part)
@@ -77,29 +77,29 @@ class Context(Shaped):
         return True
 
     def kinds(self) -> list[Kind]:
-        """The kinds of work of its workloads, each once; YCSB's where nothing says which."""
+        """The distinct workload kinds; YCSB if none is given."""
         names = [name for each in self.experiment.each_workload.values() for name in each.kinds]
         return [KINDS[name] for name in dict.fromkeys(names or [PLAIN])]
 
-    def moving_rates(self) -> Iterator[Keys]:
-        """Where workloads give a rate that moves."""
+    def changing_rates(self) -> Iterator[Keys]:
+        """The paths of changing rates in workloads."""
         for each in self.templates():
-            if str(each.path[0]).startswith("workload") and each.path[-1] in MOVING_RATES:
+            if str(each.path[0]).startswith("workload") and each.path[-1] in CHANGING_RATES:
                 yield each.path
 
     def templates(self) -> Iterator[Template]:
-        """Every text in which names may stand, as far as it was understood."""
+        """Every valid string that may contain names."""
         for each in all_templates(self.experiment):
             if self.knows(*each.path):
                 yield each
 
     def values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """What names stand for in a variant."""
+        """The values of names in a variant."""
         return points.values(self.experiment, point)
 
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
-    """Every text in which names may stand."""
+    """Every string that may contain names."""
     for path, workload in experiment.each_workload.items():
         yield from within(path, workload.model_dump(exclude_none=True))
     yield from below(("load", "properties"), experiment.load.properties)
@@ -113,7 +113,7 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
 
 
 def within(path: Keys, value: object, system: str | None = None) -> Iterator[Template]:
-    """Every text in plain values."""
+    """Every string in plain values."""
     if isinstance(value, str):
         yield Template(path, value, system)
     elif isinstance(value, dict):
@@ -125,7 +125,7 @@ def within(path: Keys, value: object, system: str | None = None) -> Iterator[Tem
 
 
 def below(path: Keys, texts: Mapping[str, str], system: str | None = None) -> Iterator[Template]:
-    """Texts by their keys."""
+    """The strings of a mapping."""
     for key, text in texts.items():
         yield Template((*path, key), text, system)
 
@@ -138,7 +138,7 @@ def hook_templates(path: Keys, hooks: Hooks, system: str | None = None) -> Itera
 
 
 def server_templates(path: Keys, system: System, name: str) -> Iterator[Template]:
-    """Those of a system's servers."""
+    """The templates of a system's servers."""
     for at, each in ((("start",), system.start), (("start", "over"), system.start and system.start.over)):
         if each is not None:
             nodes = {} if each.nodes is None else {"nodes": each.nodes}
@@ -156,7 +156,7 @@ def server_templates(path: Keys, system: System, name: str) -> Iterator[Template
 
 
 def rendered(context: Context, each: Template) -> set[str]:
-    """What a text comes to over all points that it is for."""
+    """All values of a template, over the points that it applies to."""
     names = set(template.names(each.text))
     if not names:
         return {template.render(each.text, {})}

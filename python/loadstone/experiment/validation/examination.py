@@ -1,4 +1,4 @@
-"""An experiment under examination: a tree in, the experiment with its defaults filled in and all its mistakes out."""
+"""Validates an experiment: from its tree to the experiment with all defaults filled in, and all mistakes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from loadstone.experiment.validation.context import Context
 
 
 def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
-    """Looks at everything. `bases` are where relative paths may start."""
+    """Runs all checks. `bases`: the directories that relative paths are tried in."""
     context = Context(**vars(shape(tree)), bases=bases)
     properties.check_systems(context)
     vary.check(context)
@@ -48,7 +48,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
 
 
 def check_fleet(context: Context) -> None:
-    """Each engine has a client, and no files that another one has open."""
+    """Each engine has a client, and none needs files that another has open."""
     experiment = context.experiment
     engines = experiment.fleet.engines
     if engines == 1 or not context.knows("fleet"):
@@ -56,12 +56,12 @@ def check_fleet(context: Context) -> None:
     clients = [point.get("clients", experiment.clients) for point in context.points if has_clients(context, point)]
     fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
     if fewest < engines:
-        message = f"fleet.engines is {engines}, but there are trials with fewer clients: {fewest}"
-        context.wrong(("fleet", "engines"), message, "each engine needs at least one client")
+        message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
+        context.wrong(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
     for name, system in experiment.systems.items():
         if context.knows("systems", name) and description().within_engine(system.store):
             message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
-            context.wrong(("systems", name), message, "leave `fleet.engines` out, or name a store reached by network")
+            context.wrong(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
 
 def has_clients(context: Context, point: Point) -> bool:
@@ -71,10 +71,10 @@ def has_clients(context: Context, point: Point) -> bool:
 
 
 def check_directory(context: Context) -> None:
-    """An absolute path, so that the experiment means the same elsewhere."""
+    """Makes the directory absolute, so that it does not depend on where the experiment is run."""
     given = context.experiment.directory
     here = Path(escape(str(Path.cwd())))
-    # What begins with a name may be absolute once that has a value (`Builder`).
-    named = given is not None and given.startswith("{") and not given.startswith("{{")
-    absolute = given if named else escape(default_directory()) if given is None else str(here / given)
+    # A path that begins with a template may turn out to be absolute (`Builder`).
+    template = given is not None and given.startswith("{") and not given.startswith("{{")
+    absolute = given if template else escape(default_directory()) if given is None else str(here / given)
     context.complete(directory=absolute)

@@ -1,4 +1,4 @@
-"""The names of figures: their shape, their operations, and the percentiles that are kept."""
+"""Validates the names of figures: their syntax, operations and percentiles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ STATISTICS = ("mean", "min", "max", "count")
 
 
 def check(context: Context) -> None:
-    """The figures' names have the right shape, and their percentile is kept."""
+    """The names of compared figures are valid."""
     for i, metric in enumerate(context.experiment.compare.metrics):
         if context.knows("compare", "metrics", i):
             check_metric(context, ("compare", "metrics", i), metric)
 
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
-    """A figure's name has the right shape, and its percentile is kept."""
+    """A figure's name is valid, and its percentile is recorded."""
     last = statistic(metric)
     bare = metric.removeprefix("load.")
     operation = bare.removesuffix(f".{last}").partition(".")[0]
@@ -31,8 +31,8 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
         context.wrong(path, f'"{metric}" is not the name of a figure', "write throughput, read.p99 or load.insert.mean")
     elif re.fullmatch(r"p[0-9.]+", last):
         if last not in PERCENTILES:
-            hint = suggestion(last, list(PERCENTILES), "those kept are")
-            context.wrong(path, f"the percentile {last} is not kept", hint)
+            hint = suggestion(last, list(PERCENTILES), "the percentiles are")
+            context.wrong(path, f"the percentile {last} is not recorded", hint)
         elif bare == last:
             context.wrong(path, f'"{metric}" does not name an operation', f"write read.{last} or all.{last}")
         else:
@@ -44,7 +44,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
-    """An operation that is a slip away from one of YCSB's; a binding may have others."""
+    """Reports an operation that looks like a misspelt one of YCSB; a store may have others."""
     hint = guessed(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
     if operation not in OPERATIONS and hint:
         context.wrong(path, f'there is no operation "{operation}"', hint)

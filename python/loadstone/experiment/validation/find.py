@@ -1,4 +1,4 @@
-"""What is searched for: the objective, the bounds, and what would contradict the search."""
+"""Validates `find`: the objective, the bounds, and keys that conflict with a search."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from loadstone.format import units
 from loadstone.search import rule
 from loadstone.search.objective import objective
 
-# A search repeats until a decision is sure, so it needs fewer repeats than a comparison, and its own bounds of them.
+# A search repeats until each decision is certain, so it starts with fewer repeats than a comparison.
 FACTOR = rule.AT_MOST // rule.AT_LEAST
 
 
 def check(context: Context) -> None:
-    """Completes `find` and the repeats that go with it."""
+    """Validates `find`, and fills in its defaults and those of repeats."""
     find = context.experiment.find
     if find is None:
         return
@@ -26,20 +26,20 @@ def check(context: Context) -> None:
 
 
 def check_objective(context: Context, text: str) -> None:
-    """An objective can be read, and its figures are kept."""
+    """The objective can be parsed, and its figures are valid."""
     path = ("find", "such_that")
     try:
-        found = objective(text)
+        parsed = objective(text)
     except ValueError as error:
         message, hint = error.args
         context.wrong(path, f"find.such_that: {message}", hint)
         return
-    for term in found.terms:
+    for term in parsed.terms:
         check_metric(context, path, term.metric)
 
 
 def check_bounds(context: Context, find: Search) -> None:
-    """Bounds that are not given are filled in; they leave room for one doubling."""
+    """The bounds are at least a factor of two apart; fills in missing ones."""
     given = {key: getattr(find, key) for key in ("from", "to")}
     first, last = rule.BOUNDS[find.over]
     low = first if given["from"] is None else given["from"]
@@ -55,7 +55,7 @@ def check_bounds(context: Context, find: Search) -> None:
 
 
 def check_contradictions(context: Context, find: Search) -> None:
-    """What is searched over is not varied or set as well."""
+    """The load that is searched over is not also varied or set."""
     experiment, over = context.experiment, find.over
     if over in context.dimensions:
         context.wrong(("vary",), f"`find` searches over {over}, and vary.{over} varies it", "keep one of them")
@@ -63,18 +63,18 @@ def check_contradictions(context: Context, find: Search) -> None:
         message = f"`{over}` has no effect where `find` searches over it"
         context.warn((over,), message, f"leave `{over}` out, or write find.from and find.to")
     if over == "clients" and (experiment.rate is not None or "rate" in context.dimensions):
-        hint = "leave the rate out: the clients work in a closed loop; or write `over: rate`"
-        context.wrong(("find", "over"), "`find` searches over clients, and there is a rate", hint)
-    for path in context.moving_rates():
+        hint = "leave the rate out to search in a closed loop, or write `over: rate`"
+        context.wrong(("find", "over"), "`find` searches over clients, but a rate is set", hint)
+    for path in context.changing_rates():
         context.wrong(path, f"{path[-1]} and `find` cannot be combined", "keep one of them")
 
 
 def complete_repeats(context: Context) -> None:
-    """Repeats by default; an interval of them is not what a search stops at."""
+    """Fills in the repeats of a search, which do not depend on `until`."""
     repeats = context.experiment.repeats
     at_least = repeats.at_least if context.given("repeats", "at_least") else rule.AT_LEAST
     at_most = repeats.at_most or at_least * FACTOR
     if repeats.until is not None and context.knows("repeats"):
-        hint = "leave it out: a search repeats until each of its decisions is sure"
-        context.warn(("repeats", "until"), "repeats.until has no effect beside `find`", hint)
+        hint = "leave it out: a search repeats until each of its decisions is certain"
+        context.warn(("repeats", "until"), "repeats.until has no effect with `find`", hint)
     context.complete(repeats=repeats.model_copy(update={"at_least": at_least, "at_most": at_most, "until": None}))

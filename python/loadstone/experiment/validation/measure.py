@@ -1,4 +1,4 @@
-"""How trials are measured: windows, the pilot block, repeats and the pace."""
+"""Validates how trials are measured: the window, the pilot block, repeats and the arrival of operations."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from loadstone.statistics.estimate import REPEATS_MIN
 
 
 def check(context: Context) -> None:
-    """A window has one length, and a phase has the time for it."""
+    """The window has one length, and fits into the timeout."""
     measure, timeout = context.experiment.measure, context.experiment.timeout
     check_ledger(context)
     if not check_steady(context):
         return
     if measure.duration is not None and measure.operations is not None:
-        hint = "give a duration or a number of operations"
+        hint = "keep one of them"
         context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
     if measure.duration is not None and "operations" in context.dimensions:
-        hint = "leave the duration out: each variant ends after its operations"
+        hint = "leave the duration out: each variant ends after its number of operations"
         context.wrong(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
     if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
         measure = measure.model_copy(update={"duration": DURATION_SECONDS})
@@ -27,11 +27,11 @@ def check(context: Context) -> None:
     check_pilot(context, measure)
     needed = context.experiment.warmup_seconds + (measure.duration or 0) * (3 if context.experiment.pilot else 1)
     if timeout is not None and timeout <= needed and context.knows("measure"):
-        message = f"timeout is {written(timeout)}, warm-up and measuring alone take {written(needed)}"
-        context.warn(("timeout",), message, "give it more, with time for loading")
+        message = f"timeout is {written(timeout)}, but warm-up and window alone take {written(needed)}"
+        context.warn(("timeout",), message, f"set it to more than {written(needed)}, with time for loading")
 
 
-# What says how long operations of one sort are measured.
+# The keys that determine how long a steady workload is measured.
 OF_STEADY = ("warmup", "duration", "operations")
 
 
@@ -53,22 +53,23 @@ def check_ledger(context: Context) -> None:
 
 
 def check_steady(context: Context) -> bool:
-    """Whether `measure` says when a trial ends; work that ends by itself has no warm-up and no steady state."""
+    """Whether `measure` determines when a trial ends; work that ends by itself has no warm-up and no steady state."""
     kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if len(each.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
         return True
     if len(ending) < len(kinds):
         others = ", ".join(sorted(kinds - {*ending}))
-        message = f"`workloads` has work that ends by itself ({', '.join(ending)}) beside {others}"
-        context.wrong(("workloads",), message, "write two experiments: `measure` holds for one of them only")
+        message = f"`workloads` mixes work that ends by itself ({', '.join(ending)}) with {others}"
+        context.wrong(("workloads",), message, "write two experiments: `measure` applies to one of them only")
     for key in OF_STEADY:
         if getattr(context.experiment.measure, key):
             message = f"measure.{key} has no effect: {ending[0]} ends when its work is done"
-            context.wrong(("measure", key), message, f"leave it out; the keys of `{ending[0]}` say how much there is")
+            hint = f"leave it out, and set the amount of work by the keys of `{ending[0]}`"
+            context.wrong(("measure", key), message, hint)
     for path in (("pilot",), ("find",), ("rate",)):
         if context.given(*path) and context.experiment.pilot is not False:
-            message = f"`{path[0]}` needs operations of one sort, and {ending[0]} ends when its work is done"
+            message = f"`{path[0]}` needs a steady workload, but {ending[0]} ends when its work is done"
             context.wrong(path, message, f"leave `{path[0]}` out")
     measure = context.experiment.measure.model_copy(update={"warmup": 0.0, "duration": None, "operations": None})
     context.complete(measure=measure, pilot=False)
@@ -76,46 +77,46 @@ def check_steady(context: Context) -> bool:
 
 
 def check_pilot(context: Context, measure: Measure) -> None:
-    """Whether there is a pilot block; without, the warm-up has a default."""
+    """Decides whether there is a pilot block; without one, the warm-up has a default."""
     experiment = context.experiment
-    can = experiment.find is None and measure.duration is not None
-    if experiment.pilot and (measure.warmup is not None or not can):
-        reason = "a search has none" if experiment.find else "it needs `measure.duration`" if not can else ""
-        message = reason or "the warm-up is given, so there is nothing to find"
-        context.wrong(("pilot",), f"there can be no pilot block: {message}", "leave `pilot` out")
-    pilot = can and measure.warmup is None and experiment.pilot is not False
+    possible = experiment.find is None and measure.duration is not None
+    if experiment.pilot and (measure.warmup is not None or not possible):
+        reason = "with `find`" if experiment.find else "without `measure.duration`" if not possible else ""
+        reason = reason or "with `measure.warmup`, which it would find"
+        context.wrong(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")
+    pilot = possible and measure.warmup is None and experiment.pilot is not False
     if measure.warmup is None and not pilot:
         measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
     context.complete(measure=measure, pilot=pilot)
 
 
 def check_repeats(context: Context) -> None:
-    """Bounds in their order; what has no effect is said."""
+    """The bounds are in order and have an effect."""
     repeats = context.experiment.repeats
-    # Not the default of a search.
-    is_own = context.knows("repeats") and context.experiment.find is None
+    # A search has its own default.
+    is_given = context.knows("repeats") and context.experiment.find is None
     if repeats.at_most is None:
         at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
         context.complete(repeats=repeats.model_copy(update={"at_most": at_most}))
     elif repeats.at_most < repeats.at_least:
-        message = f"repeats.at_most is {repeats.at_most}, fewer than at_least, {repeats.at_least}"
+        message = f"repeats.at_most is {repeats.at_most}, less than at_least, {repeats.at_least}"
         context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
-    elif repeats.at_most > repeats.at_least and repeats.until is None and is_own:
+    elif repeats.at_most > repeats.at_least and repeats.until is None and is_given:
         message = "repeats.at_most has no effect without `until`"
-        context.warn(("repeats", "at_most"), message, "say how narrow the interval must be: `until: 5%`")
+        context.warn(("repeats", "at_most"), message, "set how narrow the interval must be: `until: 5%`")
     if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
-        message = f"{repeats.at_least} repeats allow no claim, whatever they show"
-        context.warn(("repeats",), message, f"the least for a claim is {REPEATS_MIN}")
+        message = f"{repeats.at_least} repeats are too few for any claim"
+        context.warn(("repeats",), message, f"use at least {REPEATS_MIN}")
 
 
 def check_pace(context: Context) -> None:
-    """Due times need a rate."""
+    """`arrival` needs a rate."""
     experiment = context.experiment
     searched = experiment.find is not None and experiment.find.over == "rate"
     has_rate = experiment.rate is not None or "rate" in context.dimensions or searched
     if (
         not has_rate
-        and not any(context.moving_rates())
+        and not any(context.changing_rates())
         and (experiment.arrival != "uniform" or "arrival" in context.dimensions)
     ):
-        context.warn(("arrival",), "arrival has no effect in a closed loop", "give a `rate`")
+        context.warn(("arrival",), "arrival has no effect in a closed loop", "set a `rate`")

@@ -1,4 +1,4 @@
-"""Systems by their stores, and the properties of stores and of the workload."""
+"""Validates the stores of systems and their properties."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def check_systems(context: Context) -> None:
-    """Every system's store and its properties; a store that is not given is the system's name."""
+    """Every system's store and its properties; the store defaults to the system's name."""
     systems = dict(context.experiment.systems)
     usable = {name: None for kind in context.kinds() for name in kind.stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
@@ -26,14 +26,14 @@ def check_systems(context: Context) -> None:
         store = each.store or (system if system in every else only)
         systems[system] = each.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
-            hint = "use letters, digits and . _ + -"
+            hint = "use only letters, digits and . _ + -"
             context.wrong(path, f'"{system}" is not a valid name for a system', hint)
         if not context.knows(*path, "store") or not context.knows("systems"):
             continue
         if store not in every:
             hint = suggestion(store, tuple(usable), "the stores are")
             if not each.store:
-                hint += f"; a system by another name says which: `{system}: {{store: …}}`"
+                hint += f"; to use another name for a system, write `{system}: {{store: …}}`"
             context.wrong((*path, "store"), f'there is no store "{store}"', hint)
             continue
         for key in each.properties:
@@ -44,7 +44,7 @@ def check_systems(context: Context) -> None:
 
 
 def check_load_properties(context: Context) -> None:
-    """Properties that hold while data are loaded: those of any of the stores. What is loaded, the run must know too."""
+    """Properties for loading: those of any of the stores. Workload properties must also apply to the run."""
     stores = [each.store for each in context.experiment.systems.values() if each.store in description().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)
@@ -59,7 +59,7 @@ def check_load_properties(context: Context) -> None:
 
 
 def has_property(store: str, key: str) -> bool:
-    """Whether it is one that an experiment may set."""
+    """Whether an experiment may set this property of the store."""
     return key not in description().directories and any(fnmatchcase(key, each) for each in description().own(store))
 
 
@@ -67,7 +67,7 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     """A property of a store."""
     own = [each for each in description().own(store) if each not in description().directories]
     if key in description().directories:
-        context.wrong(path, f"{key} is the lab's to set", "each trial gets a directory of its own, below `directory`")
+        context.wrong(path, f"{key} is set by the lab", "set `directory` instead: each trial has its own below it")
     elif has_property(store, key):
         return
     elif key in KEYS:
@@ -75,7 +75,8 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
     elif key in description().properties and key not in OF_A_COMMAND:
         return
     elif key.partition(".")[0] in description().stores:
-        context.wrong(path, f"{store} has no property {key}", suggestion(key, own, f"those of {store} are"))
+        hint = suggestion(key, own, f"the properties of {store} are")
+        context.wrong(path, f"{store} has no property {key}", hint)
     else:
-        hint = suggestion(key, own, f"those of {store} are") if own else f"{store} has none"
+        hint = suggestion(key, own, f"the properties of {store} are") if own else f"remove it: {store} has none"
         context.warn(path, f"unknown property {key}", hint)

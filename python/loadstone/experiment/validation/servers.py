@@ -1,4 +1,4 @@
-"""The servers of systems: started or attached to, how they are set, and whether data on them can be used again."""
+"""Validates the servers of systems: started or attached, their settings, and whether their data can be reused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Keys = tuple[str | int, ...]
 
 
 def check(context: Context) -> None:
-    """Every system's servers; defaults are filled in."""
+    """Checks every system's servers, and fills in their defaults."""
     systems = {
         name: completed(context, name, each) if context.knows("systems", name) else each
         for name, each in context.experiment.systems.items()
@@ -37,14 +37,14 @@ def completed(context: Context, name: str, system: System) -> System:
         for key in ("fresh", "table"):
             if context.given("systems", name, key):
                 hint = f"write `start: {SERVED_BY.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
-                context.wrong((*path, key), f"`{key}` is about servers, and {name} names none", hint)
+                context.wrong((*path, key), f"`{key}` needs servers, but {name} has none", hint)
         return system
     if len(given) == 2:
         context.wrong((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
         return system
     if description().keeps_files(system.store):
-        hint = "give the store whose servers these are, as in `store: redis`, or leave the servers out"
-        context.wrong((*path, given[0]), f"{system.store} works within the engine and has no servers", hint)
+        hint = "name the store of these servers, as in `store: redis`, or leave the servers out"
+        context.wrong((*path, given[0]), f"{system.store} runs inside the engine and has no servers", hint)
         return system
     return started(context, path, system) if system.start is not None else attached(context, path, system)
 
@@ -52,76 +52,76 @@ def completed(context: Context, name: str, system: System) -> System:
 def started(context: Context, path: Keys, system: System) -> System:
     """A system that the lab starts."""
     start = system.start
-    assert start is not None, "the caller has looked"
+    assert start is not None, "checked by the caller"
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
-        message = f'there is no system "{name}" to start' if name else f"{path[1]} does not say what to start"
+        message = f'there is no system "{name}" to start' if name else f"{path[1]} does not name a system to start"
         context.wrong((*path, "start", "system"), message, suggestion(name, known, "write `start:` with one of"))
         return system
     kind = registry.system(name)
     where = (*path, "start")
-    check_asked(context, where, kind, start.nodes, start.settings)
+    check_started(context, where, kind, start.nodes, start.settings)
     nodes = str(kind.nodes[0]) if start.nodes is None else start.nodes
     over = start.over
-    if over is None and name in OVER and not stands_alone(nodes, start.settings):
+    if over is None and name in OVER and not is_standalone(nodes, start.settings):
         over = Over()
     if over is not None and name not in OVER:
-        context.wrong((*where, "over"), f"{name} works on no other system", "leave `over` out")
+        context.wrong((*where, "over"), f"{name} does not run on another system", "leave `over` out")
         over = None
     if over is not None:
         below = registry.system(OVER[name])
-        check_asked(context, (*where, "over"), below, over.nodes, over.settings)
+        check_started(context, (*where, "over"), below, over.nodes, over.settings)
         over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
     settings = start.settings
     if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
-        # One node would do without.
+        # One node would be standalone by default.
         settings = {**settings, "mode": "distributed"}
-    able = makes_tables(kind)
-    if system.fresh == "table" and not able:
+    has_tables = recreates_tables(kind)
+    if system.fresh == "table" and not has_tables:
         context.wrong((*path, "fresh"), f"{name} cannot recreate a table", "write `fresh: system`")
-    fresh = system.fresh or ("table" if able else "system")
-    if system.table and (fresh != "table" or not able):
+    fresh = system.fresh or ("table" if has_tables else "system")
+    if system.table and (fresh != "table" or not has_tables):
         context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
-    asked = {"system": name, "nodes": nodes, "over": over, "settings": settings}
-    return system.model_copy(update={"start": start.model_copy(update=asked), "fresh": fresh})
+    update = {"system": name, "nodes": nodes, "over": over, "settings": settings}
+    return system.model_copy(update={"start": start.model_copy(update=update), "fresh": fresh})
 
 
-def stands_alone(nodes: str, settings: Mapping[str, str]) -> bool:
-    """Whether HBase is one process on a local file system, or has its files where the user says."""
+def is_standalone(nodes: str, settings: Mapping[str, str]) -> bool:
+    """Whether HBase needs no HDFS: it is one process on a local file system, or `hbase.rootdir` is set."""
     return "hbase.rootdir" in settings or (nodes == "1" and settings.get("mode") != "distributed")
 
 
-def check_asked(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
+def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
     """The nodes and the settings of a system."""
     check_nodes(context, path, kind, nodes)
     names = [setting.name for setting in kind.settings]
     for key in settings:
-        # Some take all of a kind: `dfs.*`.
+        # Some are patterns: `dfs.*`.
         if not any(fnmatch.fnmatchcase(key, each) for each in names):
-            hint = suggestion(key, names, "it has") if names else "it has none"
+            hint = suggestion(key, names, "the settings are") if names else "remove it: the system has none"
             context.wrong((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
 
 
-def makes_tables(kind: Kind) -> bool:
-    """Whether a system has an answer of its own to `fresh`."""
+def recreates_tables(kind: Kind) -> bool:
+    """Whether a system supports `fresh: table`."""
     return type(kind).fresh is not Kind.fresh
 
 
 def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:
-    """Every number of nodes that the file comes to."""
+    """Every number of nodes, over all variants, is supported."""
     where = (*path, "nodes")
-    if nodes is None or not context.knows(*where) or (template_of(nodes) and not context.points):
+    if nodes is None or not context.knows(*where) or (has_names(nodes) and not context.points):
         return
     allowed = [str(count) for count in sorted(kind.nodes)]
     for text in sorted(rendered(context, Template(where, nodes, str(path[1])))):
         if text not in allowed:
             listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
-            context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"it can have {listed}")
+            context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"use {listed}")
 
 
-def template_of(text: str) -> bool:
-    """Whether a text names anything."""
+def has_names(text: str) -> bool:
+    """Whether a string contains names."""
     try:
         return bool(template.names(text))
     except ValueError:
@@ -129,34 +129,34 @@ def template_of(text: str) -> bool:
 
 
 def attached(context: Context, path: Keys, system: System) -> System:
-    """A system that is up already."""
+    """A system that is already running."""
     attach = system.attach
-    assert attach is not None, "the caller has looked"
+    assert attach is not None, "checked by the caller"
     if not attach.hosts and context.knows(*path, "attach", "hosts"):
-        context.wrong((*path, "attach"), f"{path[1]} names no hosts", "write `attach: {hosts: [10.0.0.1]}`")
+        context.wrong((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":
         hint = "write `fresh: table` with a command `attach: {fresh: …}`, or `fresh: none`"
-        context.wrong((*path, "fresh"), "the lab does not recreate servers of your own", hint)
+        context.wrong((*path, "fresh"), "the lab cannot recreate servers that you run", hint)
     if system.fresh == "table" and not attach.fresh:
-        hint = "write `attach: {fresh: redis-cli -h {host} flushall}` or the like"
+        hint = "add a command, for example `attach: {fresh: redis-cli -h {host} flushall}`"
         context.wrong((*path, "fresh"), "no `fresh` command is configured", hint)
     if attach.restart and not attach.status:
         hint = "write `status: ssh {host} systemctl is-active …`"
         context.wrong((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)
     if attach.port is not None and description().address(system.store) is None:
-        hint = f"give {system.store} its address by its own properties"
+        hint = f"set the address in the properties of {system.store}"
         context.warn((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
     fresh = system.fresh or ("table" if attach.fresh else "none")
     if system.table and fresh != "table":
         context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
     if fresh == "none" and not context.given(*map(str, path), "fresh") and not context.experiment.load.reuse:
-        hint = "give a command `attach: {fresh: …}`; or write `fresh: none` if that is meant"
-        context.warn((*path, "attach"), "every load goes on top of what the trials before have left", hint)
+        hint = "add a command `attach: {fresh: …}`, or write `fresh: none` if that is intended"
+        context.warn((*path, "attach"), "every load adds to the data that earlier trials left", hint)
     return system.model_copy(update={"fresh": fresh})
 
 
 def check_reuse(context: Context) -> None:
-    """Data on servers can be used again as they are; data in files as a copy."""
+    """Data on servers can only be shared or left unchanged; data in files can only be copied."""
     where: Keys = ("load", "reuse")
     reuse = context.experiment.load.reuse
     if not reuse or not context.knows(*where):
@@ -165,20 +165,20 @@ def check_reuse(context: Context) -> None:
     if reuse == "shared":
         files = next((name for name, store in stores.items() if description().keeps_files(store)), None)
         if files is not None:
-            message = f"{files} keeps its data in files, of which each trial has its own"
+            message = f"{files} keeps its data in files, and each trial has its own"
             context.wrong(where, message, "write `reuse: copy`")
         return
     for point in context.points:
         system = str(point.get("system"))
         if description().networked(stores.get(system, "")) and (key := changing(context, point)):
             message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
-            hint = "leave `reuse` out; or write `reuse: shared` if trials may use what others have changed"
+            hint = "leave `reuse` out, or write `reuse: shared` if trials may use data that others changed"
             context.wrong(where, message, hint)
             return
 
 
 def changing(context: Context, point: Mapping[str, Scalar]) -> str | None:
-    """By what the workload of a point changes its data."""
+    """The key that makes the workload of a point change its data, if any."""
     path = context.experiment.workload_at(point)
     workload = context.experiment.each_workload.get(path)
     kind = workload.kinds[0] if workload and workload.kinds else None

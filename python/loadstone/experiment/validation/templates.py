@@ -1,4 +1,4 @@
-"""What templates name: dimensions, what every variant has, variables of the environment."""
+"""Validates the names in templates: dimensions, values that every variant has, environment variables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from loadstone.format.suggestion import suggestion
 
 
 def check(context: Context) -> set[str]:
-    """Every name in a template stands for something. Returns the names that are used."""
+    """Every name in a template is defined. Returns the names that are used."""
     used: set[str] = set()
     for each in context.templates():
         for variable in () if each.command else template.variables(each.text):
             if variable not in os.environ:
                 hint = f"set it before the run: export {variable}=…"
-                context.wrong(each.path, f"{name(each.path)} names ${{{variable}}}, which is not set", hint)
+                context.wrong(each.path, f"{name(each.path)} uses ${{{variable}}}, which is not set", hint)
         try:
             named = template.names(each.text)
         except ValueError as error:
@@ -40,12 +40,12 @@ def check_named(context: Context, each: Template, word: str) -> None:
     if word in known:
         return
     context.lost.add(each.path)
-    hint = suggestion(word, known, "names are") + "; {{ and }} are braces" if context.knows("vary") else ""
+    hint = suggestion(word, known, "the names are") + "; write {{ and }} for braces" if context.knows("vary") else ""
     if word in AT_RUN_TIME:
-        hint = f"only commands of `hooks` know {{{word}}}"
+        hint = f"use {{{word}}} only in commands of `hooks`"
     elif word in ("rate", "operations"):
-        hint = f"give {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
+        hint = f"set {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
     elif not re.fullmatch(r"[\w.-]+", word):
-        hint = f"write {{{{{word}}}}} for braces that are the command's own"
+        hint = f"write {{{{{word}}}}} for literal braces"
     if hint:
-        context.wrong(each.path, f"{{{word}}} in {name(each.path)} stands for nothing", hint)
+        context.wrong(each.path, f"{{{word}}} in {name(each.path)} is not defined", hint)

@@ -1,4 +1,4 @@
-"""What is varied: dimensions and their values, and the points that they come to."""
+"""Validates `vary`: the dimensions, their values, and the resulting points."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from loadstone.format import units
 from loadstone.format.suggestion import guessed, suggestion
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-# More variants than this are a slip: a second each would take two weeks.
+# More variants than this are a mistake: at a second each they would take two weeks.
 POINTS_MAX = 1_000_000
-WORDS: dict[str, Sequence[str]] = {"durability": get_args(Durability), "arrival": get_args(Arrival)}
+ALLOWED: dict[str, Sequence[str]] = {"durability": get_args(Durability), "arrival": get_args(Arrival)}
 
 
 def check(context: Context) -> None:
-    """Completes `vary` and finds the points; leaves those out when `vary` was not understood."""
+    """Fills in `vary` and makes the points, unless `vary` is invalid."""
     vary = context.experiment.vary
     for kind in ("matrix", "zip"):
         for dimension, values in getattr(vary, kind).items():
             check_dimension(context, ("vary", kind, dimension), dimension, values)
     for dimension in vary.zip:
         if dimension in vary.matrix:
-            context.wrong(("vary", "zip", dimension), f"{dimension} is in `matrix` as well", "keep one of them")
+            context.wrong(("vary", "zip", dimension), f"{dimension} is also in `matrix`", "keep one of them")
     check_zip(context, vary)
     if not context.knows("systems") or not context.knows("vary"):
         context.dimensions = points.dimensions(vary)
@@ -43,7 +43,7 @@ def check(context: Context) -> None:
         context.wrong(
             ("vary",),
             f"{units.count(points.size(vary))} variants are too many",
-            f"the most are {units.count(POINTS_MAX)}",
+            f"vary less: at most {units.count(POINTS_MAX)} are allowed",
         )
         return
     complete = check_include(context, vary)
@@ -51,68 +51,69 @@ def check(context: Context) -> None:
     if complete:
         context.points = points.points(vary)
         if not context.points:
-            context.wrong(("vary",), "every variant is excluded", "exclude fewer")
+            context.wrong(("vary",), "every variant is excluded", "exclude fewer variants")
 
 
 def check_dimension(context: Context, path: Path, dimension: str, values: Sequence[Scalar]) -> None:
     """A dimension's name and its values."""
     if not NAME.fullmatch(dimension):
-        hint = "use letters, digits and . _ -, with a letter first"
+        hint = "use only letters, digits and . _ -, and begin with a letter"
         context.wrong(path, f'"{dimension}" is not a valid name for a dimension', hint)
     elif dimension in AT_RUN_TIME or dimension == "store":
         context.wrong(
-            path, f"`{dimension}` is the lab's own name", f'rename the dimension, for example "my_{dimension}"'
+            path, f"the name `{dimension}` is reserved", f'rename the dimension, for example "my_{dimension}"'
         )
     if not context.knows(*path):
         return
     if not values:
-        context.wrong(path, f"{name(path)} has no values", f"give it some, or leave {dimension} out")
+        context.wrong(path, f"{name(path)} has no values", f"add values, or leave {dimension} out")
     for i in points.duplicates(values):
-        hint = "two equal variants need a dimension of their own: `copy: [1, 2]`"
+        hint = "remove one, or add a dimension to have two equal variants: `copy: [1, 2]`"
         context.wrong((*path, i), f"{name(path)} has {shown(values[i])} twice", hint)
     for i, value in enumerate(values):
         check_value(context, (*path, i), dimension, value)
 
 
 def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> None:
-    """A value of a dimension that acts by itself, and that none names a variable, whose text would be the value."""
-    if isinstance(value, str) and (found := template.variables(value)):
-        message = f"vary.{dimension} names ${{{found[0]}}}, and variables of the environment are not read there"
-        hint = f"write ${{{found[0]}}} in a property or setting, or give the values: --set vary.{dimension}=[…]"
+    """A value is valid for its dimension and contains no environment variable, which would not be replaced."""
+    if isinstance(value, str) and (variables := template.variables(value)):
+        message = f"vary.{dimension} uses ${{{variables[0]}}}, but environment variables are not replaced there"
+        hint = f"use ${{{variables[0]}}} in a property or setting, or set the values: --set vary.{dimension}=[…]"
         context.wrong(path, message, hint)
         return
-    said = f"{dimension} cannot be {shown(value)}"
+    message = f"{dimension} cannot be {shown(value)}"
     if dimension in (names := named(context)) and context.knows(f"{dimension}s"):
         if value not in names[dimension]:
             hint = suggestion(str(value), names[dimension], f"the file's {dimension}s are")
             context.wrong(path, f"there is no {dimension} {shown(value)}", hint)
-    elif dimension in WORDS:
-        if value not in WORDS[dimension]:
-            context.wrong(path, said, suggestion(str(value), WORDS[dimension], "the values are"))
+    elif dimension in ALLOWED:
+        if value not in ALLOWED[dimension]:
+            context.wrong(path, message, suggestion(str(value), ALLOWED[dimension], "the values are"))
     elif dimension in ("clients", "operations"):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            context.wrong(path, said, "write a whole number from 1 on")
+            context.wrong(path, message, "write a whole number of at least 1")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
-        context.wrong(path, said, in_digits(value) or "write operations per second, above 0")
+        context.wrong(path, message, in_digits(value) or "write operations per second, above 0")
 
 
 def check_zip(context: Context, vary: Vary) -> None:
-    """Lists that move together must be of one length."""
+    """Paired lists have the same length."""
     lengths = {dimension: len(values) for dimension, values in vary.zip.items()}
     if len(set(lengths.values())) > 1 and context.knows("vary", "zip"):
         listed = ", ".join(f"{dimension} {count}" for dimension, count in lengths.items())
-        context.wrong(("vary", "zip"), f"the lists of vary.zip differ in length: {listed}", "give each as many values")
+        message = f"the lists of vary.zip differ in length: {listed}"
+        context.wrong(("vary", "zip"), message, "give each the same number of values")
 
 
 def named(context: Context) -> dict[str, tuple[str, ...]]:
-    """The dimensions that are names of parts of the file; of workloads only where there are several."""
+    """The dimensions whose values are keys of the file: systems, and workloads if there are several."""
     experiment = context.experiment
     workloads = {"workload": tuple(experiment.workloads)} if experiment.workloads else {}
     return {**workloads, "system": tuple(experiment.systems)}
 
 
 def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
-    """`vary` with a dimension that every variant has: all of these names, unless the file says which."""
+    """`vary` with a dimension for all of these names, unless the file varies it already."""
     include = vary.include
     if dimension in vary.matrix or dimension in vary.zip:
         crossed = (*vary.matrix.get(dimension, ()), *vary.zip.get(dimension, ()))
@@ -127,7 +128,7 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 
 def check_include(context: Context, vary: Vary) -> bool:
-    """Added points name every dimension and no other, and are not there already. Returns whether all do."""
+    """Additional points name exactly the dimensions, and are new. Returns whether all name every dimension."""
     dimensions = points.dimensions(vary.model_copy(update={"include": ()})) or points.dimensions(vary)
     crossed = points.points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True
@@ -139,14 +140,14 @@ def check_include(context: Context, vary: Vary) -> bool:
         missing = [dimension for dimension in (*dimensions, *named(context)) if dimension not in point]
         if missing:
             complete = False
-            context.wrong(path, f"{name(path)} does not say `{missing[0]}`", "an added variant names every dimension")
+            context.wrong(path, f"{name(path)} has no `{missing[0]}`", "give a value for every dimension")
         elif point in crossed or point in vary.include[:i]:
-            context.wrong(path, f"{name(path)} is there already", "remove it")
+            context.wrong(path, f"{name(path)} is already a variant", "remove it")
     return complete
 
 
 def check_exclude(context: Context, vary: Vary) -> None:
-    """What is left out must be there."""
+    """Each exclusion matches a variant."""
     dimensions = points.dimensions(vary.model_copy(update={"include": ()}))
     for i, point in enumerate(vary.exclude):
         path: Path = ("vary", "exclude", i)
@@ -154,11 +155,11 @@ def check_exclude(context: Context, vary: Vary) -> None:
             continue
         if not points.matching(vary, point):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
-            hint = "it is not a combination of `matrix` and `zip`"
+            hint = "name a combination of `matrix` and `zip`, or remove it"
             if wrong:
                 values = [str(value) for value in dimensions[wrong[0]]]
                 hint = suggestion(str(point[wrong[0]]), values, f"the values of {wrong[0]} are")
-            context.wrong(path, f"{name(path)} leaves nothing out", hint)
+            context.wrong(path, f"{name(path)} excludes nothing", hint)
 
 
 def check_names(
@@ -173,21 +174,21 @@ def check_names(
 
 
 def check_use(context: Context, used: set[str]) -> None:
-    """A dimension that nothing uses makes equal variants, which somebody may want."""
+    """Warns of a dimension that nothing uses: its variants are equal, which may be intended."""
     for kind in ("matrix", "zip"):
         for dimension, values in getattr(context.experiment.vary, kind).items():
             if dimension in (*ACTING, *named(context)) or dimension in used or len(values) < 2:
                 continue
-            hint = f"write {{{dimension}}} where it is to act, or leave it so to compare equals"
+            hint = f"write {{{dimension}}} where its value belongs; leave it unused only to compare equal variants"
             if guess := guessed(dimension, ACTING):
                 hint = guess
             elif dimension in KEYS and KEYS[dimension] in ACTING:
-                hint = f"vary `{KEYS[dimension]}`, which acts by itself"
+                hint = f"vary `{KEYS[dimension]}` instead, which needs no template"
             elif dimension in description().properties or "." in dimension:
                 hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
             context.warn(("vary", kind, dimension), f"nothing uses the dimension {dimension}", hint)
     for path in (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",)):
         key = path[-1]
         if key in context.dimensions and context.given(*path):
-            said = ".".join(path)
-            context.warn(path, f"`{said}` has no effect beside vary.{key}", f"leave `{said}` out")
+            dotted = ".".join(path)
+            context.warn(path, f"`{dotted}` has no effect with vary.{key}", f"leave `{dotted}` out")

@@ -1,4 +1,4 @@
-"""What is done: each workload has the keys of one kind, which make sense at every point, on stores that it can use."""
+"""Validates workloads: each has the keys of one kind, valid at every point, and stores that the kind can use."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from loadstone.format.suggestion import suggestion
 
 
 def check(context: Context) -> None:
-    """Every workload, and at every point whether its kind can work on the system's store."""
+    """Checks every workload, and whether its kind can use the stores of its systems."""
     if context.experiment.workloads and context.given("workload"):
-        context.wrong(("workload",), "there are `workload` and `workloads`", "keep one of them")
+        context.wrong(("workload",), "both `workload` and `workloads` are set", "keep one of them")
     for path, workload in context.experiment.each_workload.items():
         kinds = workload.kinds
         if not kinds and context.knows(*path):
             others = ", ".join(f"`{kind}`" for kind in KINDS if kind != PLAIN)
-            hint = f"write `file: ../workloads/workloada`; other kinds of work are {others}"
+            hint = f"write `file: ../workloads/workloada`; other workload kinds are {others}"
             context.wrong(path, f"`{name(path)}.file` is missing", hint)
         elif len(kinds) > 1:
-            context.wrong(path, f"{name(path)} has keys of several kinds of work: {', '.join(kinds)}", "keep one kind")
+            context.wrong(path, f"{name(path)} has keys of several kinds: {', '.join(kinds)}", "keep one kind")
         elif kinds:
             keys = path if kinds[0] == PLAIN else (*path, kinds[0])
             if kinds[0] != PLAIN:
@@ -39,28 +39,28 @@ def check(context: Context) -> None:
 
 
 def at(context: Context, path: Keys) -> Iterator[Point]:
-    """The points at which the workload of a path is done."""
+    """The points that use the workload of a path."""
     for point in context.points:
         if context.experiment.workload_at(point) == path[: 1 if path[0] == "workload" else 2]:
             yield point
 
 
 def check_points(context: Context, path: Keys, keys: Any) -> None:
-    """The values that names stand for make sense where they stand."""
+    """The keys are valid at every point, with templates rendered."""
     seen: set[str] = set()
     if not context.knows(*path):
         return
     given = keys.model_dump(exclude_unset=True)
     for point in at(context, path):
         try:
-            made = rendered(given, partial(render, values=context.values(point)))
+            keys_at_point = rendered(given, partial(render, values=context.values(point)))
         except KeyError:
             return
-        if (text := repr(made)) in seen:
+        if (text := repr(keys_at_point)) in seen:
             continue
         seen.add(text)
         try:
-            type(keys).model_validate(made)
+            type(keys).model_validate(keys_at_point)
         except ValidationError as error:
             for each in error.errors(include_url=False):
                 mistake = translate(context.tree, each, (*path, *each["loc"]))
@@ -69,18 +69,18 @@ def check_points(context: Context, path: Keys, keys: Any) -> None:
 
 
 def check_stores(context: Context) -> None:
-    """A kind of work on a store that it cannot use is a mistake of every point that has both."""
-    said = set()
+    """At every point the workload kind can use the system's store."""
+    checked = set()
     every = {name for kind in KINDS.values() for name in kind.stores()}
     for point in context.points:
         path, system = context.experiment.workload_at(point), str(point.get("system"))
         workload = context.experiment.each_workload.get(path)
-        if (path, system) in said or workload is None or len(workload.kinds) != 1:
+        if (path, system) in checked or workload is None or len(workload.kinds) != 1:
             continue
-        said.add((path, system))
+        checked.add((path, system))
         each = context.experiment.systems.get(system)
         kind, known = workload.kinds[0], list(KINDS[workload.kinds[0]].stores())
         if each is not None and each.store in every - {*known} and context.knows("systems", system):
-            excluded = f"; or leave the pair out: `vary: {{exclude: [{{system: {system}, workload: {path[-1]}}}]}}`"
-            hint = suggestion(each.store, known, "it can use") + (excluded if len(path) > 1 else "")
-            context.wrong(("systems", system, "store"), f"{each.store} is not a store for {kind}", hint)
+            excluded = f"; or exclude the pair: `vary: {{exclude: [{{system: {system}, workload: {path[-1]}}}]}}`"
+            hint = suggestion(each.store, known, "its stores are") + (excluded if len(path) > 1 else "")
+            context.wrong(("systems", system, "store"), f"{kind} cannot use the store {each.store}", hint)
