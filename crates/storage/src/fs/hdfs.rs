@@ -89,8 +89,10 @@ fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
         HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => of_class(class, message),
         _ => ErrorKind::Other,
     };
-    let first_line = error.to_string().lines().next().unwrap_or_default().to_owned();
-    FsError::new(kind, action, path, first_line)
+    let text = error.to_string();
+    // "All DataNodes failed: [DatanodeInfoProto { … }]": some 600 characters for each node.
+    let message = text.lines().next().and_then(|line| line.split(": [DatanodeInfoProto").next()).unwrap_or_default();
+    FsError::new(kind, action, path, message)
 }
 
 /// The kind of an exception of the name node.
