@@ -1,6 +1,6 @@
-"""A ledger of a trial's writes, read back after it: which acknowledged writes does the store not show any more?
+"""The ledger of a trial: which acknowledged writes are missing from the store afterwards?
 
-The engine records the outcome of each write, and reads everything back (docs/guides/proving-writes.md).
+The engine records the outcome of each write, and reads every record back (docs/guides/proving-writes.md).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from loadstone.results.value import Value
 
 NAME = "ledger"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
-# The engine's exit statuses: nothing is lost, something is. Otherwise a record could not be read.
+# The engine's exit statuses: nothing is lost, something is. With any other, not every record could be read.
 ANSWERED = (0, 1)
-# Writes by their outcome, and fields by what was found in them; see the guide.
+# Writes by outcome, and fields by what they contain; see the guide.
 COUNTED = {"writes": ("acknowledged", "refused", "maybe", "unknown"), "found": ("phantom", "corrupt", "unsure")}
 
 
 def refuse(store: str) -> None:
-    """Raises LoadstoneError: a store without data."""
+    """Raises LoadstoneError: the store keeps no data."""
     raise LoadstoneError(f"`measure.ledger` cannot be used with {store}, which keeps no data", "leave `ledger` out")
 
 
 def recorded(spec: Spec, directory: Path) -> Spec:
-    """A run's spec with a ledger in the directory of the data, where the read-back finds the spec as well."""
+    """The spec of a run with a ledger in the data directory. The spec is saved there as well, for the read-back."""
     spec = {**spec, "ledger": {"file": str(directory / FILE)}}
-    # It may contain passwords; the directory is removed after the trial.
+    # The spec may contain passwords; the directory is removed after the trial.
     with open(directory / SPEC, "w", opener=partial(os.open, mode=0o600)) as file:
         json.dump(spec, file)
     return spec
@@ -47,7 +47,7 @@ def read_back(engines: int) -> ObservedCommand:
 
 
 def arguments(engines: int, files: Path) -> Sequence[str]:
-    """With the events of several engines: reads that missed the insert of another one are judged by its ledger."""
+    """Several engines: reads that missed an insert of another engine are judged by that engine's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(files / f"run.{segment}.events.jsonl"))]
@@ -55,7 +55,7 @@ def arguments(engines: int, files: Path) -> Sequence[str]:
 
 
 def read(ended: Ended) -> Run:
-    """What the command found. Raises LoadstoneError where it could not read everything."""
+    """Parses the findings. Raises LoadstoneError if not every record could be read."""
     if ended.status not in ANSWERED:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:
@@ -66,7 +66,7 @@ def read(ended: Ended) -> Run:
 
 
 def figures(found: Any) -> Iterator[Value]:
-    """Writes, and what became of them."""
+    """Writes and their outcomes."""
     fields = found["read"]["fields"]
     for group, names in COUNTED.items():
         unit = "operations" if group == "writes" else "fields"

@@ -36,17 +36,17 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
-# What a read-back of a ledger may find, and what it means.
+# What the read-back may find, and what it means.
 LOST = {
     "lost": "acknowledged writes of fields are missing",
-    "corrupt": "fields hold what no write of the trial wrote",
-    "phantom": "fields hold a write that was refused or never sent",
+    "corrupt": "fields contain a value that no write of the trial wrote",
+    "phantom": "fields contain a write that was refused or never sent",
     "missed": "reads found nothing, although another engine's insert had been acknowledged before",
 }
 
 
 def recorded(trial: TrialResult) -> Iterator[Finding]:
-    """Acknowledged writes that are not there any more, by the ledger of the trial."""
+    """Acknowledged writes that are missing, by the ledger of the trial."""
     found = [f"{count:,.0f} {what}" for name, what in LOST.items() if (count := trial.value(f"ledger.{name}"))]
     if found:
         message = f"{'; '.join(found)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
