@@ -43,6 +43,11 @@ def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
     assert found.how == Started((StartRequest("redis", 1, {}),), keep=True)
 
 
+def test_a_system_of_any_name_uses_the_store_that_it_starts(tmp_path: Path) -> None:
+    text = f"systems: {{small: {{start: {{system: redis}}}}, big: {{start: {{system: redis}}}}}}\n{TAIL}"
+    assert {each.store for each in loaded(tmp_path, text).experiment.systems.values()} == {"redis"}
+
+
 def test_everything_about_servers_may_be_varied(tmp_path: Path) -> None:
     text = """
 systems:

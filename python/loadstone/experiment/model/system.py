@@ -83,7 +83,7 @@ class System(Part):
     """How a system is reached."""
 
     store: Text = Field(default="", examples=["rocksdb"])
-    """The engine's driver. Default: the system's name."""
+    """The engine's driver. Default: the system's name, else that of `start.system`."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"rocksdb.version": "10.10.1"}])
     """The store's properties."""

@@ -16,14 +16,15 @@ SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def check_systems(context: Context) -> None:
-    """Every system's store and its properties; the store defaults to the system's name."""
+    """Every system's store and its properties; the store defaults to the system's name, else to what it starts."""
     systems = dict(context.experiment.systems)
     usable = {name: None for kind in context.kinds() for name in kind.stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, each in systems.items():
         path = ("systems", system)
         only = next(iter(usable)) if len(usable) == 1 else system
-        store = each.store or (system if system in every else only)
+        started = each.start.system if each.start is not None and each.start.system in every else only
+        store = each.store or (system if system in every else started)
         systems[system] = each.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
             hint = "use only letters, digits and . _ + -"
