@@ -253,7 +253,10 @@ def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monk
     ("text", "message"),
     [
         (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but some trials have fewer clients: 2"),
-        (HEAD.replace('"null"', "lmdb"), "lmdb keeps its data in files, which several engines cannot share"),
+        (
+            HEAD.replace('"null"', "lmdb"),
+            "lmdb keeps its data in files of the engine, which several engines cannot share",
+        ),
         (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number of at least 1, got 0"),
         (HEAD + "load: {clients: 1}", "fewer clients: 1"),
     ],
