@@ -141,8 +141,8 @@ def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: in
 def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
     """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, ours ÷ theirs, and the clients' CPU.
 
-    The CPU is marginal, of a large run less a small one: start-up is in both. The data are in memory if they fit: on a
-    disk three copies wait for it, whoever writes.
+    The CPU is marginal, of a large run less a small one: start-up is in both. The data are in memory if they fit: a
+    disk would limit both clients alike.
     """
     small = max(size // 8, 1)
     # Files of both tools, three copies of each.

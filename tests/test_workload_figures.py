@@ -98,7 +98,9 @@ def test_without_a_completed_file_there_is_no_throughput() -> None:
     assert not [metric for metric in told if "task_throughput" in metric or "rate" in metric]
 
 
-@pytest.mark.parametrize(("foreign", "unverified", "failed", "wrong"), [(1, 1, 0, 1), (3, 3, 0, None), (3, 4, 1, None)])
+@pytest.mark.parametrize(
+    ("foreign", "unverified", "failed", "wrong"), [(1, 1, 0, 1), (3, 3, 0, None), (3, 4, 1, None), (3, 3, 1, None)]
+)
 def test_files_without_the_mark_are_wrong_beside_files_with_it_alone(
     foreign: int, unverified: int, failed: int, wrong: int | None
 ) -> None:

@@ -190,9 +190,9 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     begun = files.done + files.failed + files.unfinished
     yield Value(f"{name}dfsio.files_failed", files.failed + files.unfinished, "files", begun)
     yield Value(f"{name}dfsio.files_unverified", files.unverified, "files", begun)
-    if files.foreign and files.unverified < begun:
-        # If only some files lack Loadstone's mark, those were damaged or replaced. A file that is missing, or was not
-        # reached, was not compared either.
+    if 0 < files.foreign < files.done:
+        # If only some files lack Loadstone's mark, those were damaged or replaced. A file that failed says nothing of
+        # the others.
         yield Value(f"{name}wrong", files.foreign, "files", begun)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", files.bytes, "B", files.done)
     if not files.done or files.first_start_unix_ns is None:

@@ -74,3 +74,5 @@ def figures(found: Any) -> Iterator[Value]:
             yield Value(f"{NAME}.{name}", found[group][name], unit, fields)
     yield Value(f"{NAME}.lost", found["lost"]["writes"], "fields", fields)
     yield Value(f"{NAME}.missed", found["misses"]["failed"], "operations", fields)
+    # Writes beyond the room of the ledger, and misses that the events count and do not list.
+    yield Value(f"{NAME}.unsettled", found["ledger"]["beyond"] + found["misses"]["unlisted"], "operations", fields)

@@ -84,16 +84,15 @@ impl Results {
         self.file.write_all(block.as_bytes()).map_err(|error| {
             EngineError::failed(format!("cannot append to {}: {error}", self.path))
                 .hint("copy the results from above, and use another -resFile next time")
-        })?;
-        self.new = false;
-        Ok(())
+        })
     }
 }
 
 impl Drop for Results {
     /// Removes the empty file of a test without results.
     fn drop(&mut self) {
-        if self.new {
+        // Another test may have appended to it meanwhile.
+        if self.new && self.file.metadata().is_ok_and(|facts| facts.len() == 0) {
             let _ = std::fs::remove_file(&self.path);
         }
     }

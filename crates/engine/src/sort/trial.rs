@@ -100,7 +100,7 @@ fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End>
                 }
             }
             Err(RecvTimeoutError::Timeout) => return None,
-            // There is no sender any more that could end it.
+            // No sender is left to end it.
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(start.saturating_duration_since(Instant::now()));
                 return None;

@@ -26,8 +26,8 @@ const RESUME: Duration = Duration::from_secs(60);
 /// … and how long it waits between retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
-/// Sent buffers kept to reuse their memory: more than are in flight at a time.
-const SENT_MAX: usize = 16;
+/// Bytes of sent buffers kept to reuse their memory: more than the client has in flight.
+const SENT_BYTES: usize = 16 << 20;
 /// The mode of directories that we create.
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -350,7 +350,7 @@ impl Writer for HdfsWriter {
         };
         // The client keeps a reference until it is acknowledged.
         self.sent.push_back(buffer);
-        if self.sent.len() > SENT_MAX {
+        if self.sent.len() > 1 + SENT_BYTES / bytes.max(1) {
             self.sent.pop_front();
         }
         written?;

@@ -28,7 +28,7 @@ pub struct Request {
     answer: SyncSender<Answer>,
 }
 
-/// Serves requests until there is no sender any more. Several threads may do so at once.
+/// Serves requests until all senders are gone. Several threads may do so at once.
 pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());

@@ -55,6 +55,10 @@ def recorded(trial: TrialResult) -> Iterator[Finding]:
             " `writeallfields: true`, any other system has lost them"
         )
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
+    unsure, unsettled = (trial.value(f"ledger.{name}") or 0 for name in ("unsure", "unsettled"))
+    if unsure or unsettled:
+        message = f"the ledger has no evidence for {unsure:,.0f} fields and {unsettled:,.0f} operations"
+        yield Finding(NAME, Severity.SUSPECT, message, "use a shorter window or a lower rate", (trial.trial,))
 
 
 def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:
