@@ -143,7 +143,8 @@ impl WorkerThreads {
             let share = clients / workers + u64::from(worker < clients % workers);
             let recorder = Arc::new(Recorder::new(&job.shape, share as usize));
             let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
-            let pulse = if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share, TICK_NS)) };
+            let pulse =
+                if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share, TICK_NS)) };
             let one = Worker {
                 job: job.clone(),
                 recorder: Arc::clone(&recorder),
