@@ -17,7 +17,7 @@ use hdfs_native::file::{FileReader, FileWriter};
 use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 
 use super::error::{ErrorKind, FsError};
-use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Writer};
+use super::{Access, CreateOptions, FileKind, FileStat, FileSystem, OpenOptions, Reader, Writer};
 
 /// How long a name node may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
@@ -131,6 +131,7 @@ impl FileSystem for Hdfs {
             block_size: options.block_bytes,
             replication: options.replication,
             overwrite: options.overwrite,
+            create_parent: options.parents,
             ..WriteOptions::default()
         };
         let file = self.client.create(path, how).await.map_err(|error| failed("create", path, &error))?;
@@ -189,7 +190,7 @@ impl FileSystem for Hdfs {
 
 fn stat(status: FileStatus) -> FileStat {
     FileStat {
-        directory: status.isdir,
+        kind: if status.isdir { FileKind::Directory } else { FileKind::File },
         bytes: status.length as u64,
         replication: status.replication.filter(|_| !status.isdir),
         block_bytes: status.blocksize.filter(|_| !status.isdir),
@@ -285,6 +286,13 @@ impl HdfsWriter {
 
     fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
         failed(action, &self.path, error).at(self.at)
+    }
+
+    /// The open file. Of one that was given up nothing is certain, so nothing may succeed.
+    fn opened(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
+        self.file.as_mut().ok_or_else(|| {
+            FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").at(self.at)
+        })
     }
 
     async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
@@ -387,18 +395,12 @@ impl Writer for HdfsWriter {
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
-        let synced = match &mut self.file {
-            Some(file) => file.hsync().await,
-            None => Ok(()),
-        };
+        let synced = self.opened("sync")?.hsync().await;
         synced.map_err(|error| self.failed("sync", &error))
     }
 
     async fn complete(&mut self) -> Result<(), FsError> {
-        let closed = match &mut self.file {
-            Some(file) => file.close().await,
-            None => Ok(()),
-        };
+        let closed = self.opened("close")?.close().await;
         match closed {
             Err(error) if resumable(&error) => {
                 self.resume(&Bytes::new(), error).await?;
@@ -410,10 +412,7 @@ impl Writer for HdfsWriter {
     }
 
     async fn close(mut self) -> Result<(), FsError> {
-        let closed = match &mut self.file {
-            Some(file) => file.close().await,
-            None => Ok(()),
-        };
+        let closed = self.opened("close")?.close().await;
         closed.map_err(|error| self.failed("close", &error))
     }
 }

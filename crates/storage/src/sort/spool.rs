@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use crate::fs::ALIGNMENT;
 use crate::sort::SortError;
-use crate::sort::arena::{ALIGNMENT, Arena};
+use crate::sort::arena::Arena;
 use crate::sort::files::{Append, Files};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;

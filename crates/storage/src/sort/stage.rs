@@ -229,9 +229,9 @@ impl Task<'_> {
             return Err(SortError::new(format!("there is no scratch directory {scratch}"))
                 .hint("run the stage \"prepare\" first"));
         };
-        let own = entries.iter().filter(|entry| entry.name.starts_with(prefix));
+        let own = entries.iter().filter(|entry| entry.name().starts_with(prefix));
         own.map(|entry| {
-            let path = join(&scratch, &entry.name);
+            let path = join(&scratch, entry.name());
             read_all(self.output, &path).map(|bytes| (path, bytes))
         })
         .collect()

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, types};
 
-use super::buffer::{ALIGNMENT, AlignedBuffer};
+use crate::fs::{ALIGNMENT, AlignedBuffer};
 
 /// What a buffer is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
