@@ -30,7 +30,7 @@ impl Reader for LocalReader {
 
     fn depth(&self) -> usize {
         match &*self.engine {
-            Some(Engine::Uring(ring)) => ring.depth(),
+            Some(Engine::Uring(ring)) => ring.ahead(),
             _ => 0,
         }
     }
