@@ -16,6 +16,9 @@ use crate::sort::job::Job;
 
 /// Threads that move packets of HDFS, for all files of the process.
 const IO_THREADS: usize = 2;
+/// The hint when a file of HDFS cannot be read.
+const LOST: &str = "look whether all data nodes run, and run the job again: a run of an external sort has one copy, or as many as \
+                    --run-copies says";
 /// How often a file that lost nothing is completed again.
 const COMPLETIONS: usize = 5;
 
@@ -210,7 +213,8 @@ where
 
 impl<R: Reader> ReadAt for Opened<R> {
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
-        Ok(self.1.wait(self.0.read_at(offset, buffer))?)
+        let read = self.1.wait(self.0.read_at(offset, buffer));
+        Ok(read.map_err(|error| if self.1.0.is_some() { error.hint(LOST) } else { error })?)
     }
 }
 

@@ -74,7 +74,6 @@ impl From<FsError> for SortError {
                 "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
             ErrorKind::NotFound => "check the path",
-            ErrorKind::Forbidden => "check its owner and permissions",
             // A sort has passed its buffers on, and cannot write them again.
             ErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
             _ => return Self { hint: error.hint, ..Self::new(message) },

@@ -41,7 +41,7 @@ pub struct Run {
 pub fn spill(
     chunk: &mut Chunk,
     splitters: &Splitters,
-    (files, scratch, name): (&dyn Files, &str, &str),
+    (files, scratch, name, keep): (&dyn Files, &str, &str, Keep),
     buffers: &mut Vec<Buffers>,
     progress: &Progress,
 ) -> Result<(), SortError> {
@@ -61,7 +61,7 @@ pub fn spill(
                         return Ok(buffers);
                     }
                     std::thread::scope(|scope| {
-                        let mut spool = Spool::create(scope, files, &path, Keep::Scratch, buffers, progress)?;
+                        let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
                         let mut slices = Vec::new();
                         let gathered = share.into_iter().try_for_each(|part| {
                             let offset = spool.align()?;

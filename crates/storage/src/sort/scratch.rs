@@ -223,8 +223,17 @@ impl Scratch {
         self.remove(files)
     }
 
+    /// Removes the directory, unless it belongs to another process.
+    pub fn abandon(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+        match self.holder(files)? {
+            Holder::Process(other) if other.lives() && other != *owner => Err(self.in_use(&other)),
+            Holder::Unknown => Err(self.without_owner()),
+            _ => self.remove(files),
+        }
+    }
+
     /// Removes the directory and what is in it.
-    pub fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
+    fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
         let own = self.passing();
         files.remove(&own)?;
         if files.exists(&self.path)? {
@@ -263,7 +272,8 @@ mod tests {
         scratch.make(&local, &other).unwrap();
         let error = scratch.make(&local, &me).unwrap_err();
         assert!(error.message.contains("is writing") && error.hint.is_some(), "{error}");
-        scratch.remove(&local).unwrap();
+        assert!(scratch.abandon(&local, &me).unwrap_err().message.contains("is writing"));
+        scratch.abandon(&local, &other).unwrap();
         scratch.make(&local, &dead()).unwrap();
         fs::write(join(&scratch.path, "run-0"), "x").unwrap();
         let passing = join(&scratch.parent, &format!("{PASSING}{}", dead().id()));
@@ -294,6 +304,7 @@ mod tests {
         fs::create_dir_all(join(&scratch.path, "mine")).unwrap();
         let error = scratch.make(&local(Direct::Off), &Owner::this_process()).unwrap_err();
         assert!(error.message.contains("does not say which process owns it"), "{error}");
+        assert_eq!(scratch.abandon(&local(Direct::Off), &Owner::this_process()).unwrap_err(), error);
         assert!(fs::exists(join(&scratch.path, "mine")).unwrap());
     }
 

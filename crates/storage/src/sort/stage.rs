@@ -110,7 +110,7 @@ impl Task<'_> {
             Stage::Merge => self.merge(),
             Stage::Validate => self.validate(),
             Stage::Commit => self.commit(),
-            Stage::Abandon => self.scratch()?.remove(self.output).map(|()| Outcome::default()),
+            Stage::Abandon => self.scratch()?.abandon(self.output, self.owner).map(|()| Outcome::default()),
         }
     }
 
@@ -299,7 +299,8 @@ impl Task<'_> {
             });
             let spilled = to_spill.iter().enumerate().try_for_each(|(number, mut chunk)| {
                 let name = format!("{k}-{number}");
-                runs::spill(&mut chunk, &splitters, (self.output, &scratch, &name), &mut buffers, self.progress)?;
+                let to = (self.output, &*scratch, &*name, Keep::Scratch(self.job.run_replication));
+                runs::spill(&mut chunk, &splitters, to, &mut buffers, self.progress)?;
                 let _ = fill.send(chunk);
                 Ok(())
             });
