@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.compare import above, ranked
+from loadstone.judge.claims import above, ranked
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Search, VariantKey
 from loadstone.results.result_set import MATTERS, variant_name
