@@ -119,7 +119,7 @@ def compared(
     )
     weighed = weigh(theirs, ours, way, doubts, interleaved=interleaved, equal_level=ALIKE)
     evidence = weighed.robust
-    claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "told"
+    claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "descriptive"
     claim = "refused" if refused else claim
     made = replace(
         made,

@@ -75,9 +75,9 @@ def tabled(table: Table) -> Iterator[str]:
 def cell(entry: Entry) -> str:
     """What stands in a cell."""
     verdict = "" if entry.verdict is None else str(entry.verdict)
-    said = " ".join(part for part in (verdict, plain(entry.text)) if part)
-    note = f"({plain(entry.note)})" if entry.note and said else plain(entry.note)
-    shown = f"**{said}**" if entry.tone in ("better", "worse") and said else said
+    text = " ".join(part for part in (verdict, plain(entry.text)) if part)
+    note = f"({plain(entry.note)})" if entry.note and text else plain(entry.note)
+    shown = f"**{text}**" if entry.tone in ("better", "worse") and text else text
     return " ".join(part for part in (shown, note) if part)
 
 

@@ -43,11 +43,11 @@ def table(arguments: Sequence[str]) -> None:
     from loadstone.errors import LoadstoneError
 
     try:
-        told = made(arguments)
+        message = made(arguments)
     except LoadstoneError as error:
-        told = f"warning: the table was not created: {error.args[0]}; {error.hint}"
-    if told:
-        print(told, file=sys.stderr)
+        message = f"warning: the table was not created: {error.args[0]}; {error.hint}"
+    if message:
+        print(message, file=sys.stderr)
 
 
 def for_stores(stores: Iterable[str]) -> None:

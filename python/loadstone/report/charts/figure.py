@@ -85,12 +85,12 @@ def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
     """What a figure leaves out, as a sentence or nothing; `apart`: each compared value is drawn separately."""
-    said = []
+    reasons = []
     if apart and len(view.values) > SERIES_MAX:
-        said.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
+        reasons.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
     if panels < of:
-        said.append(f"{panels} of {of:,} panels are drawn")
-    return f" {'; '.join(said)}: the tables and values.jsonl have the rest." if said else ""
+        reasons.append(f"{panels} of {of:,} panels are drawn")
+    return f" {'; '.join(reasons)}: the tables and values.jsonl have the rest." if reasons else ""
 
 
 def domain(view: View) -> list[str]:

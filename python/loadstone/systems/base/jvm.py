@@ -105,11 +105,11 @@ def program() -> Path:
 def version(program: str) -> int:
     """The feature release of a `java`: 17. Raises SystemsError if it does not run."""
     try:
-        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
     # Up to 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     if match is None:
         raise SystemsError(f"{program} does not print its version", HINT)
     return int(match[1])
