@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import Case, asking, both, ended, experiment, failing, given, rocksdb, told
+from judge_support import Case, asking, both, ended, experiment, failing, given, noting, rocksdb
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
 
@@ -22,7 +22,7 @@ CASES = [
     Case(
         "errors",
         "one",
-        experiment(both(given(errors=1), told("errors", "1 steps failed, the first: IO error"))),
+        experiment(both(given(errors=1), noting("errors", "1 steps failed, the first: IO error"))),
         NOTE,
         "1 of 100,000 operations failed (0.001 %), the first: IO error",
     ),
@@ -126,7 +126,7 @@ CASES = [
     Case(
         "server-died",
         "one of the system's",
-        experiment(told("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
+        experiment(noting("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
         INVALID,
         "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judge_support import Case, both, experiment, facts, given, told
+from judge_support import Case, both, experiment, facts, given, noting
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
 
@@ -103,11 +103,13 @@ CASES = [
     Case(
         "generator-limited",
         "by the engine's note alone",
-        experiment(both(given(without=("driver",)), told("generator-limited", "it was us"))),
+        experiment(both(given(without=("driver",)), noting("generator-limited", "it was us"))),
         INVALID,
         "it was us",
     ),
-    Case("generator-limited", "a note that the figures contradict", experiment(told("generator-limited", "it was us"))),
+    Case(
+        "generator-limited", "a note that the figures contradict", experiment(noting("generator-limited", "it was us"))
+    ),
     Case("client-limited", "one in a thousand late", experiment(given(late__client=100))),
     Case(
         "client-limited",
@@ -119,7 +121,7 @@ CASES = [
     Case(
         "client-limited",
         "operations never sent",
-        experiment(told("unsent", "5 operations were never sent")),
+        experiment(noting("unsent", "5 operations were never sent")),
         NOTE,
         "5 operations were never sent",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import STEADY, Case, course, experiment, facts, given, told
+from judge_support import STEADY, Case, course, experiment, facts, given, noting
 from loadstone.judge.finding import Severity
 
 SUSPECT = Severity.SUSPECT
@@ -81,7 +81,7 @@ CASES = [
     Case(
         "stalled",
         "no answer to the end",
-        experiment(told("hung", "3 operations got no answer")),
+        experiment(noting("hung", "3 operations got no answer")),
         SUSPECT,
         "3 operations got no answer",
     ),

@@ -239,10 +239,10 @@ def with_dnf(*names: str) -> dict[str, Program]:
     ],
 )
 def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, found: str, fix: str) -> None:
-    said = seen(check, replace(FIT, **change))
-    assert said.state == state
-    assert found in said.found
-    assert re.search(fix, said.fix) if fix else not said.fix
+    result = seen(check, replace(FIT, **change))
+    assert result.state == state
+    assert found in result.found
+    assert re.search(fix, result.fix) if fix else not result.fix
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_no_range_of_ports_is_proposed_for_more_clients_than_one_address_takes(
     clients: int, state: str, fix: str
 ) -> None:
     widest = replace(FIT, ephemeral_ports=(1024, 65_535))
-    said = seen("ephemeral ports", widest, clients)
-    assert said.state == state
-    assert re.search(fix, said.fix) if fix else not said.fix
-    assert ("one server address takes 64,512 at most" in said.found) is (state == "fail")
+    result = seen("ephemeral ports", widest, clients)
+    assert result.state == state
+    assert re.search(fix, result.fix) if fix else not result.fix
+    assert ("one server address takes 64,512 at most" in result.found) is (state == "fail")
     # Below that a wider range helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
     assert seen("ephemeral ports", narrow, 64_512).fix == 'sudo sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
@@ -338,15 +338,15 @@ def test_this_machine_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_more_clients_than_any_machine_holds_fail(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "doctor", "--clients", "1,000,000", code=1).stdout
-    assert re.search(r"^fail  ephemeral ports ", said, re.MULTILINE)
-    assert "1,000,000 clients need" in said
+    output = loadstone(tmp_path, "doctor", "--clients", "1,000,000", code=1).stdout
+    assert re.search(r"^fail  ephemeral ports ", output, re.MULTILINE)
+    assert "1,000,000 clients need" in output
 
 
 @pytest.mark.parametrize("clients", ["many", "0", "-1", "1.5", ""])
 def test_an_invalid_number_of_clients_is_bad_usage(tmp_path: Path, clients: str) -> None:
-    said = loadstone(tmp_path, "doctor", f"--clients={clients}", code=2).stderr
-    assert said.startswith(f'error: --clients must be a whole number of at least 1, got "{clients}"\nhint: ')
+    stderr = loadstone(tmp_path, "doctor", f"--clients={clients}", code=2).stderr
+    assert stderr.startswith(f'error: --clients must be a whole number of at least 1, got "{clients}"\nhint: ')
 
 
 def test_the_known_ports_are_those_of_the_systems() -> None:

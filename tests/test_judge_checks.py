@@ -88,6 +88,6 @@ def test_checks_are_known_by_the_names_that_they_had() -> None:
     assert Settings.of(question).threshold("hosts-differ", "memory") == 0.5
     note = Note("unlike-hosts", "another machine", "use one")
     trial = replace(next(iter(experiment().trials)), notes=(note,))
-    [told] = note_findings(trial, (), ())
-    assert (told.check, told.severity) == ("hosts-differ", Severity.SUSPECT)
+    [finding] = note_findings(trial, (), ())
+    assert (finding.check, finding.severity) == ("hosts-differ", Severity.SUSPECT)
     assert [*note_findings(trial, ("hosts-differ",), ())] == []
