@@ -91,7 +91,7 @@ def test_what_is_written_and_flushed_in_a_phase_is_in_its_device_bytes(tmp_path:
         observer.mark("after")
         assert observer.backing is not None
         if observer.backing.device is None:
-            pytest.skip(f"the tests run where bytes cannot be counted: {observer.backing.words}")
+            pytest.skip(f"the tests run where bytes cannot be counted: {observer.backing.description}")
         assert figures(observer, "measure")["device.written"] >= 8_000_000
 
 
@@ -143,7 +143,7 @@ def test_a_host_that_hides_everything_is_observed_without_a_figure(tmp_path: Pat
         observe(observer, 0.1)
         assert observer.summary("measure") == []
         assert observer.backing is not None
-        assert observer.backing.words == "unknown"
+        assert observer.backing.description == "unknown"
 
 
 def test_every_figure_of_this_host_is_in_the_reference(tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ def header(view: View, first: Figure | None) -> Markup:
     )
 
 
-def dotted(words: Sequence[str]) -> list[Markup]:
+def dotted(items: Sequence[str]) -> list[Markup]:
     """Words with points between them, each kept in one piece."""
-    return [tag("span", word) for word in words]
+    return [tag("span", item) for item in items]
 
 
 def contents(found: Sequence[Section]) -> Markup:
@@ -193,9 +193,9 @@ def warned(found: Warnings) -> Markup:
     )
 
 
-def coded(words: str) -> list[str]:
+def coded(text: str) -> list[str]:
     """A sentence; what stands in backticks is code."""
-    parts = re.split(r"`([^`]+)`", words)
+    parts = re.split(r"`([^`]+)`", text)
     return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)]
 
 

@@ -84,9 +84,9 @@ def cell(entry: Entry) -> str:
 def pictured(figure: Figure) -> Iterator[str]:
     """A picture: SVG where it is understood, else PNG."""
     path = f"report/{figure.name}"
-    words = figure.alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
+    alt_text = figure.alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
     source = f'<source type="image/svg+xml" srcset="{path}.svg">'
-    yield f'<picture>{source}<img alt="{words}" src="{path}.png"></picture>'
+    yield f'<picture>{source}<img alt="{alt_text}" src="{path}.png"></picture>'
     yield plain(figure.caption)
 
 
@@ -101,21 +101,21 @@ def warned(found: Warnings) -> str:
     return "\n".join(lines)
 
 
-def coded(words: str) -> str:
+def coded(text: str) -> str:
     """A sentence; what stands in backticks is code."""
-    parts = re.split(r"`([^`]+)`", words)
+    parts = re.split(r"`([^`]+)`", text)
     return "".join(f"`{' '.join(part.split())}`" if number % 2 else spaced(part) for number, part in enumerate(parts))
 
 
-def spaced(words: str) -> str:
+def spaced(text: str) -> str:
     """`plain` of a part of a sentence, which may begin or end with a blank."""
-    before, after = words[:1].isspace(), words[-1:].isspace()
-    return f"{' ' if before else ''}{plain(words)}{' ' if after and words.strip() else ''}"
+    before, after = text[:1].isspace(), text[-1:].isspace()
+    return f"{' ' if before else ''}{plain(text)}{' ' if after and text.strip() else ''}"
 
 
-def plain(words: str) -> str:
+def plain(text: str) -> str:
     """A text that is neither Markdown nor HTML, in one line."""
-    return SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
+    return SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
 def fenced(content: str, language: str) -> str:

@@ -48,8 +48,8 @@ def curves(view: View) -> Figure:
         " throughput is reached. A line is the Universal Scalability Law, drawn only where it fits as closely as"
         " repeats agree." + limits(view, len(contexts), len(grouped), apart=bool(used))
     )
-    words = "throughput against clients with the knee"
-    return Figure("scaling", panels, caption, words, legend=figure.legend(view, used))
+    alt_text = "throughput against clients with the knee"
+    return Figure("scaling", panels, caption, alt_text, legend=figure.legend(view, used))
 
 
 def whose(view: View, curve: Curve) -> str:
@@ -122,9 +122,9 @@ def law(view: View, curve: Curve, wide: bool) -> list[Row]:
         return []
     low, high = curve.knee.loads[0], curve.knee.loads[-1]
     shares = [at / (POINTS - 1) for at in range(POINTS)]
-    places = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
+    loads = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
     rows = [
-        {"name": name(view, curve), "clients": round(at, 3), "throughput": curve.law.throughput(at)} for at in places
+        {"name": name(view, curve), "clients": round(at, 3), "throughput": curve.law.throughput(at)} for at in loads
     ]
     return [row for row in rows if finite(float(row["throughput"]))]
 

@@ -55,8 +55,8 @@ def connect(plan: Plan, node: int, timeout_s: float = LOOK_S) -> Cql:
 def view(cql: Cql, nodes: int) -> View:
     """Queries a node. Raises UnreachableError and RefusedError."""
     (local,) = cql.query("SELECT bootstrapped, tokens FROM system.local")
-    places = [local, *cql.query("SELECT tokens FROM system.peers")]
-    known = frozenset(str(token) for place in places for token in listed(place["tokens"]))
+    rows = [local, *cql.query("SELECT tokens FROM system.peers")]
+    known = frozenset(str(token) for row in rows for token in listed(row["tokens"]))
     return View(local["bootstrapped"] == "COMPLETED", known, schema(cql), alive(cql, nodes))
 
 
