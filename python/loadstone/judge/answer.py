@@ -132,7 +132,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
     same: dict[str, list[str]] = {}
     for every in contexts.values():
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
-    parts = [f"{joined(contexts)}: {text}" if any(contexts) else text for text, contexts in same.items()]
+    parts = [f"{joined(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
